@@ -3,8 +3,8 @@
 #include <elf.h>
 #include <stdlib.h>
 #include "host_fatbin.h"
-#include "core/format/loose_code.h"
-#include "core/format/nest.h"
+#include "core/format/sections.h"
+#include "core/format/format.h"
 
 /*
  * Whether all entries of C have kinds that HIP's runtime always treats as code objects.
@@ -188,7 +188,7 @@ static kpack_error_t look_at_sections(int fd, uint64_t size,
 	    format->salvage)
 		err = kp_containers_salvage(&file, 0, format, KP_NOWHERE, &list, &fault);
 	if (err && (err == KPACK_ERROR_OUT_OF_MEMORY ||
-		    (fat->kind == KP_FATBIN_NONE && kp_loose_wrapper(&file)))) {
+		    (fat->kind == KP_FATBIN_NONE && kp_elf_has_wrapper(&file)))) {
 		kp_containers_fini(&list);
 		if (why)
 			*why = fault;
@@ -301,7 +301,7 @@ bool kp_fatbin_has_code(int fd, uint64_t size)
 		return false;
 	format = kp_format_probe(head);
 	has = format && (is_meant(format, head) ||
-			 (format == &kp_format_host_elf && kp_loose_wrapper(&file)));
+			 (format == &kp_format_host_elf && kp_elf_has_wrapper(&file)));
 	if (!format || has || kp_nest_salvage(&file, ignore_fault, NULL, &list, NULL))
 		return has;
 	for (size_t i = 0; i < list.n_images && !has; i++)

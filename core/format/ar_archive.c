@@ -17,8 +17,9 @@
 #include "ar_archive.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "core/base/bounds.h"
+#include "format.h"
 
 #define MAGIC_SIZE 8
 #define HEADER_SIZE 60
@@ -50,8 +51,8 @@ bool kp_ar_probe(struct kp_span head)
 /* True if the bytes of a member with that name field are in the archive. */
 static bool has_bytes(const struct reader *r, const uint8_t name[NAME_SIZE])
 {
-	return !r->ar->thin ||
-	       (name[0] == '/' && (name[1] == '/' || name[1] == ' ' || name[1] == 'S'));
+	return !r->ar->thin || (name[0] == '/' && (name[1] == '/' || name[1] == ' ' ||
+						   name[1] == 'S')); /* "/SYM64/" */
 }
 
 /* Parse decimal digits, followed by blanks up to the end of the field. */
@@ -102,22 +103,18 @@ static kpack_error_t add_member(struct reader *r, const struct header *h,
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "more than %d members, or %d bytes of names",
 			       KP_IMAGES_MAX, KP_IDS_MAX);
-	if (!kp_grow(&ar->items, ar->count, &r->cap, sizeof(*ar->items)))
-		return kp_fail_memory(why, ar->count * sizeof(*ar->items), "members");
+	KP_TRY(kp_room(&ar->items, ar->count, &r->cap, "members", why));
 	m = &ar->items[ar->count];
-	*m = (struct kp_ar_member){malloc(name.size + 1), h->at, ar->thin ? 0 : h->offset,
-				   h->size};
+	*m = (struct kp_ar_member){strndup((const char *)name.data, name.size), h->at,
+				   ar->thin ? 0 : h->offset, h->size};
 	if (!m->name)
 		return kp_fail_memory(why, name.size + 1, "the name of a member");
-	if (name.size)
-		memcpy(m->name, name.data, name.size);
-	m->name[name.size] = '\0';
 	ar->aligned = (ar->count == 0 || ar->aligned) && m->offset % 8 == 0;
 	ar->count++;
 	return KPACK_SUCCESS;
 }
 
-/* Return NAME up to its first NUL byte or line feed. */
+/* Return NAME up to its first NUL byte or line feed, which end names in "//" and BSD's. */
 static struct kp_span cut_line(struct kp_span name)
 {
 	size_t n = 0;
@@ -169,12 +166,28 @@ static kpack_error_t take_bsd(struct reader *r, struct header *h, uint64_t n,
 	return kp_ar_is_bsd_index(name) ? KPACK_SUCCESS : add_member(r, h, name, why);
 }
 
-/* Take a member "/N": its name is at offset N of "//". */
-static kpack_error_t take_long(struct reader *r, const struct header *h, uint64_t n,
-			       struct kpackx_error *why)
+/*
+ * Take a member with one of GNU's special names: "/N", whose name is at offset N of "//";
+ * "//"; or an index.
+ */
+static kpack_error_t take_slash(struct reader *r, const struct header *h,
+				struct kpackx_error *why)
 {
 	struct kp_span name;
+	uint64_t n;
 
+	if (!parse_number(h->name + 1, NAME_SIZE - 1, &n)) {
+		if (!has_bytes(r, h->name))
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "member at offset %" PRIu64
+				       ": member of another archive, in a thin archive",
+				       h->offset);
+		if (h->name[1] == '/') {
+			r->table_offset = h->offset;
+			r->table_size = h->size;
+		}
+		return KPACK_SUCCESS;
+	}
 	if (n >= r->table_size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "member at offset %" PRIu64 ": name at %" PRIu64
@@ -189,26 +202,6 @@ static kpack_error_t take_long(struct reader *r, const struct header *h, uint64_
 			       "member at offset %" PRIu64 ": name of %d bytes or more",
 			       h->offset, KP_NAME_MAX);
 	return add_member(r, h, without_slash(name), why);
-}
-
-/* Take a member with one of GNU's special names, which begin with a slash. */
-static kpack_error_t take_slash(struct reader *r, const struct header *h,
-				struct kpackx_error *why)
-{
-	uint64_t n;
-
-	if (parse_number(h->name + 1, NAME_SIZE - 1, &n))
-		return take_long(r, h, n, why);
-	if (!has_bytes(r, h->name))
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "member at offset %" PRIu64
-			       ": member of another archive, in a thin archive",
-			       h->offset);
-	if (h->name[1] == '/') {
-		r->table_offset = h->offset;
-		r->table_size = h->size;
-	}
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t take_member(struct reader *r, struct header *h,
@@ -229,23 +222,24 @@ static kpack_error_t take_member(struct reader *r, struct header *h,
 					: add_member(r, h, without_slash(name), why);
 }
 
-static kpack_error_t read_magic(struct reader *r, struct kpackx_error *why)
+/* As kp_ar_read, but on failure OUT holds the members before the damage. */
+static kpack_error_t read_until_damage(const struct kp_source *src, struct kp_ar *out,
+				       struct kpackx_error *why)
 {
+	KP_AUTO_FREE struct reader *r = NULL; /* windows are large */
 	struct kp_span magic = {.size = MAGIC_SIZE};
+	struct header h;
 
+	*out = (struct kp_ar){0};
+	KP_TRY(kp_new(&r, 1, "an archive", why));
+	r->ar = out;
+	kp_window_init(&r->headers, src);
+	kp_window_init(&r->names, src);
 	KP_TRY(kp_window_get(&r->headers, 0, MAGIC_SIZE, &magic.data, why));
 	if (!kp_ar_probe(magic))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not an ar archive");
-	r->ar->thin = memcmp(magic.data, "!<thin>", 7) == 0;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t read_members(struct reader *r, struct kpackx_error *why)
-{
-	struct header h;
-
-	KP_TRY(read_magic(r, why));
-	for (uint64_t pos = MAGIC_SIZE, end; pos < r->headers.src.size; pos = end) {
+	out->thin = memcmp(magic.data, "!<thin>", 7) == 0;
+	for (uint64_t pos = MAGIC_SIZE, end; pos < src->size; pos = end) {
 		KP_TRY(read_header(r, pos, &h, why));
 		end = h.offset + (has_bytes(r, h.name) ? h.size : 0);
 		end += end & 1;
@@ -254,27 +248,10 @@ static kpack_error_t read_members(struct reader *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_ar_salvage(const struct kp_source *src, struct kp_ar *out,
-			    struct kpackx_error *why)
-{
-	struct reader *r = malloc(sizeof(*r)); /* windows are large */
-	kpack_error_t err;
-
-	*out = (struct kp_ar){0};
-	if (!r)
-		return kp_fail_memory(why, sizeof(*r), "an archive");
-	*r = (struct reader){.ar = out};
-	kp_window_init(&r->headers, src);
-	kp_window_init(&r->names, src);
-	err = read_members(r, why);
-	free(r);
-	return err;
-}
-
 kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,
 			 struct kpackx_error *why)
 {
-	kpack_error_t err = kp_ar_salvage(src, out, why);
+	kpack_error_t err = read_until_damage(src, out, why);
 
 	if (err)
 		kp_ar_fini(out);
@@ -288,3 +265,53 @@ void kp_ar_fini(struct kp_ar *ar)
 	free(ar->items);
 	*ar = (struct kp_ar){0};
 }
+
+/* ---- the format: static libraries, heterogeneous archives of bundles, of device code ---- */
+
+/*
+ * List the members that READ finds, of all of SRC.  After a failure, members before the
+ * damage are listed.
+ */
+static kpack_error_t
+list_members(const struct kp_source *src,
+	     kpack_error_t (*read)(const struct kp_source *src, struct kp_ar *out,
+				   struct kpackx_error *why),
+	     struct kp_container *c, struct kp_containers *list, struct kpackx_error *why)
+{
+	struct kp_image *image;
+	struct kp_ar ar;
+	kpack_error_t err = read(src, &ar, why);
+
+	if (ar.count)
+		err = KPACK_SUCCESS;
+	if (!err && ar.thin)
+		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			      "a thin archive: its members are other files, which are "
+			      "not looked for");
+	c->size = c->payload_size = src->size;
+	for (size_t i = 0; i < ar.count && !err; i++)
+		err = kp_containers_add_named(list, c, kp_span_str(ar.items[i].name),
+					      ar.items[i].offset, ar.items[i].size,
+					      &image, why);
+	kp_ar_fini(&ar);
+	return err;
+}
+
+static kpack_error_t parse_archive(const struct kp_source *src, struct kp_container *c,
+				   struct kp_containers *list, struct kpackx_error *why)
+{
+	return list_members(src, kp_ar_read, c, list, why);
+}
+
+static kpack_error_t salvage_archive(const struct kp_source *src, struct kp_container *c,
+				     struct kp_containers *list, struct kpackx_error *why)
+{
+	return list_members(src, read_until_damage, c, list, why);
+}
+
+const struct kp_format kp_format_archive = {
+	.name = "archive",
+	.probe = kp_ar_probe,
+	.parse = parse_archive,
+	.salvage = salvage_archive,
+};

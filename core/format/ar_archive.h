@@ -46,12 +46,6 @@ bool kp_ar_is_bsd_index(struct kp_span name);
  */
 kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,
 			 struct kpackx_error *why);
-/*
- * As kp_ar_read, but on failure OUT holds the members before the damage; the caller frees
- * OUT in either case.
- */
-kpack_error_t kp_ar_salvage(const struct kp_source *src, struct kp_ar *out,
-			    struct kpackx_error *why);
 void kp_ar_fini(struct kp_ar *ar);
 
 /*

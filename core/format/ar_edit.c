@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changing members of an ar archive (ar_archive.c has the format).  Bytes outside members
- * are copied; in the index, which precedes the members, the offsets change.
+ * are copied, so that archives of any tool stay what they are; only the sizes of members
+ * change in their headers, and in the index, which precedes the members, the offsets.
+ * The index is changed last, in the output, when all offsets are known.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "ar_archive.h"
+#include "core/base/alloc.h"
+#include "core/base/order.h"
 
 #define MAGIC_SIZE 8
 #define HEADER_SIZE 60
@@ -41,38 +45,33 @@ static kpack_error_t copy_bytes(struct edited *e, uint64_t from, uint64_t size,
 
 /* --- members --------------------------------------------------------------------------- */
 
-/* Write the member's header, and the name behind it that BSD writes there. */
-static kpack_error_t put_header(struct edited *e, const struct kp_ar_member *m,
-				uint64_t size, struct kpackx_error *why)
-{
-	uint64_t name = m->offset - m->header - HEADER_SIZE;
-	char text[24];
-	int n = snprintf(text, sizeof(text), "%-10" PRIu64, size + name);
-
-	if (n != SIZE_DIGITS)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "a member of %" PRIu64 " bytes", size);
-	KP_TRY(kp_outfile_pwrite(e->out, e->pos + SIZE_OFFSET - HEADER_SIZE - name, text,
-				 SIZE_DIGITS, why));
-	return KPACK_SUCCESS;
-}
-
+/*
+ * Copy the member's header, let EDIT write its bytes, and put their number into the header
+ * if they are others.
+ */
 static kpack_error_t put_member(struct edited *e, const struct kp_ar_edit *edit, size_t i,
 				struct kpackx_error *why)
 {
 	const struct kp_ar_member *m = &e->ar->items[i];
-	uint64_t size = m->size;
+	uint64_t size = m->size, before = m->offset - m->header;
 	bool same = false;
+	char text[24];
 
 	e->headers[i] = e->pos;
-	KP_TRY(copy_bytes(e, m->header, m->offset - m->header, why));
+	KP_TRY(copy_bytes(e, m->header, before, why));
 	KP_TRY(edit->write(edit->arg, i, e->out, e->pos, &size, &same, why));
 	if (same) {
 		KP_TRY(copy_bytes(e, m->offset, m->size, why));
 	} else {
 		unsigned pad = kp_ar_padding(e->ar, i, size);
 
-		KP_TRY(put_header(e, m, size + pad, why));
+		/* BSD's name behind the header counts */
+		if (snprintf(text, sizeof(text), "%-10" PRIu64,
+			     size + pad + before - HEADER_SIZE) != SIZE_DIGITS)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "a member of %" PRIu64 " bytes", size);
+		KP_TRY(kp_outfile_pwrite(e->out, e->headers[i] + SIZE_OFFSET, text,
+					 SIZE_DIGITS, why));
 		KP_TRY(kp_outfile_pwrite(e->out, e->pos + size, "\n\n\n\n\n\n\n", pad,
 					 why));
 		e->pos += size + pad;
@@ -86,13 +85,6 @@ static kpack_error_t put_member(struct edited *e, const struct kp_ar_edit *edit,
 
 /* --- the index ------------------------------------------------------------------------- */
 
-/* Where the offsets of members are in an index. */
-struct offsets {
-	uint64_t at, n;
-	unsigned width, stride; /* bytes of an offset, and from one to the next */
-	bool big;
-};
-
 static uint64_t get_number(const uint8_t *p, unsigned width, bool big)
 {
 	uint64_t n = 0;
@@ -102,30 +94,12 @@ static uint64_t get_number(const uint8_t *p, unsigned width, bool big)
 	return n;
 }
 
-static void put_number(uint8_t *p, uint64_t n, unsigned width, bool big)
-{
-	for (unsigned i = 0; i < width; i++)
-		p[big ? width - 1 - i : i] = (uint8_t)(n >> (8 * i));
-}
-
-static bool move_offset(const struct edited *e, const struct offsets *o, uint8_t *p)
-{
-	uint64_t old = get_number(p, o->width, o->big);
-	size_t low = 0, high = e->ar->count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (e->ar->items[mid].header < old)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == e->ar->count || e->ar->items[low].header != old)
-		return false;
-	put_number(p, e->headers[low], o->width, o->big);
-	return o->width == 8 || e->headers[low] <= UINT32_MAX;
-}
+/* Where the offsets of members are in an index. */
+struct offsets {
+	uint64_t at, n;
+	unsigned width, stride; /* bytes of an offset, and from one to the next */
+	bool big;
+};
 
 /* Move the offsets, in the output too. */
 static kpack_error_t move_offsets(struct edited *e, const struct offsets *o,
@@ -133,78 +107,46 @@ static kpack_error_t move_offsets(struct edited *e, const struct offsets *o,
 {
 	uint8_t bytes[4096];
 	uint64_t at = o->at;
+	size_t step;
 
-	for (uint64_t left = o->n * o->stride; left;) {
-		size_t step = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
-
+	for (uint64_t left = o->n * o->stride; left; left -= step, at += step) {
+		step = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
 		KP_TRY(kp_source_read(e->src, at, bytes, step, why));
-		for (size_t i = 0; i < step; i += o->stride)
-			if (!move_offset(e, o, bytes + i + o->stride - o->width))
+		for (size_t i = 0; i < step; i += o->stride) {
+			uint8_t *p = bytes + i + o->stride - o->width;
+			struct kp_ar_member probe = {
+				.header = get_number(p, o->width, o->big)};
+			const struct kp_ar_member *m =
+				kp_find(e->ar->items, e->ar->count, &probe,
+					KP_BY_NUMBER(struct kp_ar_member, header));
+			uint64_t to = m ? e->headers[m - e->ar->items] : 0;
+
+			if (!m || (o->width == 4 && to > UINT32_MAX))
 				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 					       "the index has an offset where no member "
 					       "begins");
+			for (unsigned k = 0; k < o->width; k++)
+				p[o->big ? o->width - 1 - k : k] =
+					(uint8_t)(to >> (8 * k));
+		}
 		KP_TRY(kp_outfile_pwrite(e->out, at, bytes, step, why));
-		at += step;
-		left -= step;
 	}
 	return KPACK_SUCCESS;
 }
 
-/* Move the index of GNU: the number of symbols, their members' offsets, their names. */
-static kpack_error_t move_gnu(struct edited *e, uint64_t at, uint64_t size,
-			      unsigned width, struct kpackx_error *why)
-{
-	struct offsets o = {at + width, 0, width, width, true};
-	uint8_t bytes[8];
-
-	if (size < width)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "an index of %" PRIu64 " bytes", size);
-	KP_TRY(kp_source_read(e->src, at, bytes, width, why));
-	o.n = get_number(bytes, width, true);
-	if (o.n > (size - width) / width)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "an index of %" PRIu64 " symbols in %" PRIu64 " bytes",
-			       o.n, size);
-	return move_offsets(e, &o, why);
-}
-
 /*
- * Move the index of BSD and Darwin, in the objects' byte order: the bytes of the pairs, pairs
- * of a name's and a member's offset, the bytes of the names, the names.
+ * Move the index, if there is one: it is the first thing in the archive.
+ * GNU's: the number of symbols, their members' offsets, their names; all big-endian.
+ * BSD's and Darwin's, in the objects' byte order: the bytes of the pairs, pairs of a name's
+ * and a member's offset, the bytes of the names, the names.
  */
-static kpack_error_t move_bsd(struct edited *e, uint64_t at, uint64_t size,
-			      unsigned width, struct kpackx_error *why)
-{
-	uint8_t bytes[8];
-
-	for (unsigned big = 0; big < 2 && size >= 2 * width; big++) {
-		uint64_t pairs, names;
-
-		KP_TRY(kp_source_read(e->src, at, bytes, width, why));
-		pairs = get_number(bytes, width, big);
-		if (pairs > size - 2 * width || pairs % (2 * width))
-			continue;
-		KP_TRY(kp_source_read(e->src, at + width + pairs, bytes, width, why));
-		names = get_number(bytes, width, big);
-		if (names <= size - 2 * width - pairs)
-			return move_offsets(e,
-					    &(struct offsets){at + width,
-							      pairs / (2 * width), width,
-							      2 * width, big},
-					    why);
-	}
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "an index of %" PRIu64 " bytes whose parts do not fit into it",
-		       size);
-}
-
-/* The index, if there is one, is the first thing in the archive. */
 static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 {
 	char h[HEADER_SIZE + 1], name[NAME_MAX_BSD + 1] = "";
 	uint64_t at = MAGIC_SIZE + HEADER_SIZE, size, n = 0;
-	struct kp_span text;
+	struct kp_span text = {(const uint8_t *)h, NAME_SIZE};
+	struct offsets o = {.width = 4, .big = true};
+	uint8_t bytes[8];
 
 	if (e->ar->count == 0 || e->ar->items[0].header < at)
 		return KPACK_SUCCESS;
@@ -213,11 +155,21 @@ static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 	size = strtoull(h + SIZE_OFFSET, NULL, 10);
 	if (strncmp(h, "//", 2) == 0)
 		return KPACK_SUCCESS;
-	if (strncmp(h, "/ ", 2) == 0)
-		return move_gnu(e, at, size, 4, why);
-	if (strncmp(h, "/SYM64/ ", 8) == 0)
-		return move_gnu(e, at, size, 8, why);
-	text = (struct kp_span){(const uint8_t *)h, NAME_SIZE};
+	if (strncmp(h, "/ ", 2) == 0 || strncmp(h, "/SYM64/ ", 8) == 0) {
+		o.width = o.stride = h[1] == ' ' ? 4 : 8;
+		o.at = at + o.width;
+		if (size < o.width)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "an index of %" PRIu64 " bytes", size);
+		KP_TRY(kp_source_read(e->src, at, bytes, o.width, why));
+		o.n = get_number(bytes, o.width, true);
+		if (o.n > (size - o.width) / o.width)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "an index of %" PRIu64 " symbols in %" PRIu64
+				       " bytes",
+				       o.n, size);
+		return move_offsets(e, &o, why);
+	}
 	if (strncmp(h, "#1/", 3) == 0) {
 		n = strtoull(h + 3, NULL, 10);
 		text.size = n < NAME_MAX_BSD ? (size_t)n : NAME_MAX_BSD;
@@ -229,8 +181,29 @@ static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 			why, KPACK_ERROR_NOT_IMPLEMENTED,
 			"an archive whose index of symbols is not known: rewrite it "
 			"with ranlib first");
-	return move_bsd(e, at + n, size - n,
-			kp_span_starts(text, "__.SYMDEF_64", 12) ? 8 : 4, why);
+	at += n;
+	size -= n;
+	o.width = kp_span_starts(text, "__.SYMDEF_64", 12) ? 8 : 4;
+	o.stride = 2 * o.width;
+	o.at = at + o.width;
+	for (unsigned big = 0; big < 2 && size >= o.stride; big++) {
+		uint64_t pairs, names;
+
+		KP_TRY(kp_source_read(e->src, at, bytes, o.width, why));
+		pairs = get_number(bytes, o.width, big);
+		if (pairs > size - o.stride || pairs % o.stride)
+			continue;
+		KP_TRY(kp_source_read(e->src, o.at + pairs, bytes, o.width, why));
+		names = get_number(bytes, o.width, big);
+		if (names > size - o.stride - pairs)
+			continue;
+		o.n = pairs / o.stride;
+		o.big = big;
+		return move_offsets(e, &o, why);
+	}
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "an index of %" PRIu64 " bytes whose parts do not fit into it",
+		       size);
 }
 
 /* Another index between the first one and the members, as in Windows' libraries. */
@@ -260,41 +233,31 @@ static kpack_error_t check_gap(struct edited *e, uint64_t from, uint64_t to,
 
 /* --------------------------------------------------------------------------------------- */
 
-static kpack_error_t put_all(struct edited *e, const struct kp_ar_edit *edit,
-			     struct kpackx_error *why)
-{
-	uint64_t from = 0;
-
-	for (size_t i = 0; i < e->ar->count; i++) {
-		const struct kp_ar_member *m = &e->ar->items[i];
-
-		if (m->header > from) {
-			KP_TRY(check_gap(e, from ? from : MAGIC_SIZE, m->header, why));
-			KP_TRY(copy_bytes(e, from, m->header - from, why));
-		}
-		KP_TRY(put_member(e, edit, i, why));
-		from = m->offset + m->size;
-		from += from & 1;
-	}
-	if (e->src->size > from)
-		KP_TRY(copy_bytes(e, from, e->src->size - from, why));
-	return move_index(e, why);
-}
-
 kpack_error_t kp_ar_rewrite(const struct kp_source *src, const struct kp_ar *ar,
 			    const struct kp_ar_edit *edit, struct kp_outfile *out,
 			    struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint64_t *headers = NULL;
 	struct edited e = {.src = src, .ar = ar, .out = out};
-	kpack_error_t err;
+	uint64_t from = 0;
 
 	if (ar->thin)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "a thin archive: its members are other files");
-	e.headers = calloc(ar->count + 1, sizeof(*e.headers));
-	if (!e.headers)
-		return kp_fail_memory(why, ar->count * sizeof(*e.headers), "members");
-	err = put_all(&e, edit, why);
-	free(e.headers);
-	return err;
+	KP_TRY(kp_new(&headers, ar->count, "members", why));
+	e.headers = headers;
+	for (size_t i = 0; i < ar->count; i++) {
+		const struct kp_ar_member *m = &ar->items[i];
+
+		if (m->header > from) {
+			KP_TRY(check_gap(&e, from ? from : MAGIC_SIZE, m->header, why));
+			KP_TRY(copy_bytes(&e, from, m->header - from, why));
+		}
+		KP_TRY(put_member(&e, edit, i, why));
+		from = m->offset + m->size;
+		from += from & 1;
+	}
+	if (src->size > from)
+		KP_TRY(copy_bytes(&e, from, src->size - from, why));
+	return move_index(&e, why);
 }

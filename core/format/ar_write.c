@@ -3,15 +3,19 @@
  * Writing ar archives.  The order is: "/" with the index, or "/SYM64/" if an offset needs
  * 64 bits; "//" with the names that do not fit into a header; the members.  The index is
  * the number of symbols, for each symbol the offset of its member's header, both
- * big-endian, and the symbols' names.
+ * big-endian, and the symbols' names: those that the members define, ELF64 or bitcode.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/base/bounds.h"
-#include "core/base/text.h"
 #include "ar_archive.h"
-#include "symbols.h"
+#include "bitcode.h"
+#include "core/base/alloc.h"
+#include "core/base/bounds.h"
+#include "core/base/order.h"
+#include "core/base/text.h"
+#include "format.h"
+#include "sections.h"
 
 #define MAGIC "!<arch>\n"
 #define MAGIC_SIZE 8
@@ -26,7 +30,89 @@
 /* Zero bytes that LLVM writes as the names of an index without symbols. */
 #define NO_NAMES_SIZE 3
 
-/* Data of a member. */
+/* ---- the symbols of members ---- */
+
+/* Names of several objects, each followed by a NUL. */
+struct symbols {
+	char *names;
+	size_t size, cap; /* bytes */
+	size_t count;
+	bool object; /* true if at least one was an object, even one without names */
+};
+
+static kpack_error_t put_symbol(void *arg, struct kp_span name, struct kpackx_error *why)
+{
+	struct symbols *s = arg;
+
+	if (name.size >= KP_INDEX_MAX - s->size)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "names of symbols of more than %d bytes", KP_INDEX_MAX);
+	KP_TRY(kp_room(&s->names, s->size + name.size, &s->cap, "names of symbols", why));
+	if (name.size)
+		memcpy(s->names + s->size, name.data, name.size);
+	s->names[s->size + name.size] = '\0';
+	s->size += name.size + 1;
+	s->count++;
+	return KPACK_SUCCESS;
+}
+
+/* Append the name of an ELF's symbol, if it is one that others can use. */
+static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *name,
+				  uint64_t names_size, struct kpackx_error *why)
+{
+	uint8_t info = symbol[offsetof(Elf64_Sym, st_info)];
+
+	if (ELF64_ST_BIND(info) == STB_LOCAL || ELF64_ST_TYPE(info) == STT_FILE ||
+	    ELF64_ST_TYPE(info) == STT_SECTION ||
+	    kp_le16(symbol + offsetof(Elf64_Sym, st_shndx)) == SHN_UNDEF)
+		return KPACK_SUCCESS;
+	if (!name)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "a symbol's name passes the end of the names at %" PRIu64,
+			       names_size);
+	return put_symbol(arg, kp_span_str(name), why);
+}
+
+/*
+ * Append the names that the member SRC defines, in the order of its symbol table: nothing
+ * for what is no object, or cannot be read.
+ */
+static kpack_error_t put_symbols(const struct kp_source *src, struct symbols *out,
+				 struct kpackx_error *why)
+{
+	size_t count = out->count, size = out->size;
+	uint8_t bytes[20];
+	struct kp_span head;
+	const struct kp_section *table;
+	struct kp_sections sections;
+	bool bitcode;
+	kpack_error_t err;
+
+	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
+	bitcode = kp_format_bitcode.probe(head);
+	if (!bitcode && !kp_elf_probe(head, NULL))
+		return KPACK_SUCCESS;
+	if (bitcode) {
+		err = kp_bitcode_symbols(src, put_symbol, out, why);
+	} else {
+		err = kp_sections_read(src, &sections, why);
+		table = kp_sections_first(&sections, SHT_SYMTAB);
+		if (!err && table)
+			err = kp_symbols_each(src, &sections, table, visit_symbol, out,
+					      why);
+		kp_sections_fini(&sections);
+	}
+	out->object |= bitcode || !err;
+	if (err != KPACK_ERROR_INVALID_FORMAT)
+		return err;
+	out->count = count;
+	out->size = size;
+	return KPACK_SUCCESS;
+}
+
+/* ---- the archive ---- */
+
+/* What is known of a member before the first byte is written. */
 struct row {
 	size_t defined;   /* number of its symbols */
 	size_t same_name; /* index of the first member with its name */
@@ -38,7 +124,7 @@ struct writer {
 	struct row *rows;
 	size_t n;
 	struct kp_sink *sink;
-	struct kp_symbols symbols;
+	struct symbols symbols;
 	uint64_t names_size; /* of "//", without padding */
 	uint64_t index_size; /* of "/", with padding; 0: none */
 	unsigned width;      /* bytes of an offset in the index */
@@ -56,32 +142,27 @@ static uint64_t even_size(uint64_t n)
 	return n + (n & 1);
 }
 
-static kpack_error_t check_member(const struct kp_ar_input *m, struct kpackx_error *why)
-{
-	char shown[96];
-
-	kp_text_escape(m->name, shown, sizeof(shown));
-	if (m->name.size == 0 || m->name.size > KP_NAME_MAX - 2 ||
-	    memchr(m->name.data, '\n', m->name.size) ||
-	    memchr(m->name.data, '\0', m->name.size))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "member %s: its name is empty, has a line feed or a NUL "
-			       "byte, or more than %d bytes",
-			       shown, KP_NAME_MAX - 2);
-	if (m->bytes.size > MEMBER_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "member %s: %" PRIu64 " bytes, at most %" PRIu64, shown,
-			       m->bytes.size, MEMBER_MAX);
-	return KPACK_SUCCESS;
-}
-
+/* Check the members, and collect their symbols. */
 static kpack_error_t look_at_members(struct writer *w, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < w->n; i++) {
+		const struct kp_ar_input *m = &w->members[i];
 		size_t before = w->symbols.count;
+		char shown[96];
 
-		KP_TRY(check_member(&w->members[i], why));
-		KP_TRY(kp_symbols_add(&w->members[i].bytes, &w->symbols, why));
+		kp_text_escape(m->name, shown, sizeof(shown));
+		if (m->name.size == 0 || m->name.size > KP_NAME_MAX - 2 ||
+		    memchr(m->name.data, '\n', m->name.size) ||
+		    memchr(m->name.data, '\0', m->name.size))
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "member %s: its name is empty, has a line feed or "
+				       "a NUL byte, or more than %d bytes",
+				       shown, KP_NAME_MAX - 2);
+		if (m->bytes.size > MEMBER_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "member %s: %" PRIu64 " bytes, at most %" PRIu64,
+				       shown, m->bytes.size, MEMBER_MAX);
+		KP_TRY(put_symbols(&m->bytes, &w->symbols, why));
 		w->rows[i].defined = w->symbols.count - before;
 	}
 	return KPACK_SUCCESS;
@@ -92,31 +173,22 @@ struct named {
 	size_t member;
 };
 
-static int by_name(const void *a, const void *b)
-{
-	const struct named *x = a, *y = b;
-	int c = kp_span_cmp(x->name, y->name);
-
-	return c ? c : KP_ORDER(x->member, y->member);
-}
-
 /* Set same_name of every member. */
 static kpack_error_t find_same_names(struct writer *w, struct kpackx_error *why)
 {
-	struct named *sorted = calloc(w->n + 1, sizeof(*sorted));
+	KP_AUTO_FREE struct named *sorted = NULL;
 
-	if (!sorted)
-		return kp_fail_memory(why, (w->n + 1) * sizeof(*sorted), "members");
+	KP_TRY(kp_new(&sorted, w->n, "members", why));
 	for (size_t i = 0; i < w->n; i++)
 		sorted[i] = (struct named){w->members[i].name, i};
-	qsort(sorted, w->n, sizeof(*sorted), by_name);
+	kp_sort(sorted, w->n, KP_BY_SPAN(struct named, name),
+		KP_BY_NUMBER(struct named, member));
 	for (size_t i = 0; i < w->n; i++) {
 		bool same = i && kp_span_eq(sorted[i - 1].name, sorted[i].name);
 
 		w->rows[sorted[i].member].same_name =
 			same ? w->rows[sorted[i - 1].member].same_name : sorted[i].member;
 	}
-	free(sorted);
 	return KPACK_SUCCESS;
 }
 
@@ -124,18 +196,6 @@ static kpack_error_t find_same_names(struct writer *w, struct kpackx_error *why)
 static bool owns_name(const struct writer *w, size_t i)
 {
 	return is_long(w->members[i].name) && w->rows[i].same_name == i;
-}
-
-/* Place long names in the order of members, each name once. */
-static void place_names(struct writer *w)
-{
-	for (size_t i = 0; i < w->n; i++) {
-		w->rows[i].name_at = w->rows[w->rows[i].same_name].name_at;
-		if (!owns_name(w, i))
-			continue;
-		w->rows[i].name_at = w->names_size;
-		w->names_size += w->members[i].name.size + 2;
-	}
 }
 
 /* Set the size of an index with offsets of WIDTH bytes, and the offset of the members. */
@@ -154,13 +214,23 @@ static void place_index(struct writer *w, unsigned width)
 		w->first += HEADER_SIZE + even_size(w->names_size);
 }
 
-/* Use offsets of 4 bytes, or of 8 if the last member's header needs them. */
-static void place_members(struct writer *w)
+/*
+ * Place long names in the order of members, each name once; and the members, with offsets
+ * of 4 bytes in the index, or of 8 if the last member's header needs them.
+ */
+static void place_all(struct writer *w)
 {
 	uint64_t last = 0;
 
-	for (size_t i = 0; i + 1 < w->n; i++)
-		last += HEADER_SIZE + even_size(w->members[i].bytes.size);
+	for (size_t i = 0; i < w->n; i++) {
+		if (i + 1 < w->n)
+			last += HEADER_SIZE + even_size(w->members[i].bytes.size);
+		w->rows[i].name_at = w->rows[w->rows[i].same_name].name_at;
+		if (!owns_name(w, i))
+			continue;
+		w->rows[i].name_at = w->names_size;
+		w->names_size += w->members[i].name.size + 2;
+	}
 	place_index(w, 4);
 	if (w->first + last > UINT32_MAX)
 		place_index(w, 8);
@@ -188,11 +258,17 @@ static void put_big(uint8_t *p, uint64_t value, unsigned width)
 		p[i] = (uint8_t)(value >> (8 * (width - 1 - i)));
 }
 
-static kpack_error_t put_offsets(struct writer *w, struct kpackx_error *why)
+/* A symbol's row is the offset of its member's header, so rows of one member are equal. */
+static kpack_error_t put_index(struct writer *w, struct kpackx_error *why)
 {
-	uint64_t pos = w->first;
+	uint64_t begin, pos = w->first;
 	uint8_t be[8];
 
+	if (!w->index_size)
+		return KPACK_SUCCESS;
+	KP_TRY(put_header(w, w->width == 4 ? "/" : "/SYM64/", "0", "0", w->index_size,
+			  why));
+	begin = w->sink->size;
 	put_big(be, w->symbols.count, w->width);
 	KP_TRY(kp_sink_put(w->sink, be, w->width, why));
 	for (size_t i = 0; i < w->n; i++) {
@@ -201,19 +277,6 @@ static kpack_error_t put_offsets(struct writer *w, struct kpackx_error *why)
 			KP_TRY(kp_sink_put(w->sink, be, w->width, why));
 		pos += HEADER_SIZE + even_size(w->members[i].bytes.size);
 	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t put_index(struct writer *w, struct kpackx_error *why)
-{
-	uint64_t begin;
-
-	if (!w->index_size)
-		return KPACK_SUCCESS;
-	KP_TRY(put_header(w, w->width == 4 ? "/" : "/SYM64/", "0", "0", w->index_size,
-			  why));
-	begin = w->sink->size;
-	KP_TRY(put_offsets(w, why));
 	if (w->symbols.count)
 		KP_TRY(kp_sink_put(w->sink, w->symbols.names, w->symbols.size, why));
 	return kp_sink_fill(w->sink, 0, w->index_size - (w->sink->size - begin), why);
@@ -235,6 +298,7 @@ static kpack_error_t put_names(struct writer *w, struct kpackx_error *why)
 	return kp_sink_fill(w->sink, '\n', w->names_size & 1, why);
 }
 
+/* Headers say owner 0, time 0 and mode 644: the same members give the same archive. */
 static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
 {
 	char name[32];
@@ -254,29 +318,27 @@ static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t put_all(struct writer *w, struct kpackx_error *why)
-{
-	KP_TRY(look_at_members(w, why));
-	KP_TRY(find_same_names(w, why));
-	place_names(w);
-	place_members(w);
-	KP_TRY(kp_sink_text(w->sink, MAGIC, why));
-	KP_TRY(put_index(w, why));
-	KP_TRY(put_names(w, why));
-	return put_members(w, why);
-}
-
 kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
 			  struct kp_sink *sink, struct kpackx_error *why)
 {
 	struct writer w = {.members = members, .n = n, .sink = sink};
-	kpack_error_t err;
+	kpack_error_t err = kp_new(&w.rows, n, "members", why);
 
-	w.rows = calloc(n + 1, sizeof(*w.rows));
-	if (!w.rows)
-		return kp_fail_memory(why, (n + 1) * sizeof(*w.rows), "members");
-	err = put_all(&w, why);
+	if (!err)
+		err = look_at_members(&w, why);
+	if (!err)
+		err = find_same_names(&w, why);
+	if (!err) {
+		place_all(&w);
+		err = kp_sink_text(sink, MAGIC, why);
+	}
+	if (!err)
+		err = put_index(&w, why);
+	if (!err)
+		err = put_names(&w, why);
+	if (!err)
+		err = put_members(&w, why);
 	free(w.rows);
-	kp_symbols_fini(&w.symbols);
+	free(w.symbols.names);
 	return err;
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bitcode consists of blocks of records (bitstream.h says how they begin).  A definition
+ * Offload binaries in bitcode: constants of a host module that is linked later.
+ *
+ * Bitcode consists of blocks of records (bitcode.h says how they begin).  A definition
  * says how a record is written.  It is in the record's block or, for all later blocks
  * with a given number, in block 0.  Values are literals, of fixed width, VBR, characters
  * of 6 bits, an array of one of these, or a blob.  Byte arrays are records 8 (the bytes),
  * 9 (the bytes without their final zero) and 22 in the block of constants.
  */
-#include "bitcode_embedded.h"
+#include "bitcode.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include "bitstream.h"
+#include "core/base/alloc.h"
 
 enum { BLOCK_INFO = 0, BLOCK_MODULE = 8, BLOCK_CONSTANTS = 11 };
 enum { INFO_SET_BLOCK = 1 };
@@ -23,13 +25,13 @@ static const uint8_t wanted[] = {0x10, 0xff, 0x10, 0xad};
 /* Definitions; number i has operands [ends[i - 1], ends[i]). */
 struct definitions {
 	struct kp_bits_operand *operands;
-	size_t n_operands;
+	size_t n_operands, operands_cap;
 	size_t *ends;
-	size_t count;
+	size_t count, ends_cap;
 };
 
 struct reader {
-	struct kp_bits bits;     /* over: the bitcode is damaged */
+	struct kp_bits bits;     /* over: the bitcode is damaged, or ERR */
 	struct definitions info; /* for all blocks of constants */
 	/* The record being read. */
 	uint64_t code_number, n_values;
@@ -43,97 +45,61 @@ struct reader {
 	kpack_error_t err;
 };
 
+/* Note ERR, which ends the reading. */
+static void stop_at(struct reader *r, kpack_error_t err)
+{
+	if (err) {
+		r->err = err;
+		r->bits.over = true;
+	}
+}
+
 /* ---- definitions ---- */
 
 static void definitions_fini(struct definitions *d)
 {
 	free(d->operands);
 	free(d->ends);
-	*d = (struct definitions){0};
-}
-
-static void no_memory(struct reader *r, size_t size)
-{
-	r->bits.over = true;
-	r->err = kp_fail_memory(r->why, size, "definitions of bitcode");
-}
-
-static void add_operand(struct reader *r, struct definitions *d, struct kp_bits_operand o)
-{
-	struct kp_bits_operand *grown =
-		realloc(d->operands, (d->n_operands + 1) * sizeof(*grown));
-
-	if (!grown) {
-		no_memory(r, d->n_operands * sizeof(*grown));
-		return;
-	}
-	d->operands = grown;
-	d->operands[d->n_operands++] = o;
-}
-
-static void end_definition(struct reader *r, struct definitions *d)
-{
-	size_t *grown = realloc(d->ends, (d->count + 1) * sizeof(*grown));
-
-	if (!grown) {
-		no_memory(r, d->count * sizeof(*grown));
-		return;
-	}
-	d->ends = grown;
-	d->ends[d->count++] = d->n_operands;
 }
 
 /* Refuse widths with which a record could continue without reading bits. */
-static struct kp_bits_operand take_operand(struct reader *r)
-{
-	struct kp_bits_operand o = kp_bits_operand(&r->bits);
-
-	if (o.encoding == KP_BITS_FIXED || o.encoding == KP_BITS_VBR) {
-		if (o.value == 0)
-			o.encoding = KP_BITS_LITERAL;
-		r->bits.over |=
-			o.value > 64 || (o.encoding == KP_BITS_VBR && o.value < 2);
-	}
-	r->bits.over |= o.encoding > KP_BITS_BLOB;
-	return o;
-}
-
 static void take_definition(struct reader *r, struct definitions *d)
 {
 	uint64_t n = kp_bits_vbr(&r->bits, 5);
 
-	for (uint64_t i = 0; i < n && !r->bits.over; i++)
-		add_operand(r, d, take_operand(r));
-	end_definition(r, d);
+	while (n-- && !r->bits.over) {
+		struct kp_bits_operand o = kp_bits_operand(&r->bits);
+
+		if (o.encoding == KP_BITS_FIXED || o.encoding == KP_BITS_VBR) {
+			if (o.value == 0)
+				o.encoding = KP_BITS_LITERAL;
+			r->bits.over |= o.value > 64 ||
+					(o.encoding == KP_BITS_VBR && o.value < 2);
+		}
+		r->bits.over |= o.encoding > KP_BITS_BLOB;
+		stop_at(r, kp_room(&d->operands, d->n_operands, &d->operands_cap,
+				   "definitions of bitcode", r->why));
+		if (!r->bits.over)
+			d->operands[d->n_operands++] = o;
+	}
+	stop_at(r, kp_room(&d->ends, d->count, &d->ends_cap, "definitions of bitcode",
+			   r->why));
+	if (!r->bits.over)
+		d->ends[d->count++] = d->n_operands;
 }
 
 /* ---- records ---- */
 
-/* Begin a record; its first value will be the code. */
-static void begin_record(struct reader *r)
-{
-	r->code_number = 0;
-	r->n_values = 0;
-	r->size = 0;
-}
-
 static void keep_byte(struct reader *r, uint8_t byte)
 {
-	size_t cap = r->cap ? 2 * r->cap : 4096;
-	uint8_t *grown;
-
-	if (r->size == r->cap) {
-		grown = realloc(r->bytes, cap);
-		if (!grown) {
-			no_memory(r, cap);
-			return;
-		}
-		r->bytes = grown;
-		r->cap = cap;
-	}
-	r->bytes[r->size++] = byte;
+	if (r->size == r->cap)
+		stop_at(r, kp_room(&r->bytes, r->size, &r->cap, "an offload binary",
+				   r->why));
+	if (!r->bits.over)
+		r->bytes[r->size++] = byte;
 }
 
+/* Take the next value of the record; the first one is its code. */
 static void add_value(struct reader *r, uint64_t value)
 {
 	uint64_t n = r->n_values++;
@@ -150,6 +116,7 @@ static void add_value(struct reader *r, uint64_t value)
 		keep_byte(r, (uint8_t)value);
 }
 
+/* Read one value as O says. */
 static void take_scalar(struct reader *r, const struct kp_bits_operand *o)
 {
 	static const char chars[] =
@@ -173,78 +140,69 @@ static void take_scalar(struct reader *r, const struct kp_bits_operand *o)
 	}
 }
 
-/* An array of literals is refused: it has no bits and could have any length. */
-static void take_array(struct reader *r, const struct kp_bits_operand *element)
-{
-	uint64_t n = kp_bits_vbr(&r->bits, 6);
-
-	r->bits.over |= element->encoding == KP_BITS_LITERAL && n > 0;
-	for (uint64_t i = 0; i < n && !r->bits.over; i++)
-		take_scalar(r, element);
-}
-
-static void take_blob(struct reader *r)
-{
-	uint64_t n = kp_bits_blob(&r->bits);
-
-	for (uint64_t i = 0; i < n && !r->bits.over; i++)
-		add_value(r, kp_bits_take(&r->bits, 8));
-	kp_bits_align(&r->bits);
-}
-
+/* Read the values of a record that definition NUMBER of D describes. */
 static void take_operands(struct reader *r, const struct definitions *d, size_t number)
 {
 	size_t at = number ? d->ends[number - 1] : 0, end = d->ends[number];
 
 	for (; at < end && !r->bits.over; at++) {
-		if (d->operands[at].encoding == KP_BITS_BLOB) {
-			take_blob(r);
-		} else if (d->operands[at].encoding != KP_BITS_ARRAY) {
-			take_scalar(r, &d->operands[at]);
-		} else if (++at < end) {
-			take_array(r, &d->operands[at]);
+		const struct kp_bits_operand *o = &d->operands[at];
+		uint64_t n;
+
+		if (o->encoding == KP_BITS_BLOB) {
+			n = kp_bits_blob(&r->bits);
+			while (n-- && !r->bits.over)
+				add_value(r, kp_bits_take(&r->bits, 8));
+			kp_bits_align(&r->bits);
+		} else if (o->encoding == KP_BITS_ARRAY && ++at < end) {
+			n = kp_bits_vbr(&r->bits, 6);
+			o++;
+			/* literals have no bits, and there could be any number of them */
+			r->bits.over |= o->encoding == KP_BITS_LITERAL && n > 0;
+			while (n-- && !r->bits.over)
+				take_scalar(r, o);
 		} else {
-			r->bits.over = true;
+			take_scalar(r, o);
 		}
 	}
 }
 
-/* Numbers of definitions for all blocks of constants precede those of the block's own. */
-static void take_defined(struct reader *r, const struct definitions *own, uint64_t block,
-			 uint64_t number)
+/*
+ * Read a record of BLOCK, and report it if it is an array of bytes that begins like an
+ * offload binary.  Numbers of definitions for all blocks of constants precede those of the
+ * block's OWN.
+ */
+static void read_record(struct reader *r, const struct definitions *own, uint64_t id,
+			uint64_t block)
 {
 	uint64_t before = block == BLOCK_CONSTANTS ? r->info.count : 0;
 
-	if (number < before)
-		take_operands(r, &r->info, (size_t)number);
-	else if (number - before < own->count)
-		take_operands(r, own, (size_t)(number - before));
-	else
+	r->code_number = 0;
+	r->n_values = 0;
+	r->size = 0;
+	r->collect = block == BLOCK_CONSTANTS;
+	if (id == KP_BITS_RECORD) {
+		uint64_t code = kp_bits_vbr(&r->bits, 6), n = kp_bits_vbr(&r->bits, 6);
+
+		add_value(r, code);
+		while (n-- && !r->bits.over)
+			add_value(r, kp_bits_vbr(&r->bits, 6));
+	} else if (id - KP_BITS_DEFINED < before) {
+		take_operands(r, &r->info, (size_t)(id - KP_BITS_DEFINED));
+	} else if (id - KP_BITS_DEFINED - before < own->count) {
+		take_operands(r, own, (size_t)(id - KP_BITS_DEFINED - before));
+	} else {
 		r->bits.over = true;
-}
-
-static void take_plain(struct reader *r)
-{
-	uint64_t code = kp_bits_vbr(&r->bits, 6), n = kp_bits_vbr(&r->bits, 6);
-
-	add_value(r, code);
-	for (uint64_t i = 0; i < n && !r->bits.over; i++)
-		add_value(r, kp_bits_vbr(&r->bits, 6));
-}
-
-/* Report the record if it is an array that begins like an offload binary. */
-static void report_array(struct reader *r)
-{
-	if (r->bits.over || r->size < sizeof(wanted) || r->size != r->n_values - 1)
+	}
+	if (!r->collect || r->bits.over || r->size < sizeof(wanted) ||
+	    r->size != r->n_values - 1)
 		return;
 	if (r->code_number == CONSTANT_CSTRING)
 		keep_byte(r, 0);
 	else if (r->code_number != CONSTANT_STRING && r->code_number != CONSTANT_DATA)
 		return;
-	if (r->bits.over)
-		return;
-	r->err = r->found(r->arg, (struct kp_span){r->bytes, r->size}, r->why);
-	r->bits.over |= r->err != KPACK_SUCCESS;
+	if (!r->bits.over)
+		stop_at(r, r->found(r->arg, (struct kp_span){r->bytes, r->size}, r->why));
 }
 
 /* ---- blocks ---- */
@@ -265,19 +223,6 @@ static void enter_block(struct reader *r, uint64_t outer, unsigned depth)
 		read_block(r, b.number, (unsigned)b.width, depth);
 	else
 		r->bits.pos = b.end;
-}
-
-static void read_record(struct reader *r, const struct definitions *own, uint64_t id,
-			uint64_t block)
-{
-	begin_record(r);
-	r->collect = block == BLOCK_CONSTANTS;
-	if (id == KP_BITS_RECORD)
-		take_plain(r);
-	else
-		take_defined(r, own, block, id - KP_BITS_DEFINED);
-	if (r->collect)
-		report_array(r);
 }
 
 static void read_block(struct reader *r, uint64_t number, unsigned width, unsigned depth)
@@ -314,12 +259,9 @@ kpack_error_t kp_bitcode_embedded(struct kp_span code,
 
 	KP_TRY(kp_bits_open(&r.bits, &src, why));
 	/* zeros may pad the last word */
-	while (!r.bits.over && r.bits.window.src.size - r.bits.pos / 8 >= 8) {
-		if (kp_bits_take(&r.bits, 2) == KP_BITS_ENTER)
-			enter_block(&r, UINT64_MAX, 0);
-		else
-			break;
-	}
+	while (!r.bits.over && r.bits.window.src.size - r.bits.pos / 8 >= 8 &&
+	       kp_bits_take(&r.bits, 2) == KP_BITS_ENTER)
+		enter_block(&r, UINT64_MAX, 0);
 	definitions_fini(&r.info);
 	free(r.bytes);
 	if (!r.bits.over)

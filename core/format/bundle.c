@@ -12,7 +12,9 @@
 #include "bundle.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/order.h"
 
 /* Header bytes fetched at first; real headers fit, and the HIP runtime reads no more. */
 #define FIRST_FETCH 4096
@@ -24,21 +26,6 @@ static const char magic[24] = {'_', '_', 'C', 'L', 'A', 'N', 'G', '_',
 bool kp_bundle_probe(struct kp_span head)
 {
 	return kp_span_starts(head, magic, sizeof(magic));
-}
-
-static kpack_error_t check_count(uint64_t n, uint64_t size, struct kpackx_error *why)
-{
-	uint64_t room = (size - KP_BUNDLE_HEADER_MIN) / KP_BUNDLE_ROW_SIZE;
-
-	if (n > KP_BUNDLE_ENTRIES_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " entries of at most %d", n,
-			       KP_BUNDLE_ENTRIES_MAX);
-	if (n > room)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " entries do not fit into %" PRIu64 " bytes", n,
-			       size);
-	return KPACK_SUCCESS;
 }
 
 /*
@@ -56,7 +43,14 @@ static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *n
 	if (!kp_bundle_probe(head))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not an offload bundle");
 	n = kp_le64(head.data + sizeof(magic));
-	KP_TRY(check_count(n, size, why));
+	if (n > KP_BUNDLE_ENTRIES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " entries of at most %d", n,
+			       KP_BUNDLE_ENTRIES_MAX);
+	if (n > (size - KP_BUNDLE_HEADER_MIN) / KP_BUNDLE_ROW_SIZE)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " entries do not fit into %" PRIu64 " bytes", n,
+			       size);
 	for (uint64_t i = 0; i < n; i++) {
 		*need = pos + (n - i) * KP_BUNDLE_ROW_SIZE;
 		if (*need > head.size)
@@ -75,7 +69,10 @@ static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *n
 	return KPACK_SUCCESS;
 }
 
-/* Fetch the header in growing steps, so that header_need runs only a few times. */
+/*
+ * Fetch the header in growing steps, so that header_need runs only a few times.  Its size
+ * is not stated: each row's ID has a length of its own.
+ */
 static kpack_error_t fetch_header(kp_bundle_more_fn *more, void *arg, uint64_t size,
 				  uint8_t **buf, uint64_t *header_size,
 				  struct kpackx_error *why)
@@ -109,26 +106,6 @@ static kpack_error_t fetch_header(kp_bundle_more_fn *more, void *arg, uint64_t s
 	}
 }
 
-/* Check the range of an entry's object; an empty one may state any offset. */
-static kpack_error_t check_range(uint64_t i, uint64_t offset, uint64_t len,
-				 uint64_t header_size, uint64_t size,
-				 struct kpackx_error *why)
-{
-	if (len == 0)
-		return KPACK_SUCCESS;
-	if (offset < header_size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "entry %" PRIu64 ": offset %" PRIu64
-			       " is inside the header of %" PRIu64 " bytes",
-			       i, offset, header_size);
-	if (!kp_range_ok(size, offset, len))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "entry %" PRIu64 ": %" PRIu64 " bytes at offset %" PRIu64
-			       " pass the end at %" PRIu64,
-			       i, len, offset, size);
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t add_entries(const uint8_t *header, uint64_t header_size,
 				 uint64_t size, struct kp_container *c,
 				 struct kp_containers *list, uint64_t *end,
@@ -143,7 +120,18 @@ static kpack_error_t add_entries(const uint8_t *header, uint64_t header_size,
 			 id_len = kp_le64(p + 16);
 		struct kp_span id = {p + KP_BUNDLE_ROW_SIZE, (size_t)id_len};
 
-		KP_TRY(check_range(i, offset, len, header_size, size, why));
+		/* an empty entry may state any offset */
+		if (len && offset < header_size)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "entry %" PRIu64 ": offset %" PRIu64
+				       " is inside the header of %" PRIu64 " bytes",
+				       i, offset, header_size);
+		if (len && !kp_range_ok(size, offset, len))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "entry %" PRIu64 ": %" PRIu64
+				       " bytes at offset %" PRIu64
+				       " pass the end at %" PRIu64,
+				       i, len, offset, size);
 		KP_TRY(kp_containers_add_image(list, c, id, offset, len, why));
 		if (len && offset + len > *end)
 			*end = offset + len;
@@ -185,29 +173,22 @@ uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n)
 	return size;
 }
 
-/* The first multiple of ALIGN that is not before POS; false: no file can be that long. */
-static bool align_up(uint64_t pos, uint64_t align, uint64_t *out)
-{
-	uint64_t over = pos % align;
-
-	*out = pos;
-	if (!over)
-		return true;
-	if (align - over > INT64_MAX - pos)
-		return false;
-	*out = pos + (align - over);
-	return true;
-}
-
+/* Offsets are signed in files: INT64_MAX is the largest. */
 bool kp_bundle_place(struct kp_bundle_row *rows, size_t n, uint64_t align, uint64_t gap,
 		     uint64_t *size)
 {
 	uint64_t end = kp_bundle_header_size(rows, n);
 
 	for (size_t i = 0; i < n; i++) {
-		if (gap > INT64_MAX - end ||
-		    !align_up(end + gap, align, &rows[i].offset) ||
-		    rows[i].size > INT64_MAX - rows[i].offset)
+		uint64_t fill;
+
+		if (gap > INT64_MAX - end)
+			return false;
+		fill = (align - (end + gap) % align) % align;
+		if (fill > INT64_MAX - (end + gap))
+			return false;
+		rows[i].offset = end + gap + fill;
+		if (rows[i].size > INT64_MAX - rows[i].offset)
 			return false;
 		if (rows[i].size)
 			end = rows[i].offset + rows[i].size;
@@ -238,15 +219,12 @@ static kpack_error_t more_from_source(void *arg, uint8_t *buf, size_t have, size
 	return kp_source_read(arg, have, buf + have, want - have, why);
 }
 
-static kpack_error_t parse_bundle(const struct kp_source *src, uint64_t off,
-				  struct kp_container *c, struct kp_containers *list,
-				  struct kpackx_error *why)
+static kpack_error_t parse_bundle(const struct kp_source *src, struct kp_container *c,
+				  struct kp_containers *list, struct kpackx_error *why)
 {
-	struct kp_source rest;
+	struct kp_source rest = *src;
 
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	KP_TRY(kp_bundle_list(more_from_source, &rest, rest.size, c, list, &c->size,
+	KP_TRY(kp_bundle_list(more_from_source, &rest, src->size, c, list, &c->size,
 			      why));
 	c->payload_size = c->size;
 	return KPACK_SUCCESS;
@@ -260,70 +238,50 @@ const struct kp_format kp_format_bundle = {
 
 /* ---- without some of its entries ---- */
 
-static int by_offset(const void *a, const void *b)
-{
-	const struct kp_bundle_row *x = *(struct kp_bundle_row *const *)a,
-				   *y = *(struct kp_bundle_row *const *)b;
-
-	return KP_ORDER(x->offset, y->offset);
-}
+/* A row with bytes, and its offset before. */
+struct moved {
+	uint64_t offset;
+	struct kp_bundle_row *row;
+};
 
 /*
- * Move the N rows at SORTED, which have bytes, behind POS; returns the end.  Overlapping
- * rows move as one run, so that nothing grows: no run begins later than before.
+ * Overlapping rows move as one run, so that nothing grows: no run begins later than
+ * before.  Empty entries get the first object's offset; LLVM stops reading at an offset
+ * of 0.
  */
-static uint64_t move_sorted(struct kp_bundle_row **sorted, size_t n, uint64_t pos)
+kpack_error_t kp_bundle_move_together(struct kp_bundle_row *rows, size_t n,
+				      uint64_t *size, struct kpackx_error *why)
 {
-	uint64_t all = 0, align, run_old = 0, run_new = 0, run_end = 0;
+	uint64_t pos = kp_bundle_header_size(rows, n), all = 0, align;
+	uint64_t run_old = 0, run_new = 0, run_end = 0, first;
+	KP_AUTO_FREE struct moved *sorted = NULL;
+	size_t m = 0;
 
-	for (size_t i = 0; i < n; i++)
-		all |= sorted[i]->offset;
-	align = kp_bundle_alignment(all);
+	KP_TRY(kp_new(&sorted, n, "a bundle", why));
 	for (size_t i = 0; i < n; i++) {
-		uint64_t old = sorted[i]->offset;
+		if (!rows[i].size)
+			continue;
+		all |= rows[i].offset;
+		sorted[m++] = (struct moved){rows[i].offset, &rows[i]};
+	}
+	kp_sort(sorted, m, KP_BY_NUMBER(struct moved, offset));
+	align = kp_bundle_alignment(all);
+	for (size_t i = 0; i < m; i++) {
+		uint64_t old = sorted[i].offset;
 
 		if (i == 0 || old >= run_end) {
 			run_old = run_end = old;
 			run_new = (pos + align - 1) & -align;
 		}
-		sorted[i]->offset = run_new + (old - run_old);
-		if (old + sorted[i]->size > run_end)
-			run_end = old + sorted[i]->size;
+		sorted[i].row->offset = run_new + (old - run_old);
+		if (old + sorted[i].row->size > run_end)
+			run_end = old + sorted[i].row->size;
 		pos = run_new + (run_end - run_old);
 	}
-	return pos;
-}
-
-/* Give empty entries the first object's offset; LLVM stops reading at an offset of 0. */
-static void move_empty(struct kp_bundle_row *rows, size_t n, uint64_t size)
-{
-	uint64_t first = size;
-
-	for (size_t i = 0; i < n; i++) {
-		if (rows[i].size && rows[i].offset < first)
-			first = rows[i].offset;
-	}
-	for (size_t i = 0; i < n; i++) {
+	*size = pos;
+	first = m ? sorted[0].row->offset : pos;
+	for (size_t i = 0; i < n; i++)
 		if (rows[i].size == 0)
 			rows[i].offset = first;
-	}
-}
-
-kpack_error_t kp_bundle_move_together(struct kp_bundle_row *rows, size_t n,
-				      uint64_t *size, struct kpackx_error *why)
-{
-	struct kp_bundle_row **sorted = calloc(n + 1, sizeof(*sorted));
-	size_t m = 0;
-
-	if (!sorted)
-		return kp_fail_memory(why, n * sizeof(*sorted), "a bundle");
-	for (size_t i = 0; i < n; i++) {
-		if (rows[i].size)
-			sorted[m++] = &rows[i];
-	}
-	qsort(sorted, m, sizeof(*sorted), by_offset);
-	*size = move_sorted(sorted, m, kp_bundle_header_size(rows, n));
-	move_empty(rows, n, *size);
-	free(sorted);
 	return KPACK_SUCCESS;
 }

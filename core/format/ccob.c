@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/spill.h"
 #include "core/archive/codec.h"
@@ -26,9 +26,6 @@
 #include "bundle.h"
 #include "ccob.h"
 
-#ifndef KP_WITH_ZLIB
-#define KP_WITH_ZLIB 1
-#endif
 #if KP_WITH_ZLIB
 #include <zlib.h>
 #endif
@@ -39,22 +36,22 @@
 /* Decoded bytes written to a file at a time. */
 #define SPILL_SIZE ((size_t)256 << 10)
 
-struct method;
-
 /* The fields of a header. */
 struct ccob {
-	const struct method *method;
+	bool zstd; /* else zlib */
 	uint64_t header_size;
-	uint64_t size; /* v1: 0 until measured */
+	uint64_t size; /* of header and data */
 	uint64_t decoded;
 };
 
-/* Decodes the compressed data from the beginning, any number of bytes at a time. */
+/*
+ * Decodes the compressed data from the beginning, any number of bytes at a time: to list a
+ * bundle only its header is decoded, and a large payload goes piece by piece to a file.
+ */
 struct decoder {
-	const struct method *method;
 	struct kp_source src;
-	uint64_t made; /* decoded bytes so far */
-	struct kp_frames *zstd;
+	uint64_t made;          /* decoded bytes so far */
+	struct kp_frames *zstd; /* NULL: zlib */
 #if KP_WITH_ZLIB
 	z_stream zlib;
 	bool zlib_live, ended; /* the stream's end was decoded */
@@ -64,24 +61,25 @@ struct decoder {
 #endif
 };
 
-struct method {
-	const char *name;
-	uint64_t ratio_max;
-	/* Begin to decode; DECODED is the size that the header states. */
-	kpack_error_t (*begin)(struct decoder *d, uint64_t decoded,
-			       struct kpackx_error *why);
-	/* Decode LEN bytes, or fewer if the data end before. */
-	kpack_error_t (*read)(struct decoder *d, uint8_t *out, size_t len, size_t *got,
-			      struct kpackx_error *why);
-	void (*end)(struct decoder *d);
-	/* Find where the data at the start of SRC end; DECODED bounds the work. */
-	kpack_error_t (*measure)(const struct kp_source *src, uint64_t decoded,
-				 uint64_t *size, struct kpackx_error *why);
-};
+static const char *method_name(bool zstd)
+{
+	return zstd ? "zstd" : "zlib";
+}
 
-/* ---- zstd ---- */
+static void decoder_free(struct decoder *d)
+{
+	if (!d)
+		return;
+	kp_frames_close(d->zstd);
+#if KP_WITH_ZLIB
+	if (d->zlib_live)
+		inflateEnd(&d->zlib);
+#endif
+	free(d);
+}
 
-static kpack_error_t zstd_begin(struct decoder *d, uint64_t decoded,
+/* Begin to decode zstd's data; DECODED is the size that the header states. */
+static kpack_error_t begin_zstd(struct decoder *d, uint64_t decoded,
 				struct kpackx_error *why)
 {
 	uint8_t buf[KP_FRAME_HEADER_MAX];
@@ -100,24 +98,151 @@ static kpack_error_t zstd_begin(struct decoder *d, uint64_t decoded,
 	return kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10), why);
 }
 
-static kpack_error_t zstd_read(struct decoder *d, uint8_t *out, size_t len, size_t *got,
+#if KP_WITH_ZLIB
+static kpack_error_t fail_zlib(const struct decoder *d, int code,
 			       struct kpackx_error *why)
 {
-	uint64_t done = 0;
-	kpack_error_t err = kp_frames_decode(d->zstd, out, len, len, &done, why);
+	if (code == Z_MEM_ERROR)
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory: zlib");
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "zlib: %s",
+		       d->zlib.msg ? d->zlib.msg : zError(code));
+}
 
+/* Decode up to LEN bytes; *GOT counts them, and is less at the end of the stream. */
+static kpack_error_t read_zlib(struct decoder *d, uint8_t *out, size_t len, size_t *got,
+			       struct kpackx_error *why)
+{
+	while (*got < len && !d->ended) {
+		/* zlib counts in 32 bits */
+		size_t room = len - *got < INT32_MAX ? len - *got : INT32_MAX;
+		int code;
+
+		if (d->in_pos == d->in_size) {
+			uint64_t left = d->src.size - d->fetched;
+
+			d->in_pos = 0;
+			d->in_size = left < IN_SIZE ? (size_t)left : IN_SIZE;
+			KP_TRY(kp_source_read(&d->src, d->fetched, d->in, d->in_size,
+					      why));
+			d->fetched += d->in_size;
+		}
+		d->zlib.next_in = d->in + d->in_pos;
+		d->zlib.avail_in = (uInt)(d->in_size - d->in_pos);
+		d->zlib.next_out = out + *got;
+		d->zlib.avail_out = (uInt)room;
+		code = inflate(&d->zlib, Z_NO_FLUSH);
+		if (code == Z_BUF_ERROR)
+			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+				       "zlib: the data ends after %" PRIu64
+				       " decoded bytes",
+				       d->made + *got);
+		if (code != Z_OK && code != Z_STREAM_END)
+			return fail_zlib(d, code, why);
+		d->in_pos = d->in_size - d->zlib.avail_in;
+		d->ended = code == Z_STREAM_END;
+		*got += room - d->zlib.avail_out;
+	}
+	return KPACK_SUCCESS;
+}
+#endif
+
+static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_t decoded,
+				 struct decoder **out, struct kpackx_error *why)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!d)
+		return kp_fail_memory(why, sizeof(*d), "a decoder");
+	d->src = *src;
+	if (zstd)
+		err = begin_zstd(d, decoded, why);
+#if KP_WITH_ZLIB
+	else if (inflateInit(&d->zlib) == Z_OK)
+		d->zlib_live = true;
+	else
+		err = fail_zlib(d, Z_MEM_ERROR, why);
+#endif
+	if (err) {
+		decoder_free(d);
+		return err;
+	}
+	*out = d;
+	return KPACK_SUCCESS;
+}
+
+/* Decode LEN bytes, or fewer if the data end before. */
+static kpack_error_t decoder_read(struct decoder *d, uint8_t *out, size_t len,
+				  size_t *got, struct kpackx_error *why)
+{
+	uint64_t done = 0;
+
+	*got = 0;
+#if KP_WITH_ZLIB
+	if (!d->zstd) {
+		KP_TRY(read_zlib(d, out, len, got, why));
+		d->made += *got;
+		return KPACK_SUCCESS;
+	}
+#endif
+	KP_TRY(kp_frames_decode(d->zstd, out, len, len, &done, why));
+	d->made += done;
 	*got = (size_t)done;
+	return KPACK_SUCCESS;
+}
+
+/* Decode exactly LEN bytes. */
+static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
+				  struct kpackx_error *why)
+{
+	size_t got = 0;
+
+	KP_TRY(decoder_read(d, out, len, &got, why));
+	if (got < len)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: only %" PRIu64 " decoded bytes, the header says more",
+			       method_name(d->zstd), d->made);
+	return KPACK_SUCCESS;
+}
+
+/* Check that the data end here. */
+static kpack_error_t decoder_finish(struct decoder *d, struct kpackx_error *why)
+{
+	uint64_t made = d->made;
+	uint8_t extra;
+	size_t got = 0;
+
+	KP_TRY(decoder_read(d, &extra, 1, &got, why));
+	if (got)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: more than the %" PRIu64
+			       " decoded bytes the header says",
+			       method_name(d->zstd), made);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_zlib_decode(const struct kp_source *src, uint8_t *out, size_t size,
+			     struct kpackx_error *why)
+{
+	struct decoder *d = NULL;
+	kpack_error_t err;
+
+	if (!KP_WITH_ZLIB)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "compressed with zlib: built without zlib");
+	KP_TRY(decoder_new(false, src, size, &d, why));
+	err = decoder_fill(d, out, size, why);
+	if (!err)
+		err = decoder_finish(d, why);
+	decoder_free(d);
 	return err;
 }
 
-static void zstd_end(struct decoder *d)
-{
-	kp_frames_close(d->zstd);
-}
+/* ---- the end of version 1 ---- */
 
 /* What follows in .hip_fatbin is padding or a container, and begins like no frame. */
-static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
-				  uint64_t *size, struct kpackx_error *why)
+static kpack_error_t measure_zstd(const struct kp_source *src, uint64_t *size,
+				  struct kpackx_error *why)
 {
 	uint8_t buf[KP_FRAME_HEADER_MAX];
 	struct kp_frame_header header;
@@ -125,7 +250,6 @@ static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
 	struct kp_span head;
 	uint64_t frame;
 
-	(void)decoded;
 	kp_window_init(&window, src);
 	*size = 0;
 	do {
@@ -141,177 +265,24 @@ static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
 	return KPACK_SUCCESS;
 }
 
-static const struct method zstd_method = {
-	.name = "zstd",
-	.ratio_max = KP_ZSTD_RATIO_MAX,
-	.begin = zstd_begin,
-	.read = zstd_read,
-	.end = zstd_end,
-	.measure = zstd_measure,
-};
-
-/* ---- decoding ---- */
-
-static void decoder_free(struct decoder *d)
-{
-	if (!d)
-		return;
-	d->method->end(d);
-	free(d);
-}
-
-static kpack_error_t decoder_new(const struct method *method, const struct kp_source *src,
-				 uint64_t decoded, struct decoder **out,
-				 struct kpackx_error *why)
-{
-	struct decoder *d = calloc(1, sizeof(*d));
-	kpack_error_t err;
-
-	if (!d)
-		return kp_fail_memory(why, sizeof(*d), "a decoder");
-	d->method = method;
-	d->src = *src;
-	err = method->begin(d, decoded, why);
-	if (err != KPACK_SUCCESS) {
-		decoder_free(d);
-		return err;
-	}
-	*out = d;
-	return KPACK_SUCCESS;
-}
-
-/* Decode exactly LEN bytes. */
-static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
-				  struct kpackx_error *why)
-{
-	size_t got = 0;
-
-	KP_TRY(d->method->read(d, out, len, &got, why));
-	d->made += got;
-	if (got < len)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: only %" PRIu64 " decoded bytes, the header says more",
-			       d->method->name, d->made);
-	return KPACK_SUCCESS;
-}
-
-/* Check that the data end here. */
-static kpack_error_t decoder_finish(struct decoder *d, struct kpackx_error *why)
-{
-	uint8_t extra;
-	size_t got = 0;
-
-	KP_TRY(d->method->read(d, &extra, 1, &got, why));
-	if (got)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: more than the %" PRIu64
-			       " decoded bytes the header says",
-			       d->method->name, d->made);
-	return KPACK_SUCCESS;
-}
-
-/* ---- zlib ---- */
-
 #if KP_WITH_ZLIB
-static kpack_error_t zlib_fail(const struct decoder *d, int code,
-			       struct kpackx_error *why)
-{
-	if (code == Z_MEM_ERROR)
-		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory: zlib");
-	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "zlib: %s",
-		       d->zlib.msg ? d->zlib.msg : zError(code));
-}
-
-static kpack_error_t zlib_begin(struct decoder *d, uint64_t decoded,
-				struct kpackx_error *why)
-{
-	int code = inflateInit(&d->zlib);
-
-	(void)decoded;
-	if (code != Z_OK)
-		return zlib_fail(d, code, why);
-	d->zlib_live = true;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t refill_input(struct decoder *d, struct kpackx_error *why)
-{
-	uint64_t left = d->src.size - d->fetched;
-	size_t n = left < IN_SIZE ? (size_t)left : IN_SIZE;
-
-	KP_TRY(kp_source_read(&d->src, d->fetched, d->in, n, why));
-	d->fetched += n;
-	d->in_pos = 0;
-	d->in_size = n;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t zlib_read(struct decoder *d, uint8_t *out, size_t len, size_t *got,
-			       struct kpackx_error *why)
-{
-	*got = 0;
-	while (*got < len && !d->ended) {
-		size_t room = len - *got < INT32_MAX ? len - *got : INT32_MAX;
-		int code;
-
-		if (d->in_pos == d->in_size)
-			KP_TRY(refill_input(d, why));
-		d->zlib.next_in = d->in + d->in_pos;
-		d->zlib.avail_in = (uInt)(d->in_size - d->in_pos);
-		d->zlib.next_out = out + *got;
-		d->zlib.avail_out = (uInt)room;
-		code = inflate(&d->zlib, Z_NO_FLUSH);
-		if (code == Z_BUF_ERROR)
-			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-				       "zlib: the data ends after %" PRIu64
-				       " decoded bytes",
-				       d->made + *got);
-		if (code != Z_OK && code != Z_STREAM_END)
-			return zlib_fail(d, code, why);
-		d->in_pos = d->in_size - d->zlib.avail_in;
-		d->ended = code == Z_STREAM_END;
-		*got += room - d->zlib.avail_out;
-	}
-	return KPACK_SUCCESS;
-}
-
-static void zlib_end(struct decoder *d)
-{
-	if (d->zlib_live)
-		inflateEnd(&d->zlib);
-}
-
-/* Only decoding finds the end; the decoded bytes are discarded. */
-static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
-				  uint64_t *size, struct kpackx_error *why);
-
-static const struct method zlib_method = {
-	.name = "zlib",
-	.ratio_max = KP_ZLIB_RATIO_MAX,
-	.begin = zlib_begin,
-	.read = zlib_read,
-	.end = zlib_end,
-	.measure = zlib_measure,
-};
-
-static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
+/* Only decoding finds the end; the decoded bytes are discarded.  DECODED bounds the work. */
+static kpack_error_t measure_zlib(const struct kp_source *src, uint64_t decoded,
 				  uint64_t *size, struct kpackx_error *why)
 {
 	struct decoder *d = NULL;
-	kpack_error_t err = decoder_new(&zlib_method, src, decoded, &d, why);
+	kpack_error_t err = decoder_new(false, src, decoded, &d, why);
 	uint8_t discard[16384];
-	size_t got = 0;
+	size_t got;
 
-	while (err == KPACK_SUCCESS && !d->ended && d->made <= decoded) {
-		err = zlib_read(d, discard, sizeof(discard), &got, why);
-		d->made += got;
-	}
-	if (err == KPACK_SUCCESS && d->made != decoded)
+	while (!err && !d->ended && d->made <= decoded)
+		err = decoder_read(d, discard, sizeof(discard), &got, why);
+	if (!err && d->made != decoded)
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			      "zlib: %" PRIu64 " decoded bytes or more, the header says "
 			      "%" PRIu64,
 			      d->made, decoded);
-	if (err == KPACK_SUCCESS)
+	if (!err)
 		*size = d->fetched - (d->in_size - d->in_pos);
 	decoder_free(d);
 	return err;
@@ -333,113 +304,79 @@ static bool probe_ccob(struct kp_span head)
 	return kp_span_starts(head, "CCOB", 4);
 }
 
-static kpack_error_t find_method(unsigned number, const struct method **out,
-				 struct kpackx_error *why)
-{
-#if KP_WITH_ZLIB
-	*out = number == 0 ? &zlib_method : number == 1 ? &zstd_method : NULL;
-#else
-	*out = number == 1 ? &zstd_method : NULL;
-	if (number == 0)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "method 0 (zlib) is not built in, only zstd");
-#endif
-	if (!*out)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "method %u, known are 0 (zlib) and 1 (zstd)", number);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t read_header(const struct kp_source *src, struct ccob *h,
-				 struct kpackx_error *why)
-{
-	uint8_t b[KP_CCOB_HEADER_MAX];
-	unsigned version;
-
-	KP_TRY(kp_source_read(src, 0, b, 8, why));
-	version = kp_le16(b + 4);
-	if (!kp_ccob_header_size(version))
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "version %u, known are 1 to 3", version);
-	KP_TRY(find_method(kp_le16(b + 6), &h->method, why));
-	h->header_size = kp_ccob_header_size(version);
-	KP_TRY(kp_source_read(src, 0, b, h->header_size, why));
-	h->size = version == 1 ? 0 : version == 2 ? kp_le32(b + 8) : kp_le64(b + 8);
-	h->decoded = version == 3 ? kp_le64(b + 16) : kp_le32(b + 8 + 4 * (version - 1));
-	if (version > 1 && (h->size <= h->header_size || h->size > src->size))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "size %" PRIu64 ", the header has %" PRIu64
-			       " bytes and %" PRIu64 " exist",
-			       h->size, h->header_size, src->size);
-	return KPACK_SUCCESS;
-}
-
 /*
- * Check that COMPRESSED bytes can decode to the stated size, before allocating anything.
- */
-static kpack_error_t check_decoded(const struct ccob *h, uint64_t compressed,
-				   struct kpackx_error *why)
-{
-	if (h->decoded < KP_BUNDLE_HEADER_MIN || h->decoded > KP_CCOB_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "decoded size %" PRIu64 ", possible are %d to %" PRIu64,
-			       h->decoded, KP_BUNDLE_HEADER_MIN, KP_CCOB_MAX);
-	if (h->decoded / h->method->ratio_max > compressed)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "decoded size %" PRIu64 " cannot come out of %" PRIu64
-			       " bytes of %s",
-			       h->decoded, compressed, h->method->name);
-	return KPACK_SUCCESS;
-}
-
-/*
- * Read and check the header of the CCOB at the beginning of SRC; DATA becomes the
- * compressed part.
+ * Read the header at the beginning of SRC; DATA becomes the compressed part.  That it can
+ * decode to the stated size is checked before anything is allocated.
  */
 static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 			       struct kp_source *data, struct kpackx_error *why)
 {
+	uint8_t b[KP_CCOB_HEADER_MAX];
+	unsigned version, number;
 	uint64_t compressed;
 
-	KP_TRY(read_header(src, h, why));
-	kp_source_sub(src, h->header_size, src->size - h->header_size, data);
-	KP_TRY(check_decoded(h, data->size, why));
-	if (h->size == 0) {
-		KP_TRY(h->method->measure(data, h->decoded, &compressed, why));
-		h->size = h->header_size + compressed;
-	}
-	if (!kp_source_sub(src, h->header_size, h->size - h->header_size, data))
+	KP_TRY(kp_source_read(src, 0, b, 8, why));
+	version = kp_le16(b + 4);
+	number = kp_le16(b + 6);
+	h->header_size = kp_ccob_header_size(version);
+	if (!h->header_size)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "version %u, known are 1 to 3", version);
+	h->zstd = number == KP_CCOB_ZSTD;
+	if (number == KP_CCOB_ZLIB && !KP_WITH_ZLIB)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method 0 (zlib) is not built in, only zstd");
+	if (number != KP_CCOB_ZLIB && !h->zstd)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method %u, known are 0 (zlib) and 1 (zstd)", number);
+	KP_TRY(kp_source_read(src, 0, b, h->header_size, why));
+	h->size = version == 1   ? src->size
+		  : version == 2 ? kp_le32(b + 8)
+				 : kp_le64(b + 8);
+	h->decoded = version == 3 ? kp_le64(b + 16) : kp_le32(b + 8 + 4 * (version - 1));
+	if (h->size <= h->header_size || h->size > src->size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s data of %" PRIu64 " bytes passes the end at %" PRIu64,
-			       h->method->name, h->size - h->header_size, src->size);
-	return check_decoded(h, data->size, why);
-}
-
-static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, size_t want,
-				       struct kpackx_error *why)
-{
-	return decoder_fill(arg, buf + have, want - have, why);
-}
-
-/* As open_ccob, for a CCOB at offset OFF. */
-static kpack_error_t measure_ccob(const struct kp_source *src, uint64_t off,
-				  struct ccob *h, struct kp_source *data,
-				  struct kpackx_error *why)
-{
-	struct kp_source rest;
-
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	return open_ccob(&rest, h, data, why);
+			       "size %" PRIu64 ", the header has %" PRIu64
+			       " bytes and %" PRIu64 " exist",
+			       h->size, h->header_size, src->size);
+	compressed = h->size - h->header_size;
+	/* of version 1 once with all bytes that follow, and again with those that are its own */
+	for (;;) {
+		kp_source_sub(src, h->header_size, compressed, data);
+		if (h->decoded < KP_BUNDLE_HEADER_MIN || h->decoded > KP_CCOB_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "decoded size %" PRIu64
+				       ", possible are %d to %" PRIu64,
+				       h->decoded, KP_BUNDLE_HEADER_MIN, KP_CCOB_MAX);
+		if (h->decoded / (h->zstd ? KP_ZSTD_RATIO_MAX : KP_ZLIB_RATIO_MAX) >
+		    compressed)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "decoded size %" PRIu64
+				       " cannot come out of %" PRIu64 " bytes of %s",
+				       h->decoded, compressed, method_name(h->zstd));
+		if (version > 1)
+			return KPACK_SUCCESS;
+		/* no field states where the data of version 1 end */
+		if (h->zstd)
+			KP_TRY(measure_zstd(data, &compressed, why));
+#if KP_WITH_ZLIB
+		else
+			KP_TRY(measure_zlib(data, h->decoded, &compressed, why));
+#endif
+		h->size = h->header_size + compressed;
+		version = 2; /* now it is known */
+	}
 }
 
 kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
 			      struct kp_container *c, struct kpackx_error *why)
 {
-	struct kp_source data;
+	struct kp_source rest, data;
 	struct ccob h;
 
-	KP_TRY(measure_ccob(src, off, &h, &data, why));
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	KP_TRY(open_ccob(&rest, &h, &data, why));
 	*c = (struct kp_container){.format = &kp_format_ccob,
 				   .inside = KP_NOWHERE,
 				   .next = KP_NOWHERE,
@@ -449,75 +386,75 @@ kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t parse_ccob(const struct kp_source *src, uint64_t off,
-				struct kp_container *c, struct kp_containers *list,
-				struct kpackx_error *why)
+static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, size_t want,
+				       struct kpackx_error *why)
+{
+	return decoder_fill(arg, buf + have, want - have, why);
+}
+
+/* List the entries, whose header is at the beginning of the decoded bytes. */
+static kpack_error_t parse_ccob(const struct kp_source *src, struct kp_container *c,
+				struct kp_containers *list, struct kpackx_error *why)
 {
 	struct kp_source data;
-	struct decoder *d;
+	struct decoder *d = NULL;
 	kpack_error_t err;
 	struct ccob h;
 	uint64_t end;
 
-	KP_TRY(measure_ccob(src, off, &h, &data, why));
+	KP_TRY(open_ccob(src, &h, &data, why));
 	c->size = h.size;
 	c->payload_size = h.decoded;
-	KP_TRY(decoder_new(h.method, &data, h.decoded, &d, why));
+	KP_TRY(decoder_new(h.zstd, &data, h.decoded, &d, why));
 	err = kp_bundle_list(more_from_decoder, d, h.decoded, c, list, &end, why);
 	decoder_free(d);
 	return err;
 }
 
-static kpack_error_t decode_to_memory(struct decoder *d, uint64_t size,
-				      struct kp_payload *out, struct kpackx_error *why)
-{
-	out->heap = malloc((size_t)size);
-	if (!out->heap)
-		return kp_fail_memory(why, size, "a decoded bundle");
-	out->source = kp_source_memory(out->heap, (size_t)size);
-	return decoder_fill(d, out->heap, (size_t)size, why);
-}
-
 static kpack_error_t decode_to_file(struct decoder *d, uint64_t size, int fd,
-				    struct kp_payload *out, struct kpackx_error *why)
+				    struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *piece = malloc(SPILL_SIZE);
 	struct kp_outfile file = kp_spill_outfile(fd);
-	uint8_t *piece = malloc(SPILL_SIZE);
-	kpack_error_t err = KPACK_SUCCESS;
 	size_t n;
 
-	out->spilled = true;
-	out->source = kp_source_fd(fd, 0, size);
 	if (!piece)
 		return kp_fail_memory(why, SPILL_SIZE, "a decoded bundle");
-	for (uint64_t at = 0; at < size && !err; at += n) {
+	for (uint64_t at = 0; at < size; at += n) {
 		n = size - at < SPILL_SIZE ? (size_t)(size - at) : SPILL_SIZE;
-		err = decoder_fill(d, piece, n, why);
-		if (!err)
-			err = kp_outfile_pwrite(&file, at, piece, n, why);
+		KP_TRY(decoder_fill(d, piece, n, why));
+		KP_TRY(kp_outfile_pwrite(&file, at, piece, n, why));
 	}
-	free(piece);
-	return err;
+	return KPACK_SUCCESS;
 }
 
+/* Decode into memory, or into a file without a name if the payload is large. */
 static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *data,
 				struct kp_payload *out, struct kpackx_error *why)
 {
-	struct decoder *d;
-	kpack_error_t err;
+	size_t size = (size_t)h->decoded;
 	int fd = kp_spills(h->decoded) ? kp_spill_open() : -1;
+	struct decoder *d = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
 
-	err = decoder_new(h->method, data, h->decoded, &d, why);
-	if (err) {
-		if (fd >= 0)
-			close(fd);
-		return err;
+	if (fd >= 0) {
+		out->spilled = true;
+		out->source = kp_source_fd(fd, 0, size);
+	} else {
+		out->heap = malloc(size);
+		out->source = kp_source_memory(out->heap, size);
+		if (!out->heap)
+			return kp_fail_memory(why, size, "a decoded bundle");
 	}
-	err = fd >= 0 ? decode_to_file(d, h->decoded, fd, out, why)
-		      : decode_to_memory(d, h->decoded, out, why);
-	if (err == KPACK_SUCCESS)
+	err = decoder_new(h->zstd, data, size, &d, why);
+	if (!err)
+		err = fd >= 0 ? decode_to_file(d, size, fd, why)
+			      : decoder_fill(d, out->heap, size, why);
+	if (!err)
 		err = decoder_finish(d, why);
 	decoder_free(d);
+	if (err)
+		kp_payload_fini(out);
 	return err;
 }
 
@@ -527,35 +464,24 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
  */
 static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
 
-static kpack_error_t decode_in_turn(const struct ccob *h, const struct kp_source *data,
-				    struct kp_payload *out, struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	if (!kp_spills(h->decoded))
-		return decode_all(h, data, out, why);
-	pthread_mutex_lock(&spilling_decoder);
-	err = decode_all(h, data, out, why);
-	pthread_mutex_unlock(&spilling_decoder);
-	return err;
-}
-
 /* Read the whole header again: the file may have changed since it was listed. */
 static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_container *c,
-			       struct kp_payload *out, struct kpackx_error *why)
+			       kp_image_fault *fault, void *arg, struct kp_payload *out,
+			       struct kpackx_error *why)
 {
-	struct kp_source whole, data;
+	struct kp_source data;
 	kpack_error_t err;
 	struct ccob h;
 
-	if (!kp_source_sub(src, c->offset, c->size, &whole))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
-	KP_TRY(open_ccob(&whole, &h, &data, why));
+	(void)fault, (void)arg;
+	KP_TRY(open_ccob(src, &h, &data, why));
 	if (h.size != c->size || h.decoded != c->payload_size)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
-	err = decode_in_turn(&h, &data, out, why);
-	if (err != KPACK_SUCCESS)
-		kp_payload_fini(out);
+	if (kp_spills(h.decoded))
+		pthread_mutex_lock(&spilling_decoder);
+	err = decode_all(&h, &data, out, why);
+	if (kp_spills(h.decoded))
+		pthread_mutex_unlock(&spilling_decoder);
 	return err;
 }
 

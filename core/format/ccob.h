@@ -78,4 +78,20 @@ kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span payload,
 			     uint8_t **out, size_t *size, struct kpackx_error *why);
 
+/*
+ * Compress PAYLOAD, calling the libraries as LLVM does, into a block whose first ROOM bytes
+ * stay free; *SIZE counts them.  The caller frees *OUT.
+ * NOT_IMPLEMENTED: built without METHOD.  INVALID_ARGUMENT: zlib has no such level.
+ */
+kpack_error_t kp_llvm_compress(unsigned method, int level, bool long_range,
+			       struct kp_span payload, size_t room, uint8_t **out,
+			       size_t *size, struct kpackx_error *why);
+
+/*
+ * Decode the zlib stream at the beginning of SRC, which must have SIZE bytes.
+ * NOT_IMPLEMENTED: built without zlib.
+ */
+kpack_error_t kp_zlib_decode(const struct kp_source *src, uint8_t *out, size_t size,
+			     struct kpackx_error *why);
+
 #endif

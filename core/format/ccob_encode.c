@@ -7,13 +7,11 @@
 #include <stdlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
+#include "core/base/alloc.h"
 #include "core/base/md5.h"
 #include "core/archive/frame_header.h"
 #include "ccob.h"
 
-#ifndef KP_WITH_ZLIB
-#define KP_WITH_ZLIB 1
-#endif
 #if KP_WITH_ZLIB
 #include <zlib.h>
 #endif
@@ -107,20 +105,6 @@ static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span
 	return KPACK_SUCCESS;
 }
 
-/* The part of HEAD, the beginning of a frame, that ends with the first block. */
-static struct kp_span first_block(struct kp_span head)
-{
-	struct kp_frame_header h;
-	const uint8_t *block;
-	size_t end;
-
-	if (!kp_frame_header_read(head, &h) || h.skippable || head.size < h.size + 3u)
-		return head;
-	block = head.data + h.size;
-	end = h.size + 3u + ((block[0] | block[1] << 8 | block[2] << 16) >> 3);
-	return (struct kp_span){head.data, end < head.size ? end : head.size};
-}
-
 /*
  * The first block does not depend on what follows it: compress the beginning of a stream
  * that has the payload's size.  All levels take some 0.5 s, whatever the payload is.
@@ -132,13 +116,21 @@ static kpack_error_t zstd_begins(const struct kp_ccob_form *form, struct kp_span
 	uint8_t out[FIRST];
 	ZSTD_inBuffer from = {payload.data, FIRST, 0};
 	ZSTD_outBuffer to = {out, sizeof(out), 0};
-	struct kp_span want = first_block(head);
+	struct kp_frame_header h;
 	ZSTD_CCtx *ctx = NULL;
 	size_t n;
 
 	*begins = true;
 	if (payload.size < 2 * FIRST)
 		return KPACK_SUCCESS;
+	/* of the frame that HEAD begins, the part that ends with the first block */
+	if (kp_frame_header_read(head, &h) && !h.skippable && head.size >= h.size + 3u) {
+		const uint8_t *block = head.data + h.size;
+		size_t end =
+			h.size + 3u + ((block[0] | block[1] << 8 | block[2] << 16) >> 3);
+
+		head.size = end < head.size ? end : head.size;
+	}
 	KP_TRY(zstd_open(form, payload.size, &ctx, why));
 	n = ZSTD_CCtx_setPledgedSrcSize(ctx, payload.size);
 	if (!ZSTD_isError(n))
@@ -147,7 +139,7 @@ static kpack_error_t zstd_begins(const struct kp_ccob_form *form, struct kp_span
 	if (ZSTD_isError(n))
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "zstd: %s",
 			       ZSTD_getErrorName(n));
-	*begins = to.pos >= want.size && memcmp(out, want.data, want.size) == 0;
+	*begins = to.pos >= head.size && memcmp(out, head.data, head.size) == 0;
 	return KPACK_SUCCESS;
 }
 
@@ -170,41 +162,42 @@ static size_t zlib_bound(size_t size)
 	return compressBound(size);
 }
 
-/* Return the bytes to give to zlib at a time, because it counts in 32 bits. */
-static uInt portion(size_t left)
-{
-	return left < INT32_MAX ? (uInt)left : INT32_MAX;
-}
-
-static size_t zlib_run(z_stream *z, struct kp_span payload, uint8_t *out, size_t cap)
-{
-	size_t in = 0, made = 0;
-	int code = Z_OK;
-
-	while (code == Z_OK && made < cap) {
-		uInt give = portion(payload.size - in), room = portion(cap - made);
-
-		z->next_in = (Bytef *)payload.data + in;
-		z->avail_in = give;
-		z->next_out = out + made;
-		z->avail_out = room;
-		code = deflate(z, in + give == payload.size ? Z_FINISH : Z_NO_FLUSH);
-		in += give - z->avail_in;
-		made += room - z->avail_out;
-	}
-	return code == Z_STREAM_END ? made : SIZE_MAX;
-}
-
 static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span payload,
 				 uint8_t *out, size_t cap, size_t *made,
 				 struct kpackx_error *why)
 {
 	z_stream z = {0};
+	size_t in = 0;
+	int code = Z_OK;
 
-	if (deflateInit(&z, form->level) != Z_OK)
+	*made = 0;
+	switch (deflateInit(&z, form->level)) {
+	case Z_OK:
+		break;
+	case Z_STREAM_ERROR:
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "zlib: cannot compress %zu bytes at level %d",
+			       payload.size, form->level);
+	default:
 		return kp_fail_memory(why, payload.size, "a zlib encoder");
-	*made = zlib_run(&z, payload, out, cap);
+	}
+	while (code == Z_OK && *made < cap) {
+		/* zlib counts in 32 bits */
+		size_t left = payload.size - in;
+		uInt give = left < INT32_MAX ? (uInt)left : INT32_MAX;
+		uInt room = cap - *made < INT32_MAX ? (uInt)(cap - *made) : INT32_MAX;
+
+		z.next_in = (Bytef *)payload.data + in;
+		z.avail_in = give;
+		z.next_out = out + *made;
+		z.avail_out = room;
+		code = deflate(&z, give == left ? Z_FINISH : Z_NO_FLUSH);
+		in += give - z.avail_in;
+		*made += room - z.avail_out;
+	}
 	deflateEnd(&z);
+	if (code != Z_STREAM_END)
+		*made = SIZE_MAX;
 	return KPACK_SUCCESS;
 }
 
@@ -278,68 +271,65 @@ uint64_t kp_ccob_hash(struct kp_span payload)
 	return kp_le64(digest);
 }
 
-static void put_header(const struct kp_ccob_form *form, uint64_t size, uint64_t decoded,
-		       uint8_t *out)
+kpack_error_t kp_llvm_compress(unsigned method, int level, bool long_range,
+			       struct kp_span payload, size_t room, uint8_t **out,
+			       size_t *size, struct kpackx_error *why)
 {
-	uint64_t header_size = kp_ccob_header_size(form->version);
-
-	memcpy(out, "CCOB", 4);
-	kp_put_le32(out + 4, form->version | form->method << 16);
-	if (form->version == 3) {
-		kp_put_le64(out + 8, size);
-		kp_put_le64(out + 16, decoded);
-	} else {
-		kp_put_le32(out + 8, (uint32_t)(form->version == 2 ? size : decoded));
-		kp_put_le32(out + header_size - 12, (uint32_t)decoded);
-	}
-	kp_put_le64(out + header_size - 8, form->hash);
-}
-
-static kpack_error_t encode_into(const struct kp_ccob_form *form,
-				 const struct coder *coder, struct kp_span payload,
-				 uint8_t *out, size_t cap, size_t *size,
-				 struct kpackx_error *why)
-{
-	size_t header_size = (size_t)kp_ccob_header_size(form->version);
-	struct kp_ccob_form used = *form;
-
-	if (used.level == 0) {
-		used.level = coder->levels[0];
-		used.long_range = coder->n_ranges > 1;
-	}
-	KP_TRY(coder->encode(&used, payload, out + header_size, cap, size, why));
-	*size += header_size;
-	if ((form->version < 3 && payload.size > UINT32_MAX) ||
-	    (form->version == 2 && *size > UINT32_MAX))
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "%zu bytes of %zu decoded ones are too many for a CCOB of "
-			       "version %u",
-			       *size, payload.size, form->version);
-	put_header(form, *size, payload.size, out);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span payload,
-			     uint8_t **out, size_t *size, struct kpackx_error *why)
-{
-	const struct coder *coder = coder_of(form->method);
+	const struct kp_ccob_form form = {
+		.method = method, .level = level, .long_range = long_range};
+	const struct coder *coder = coder_of(method);
 	kpack_error_t err;
 	uint8_t *buf;
 	size_t cap;
 
 	if (!coder)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "method %u: built without it", form->method);
+			       "method %u: built without it", method);
 	cap = coder->bound(payload.size);
-	buf = malloc(KP_CCOB_HEADER_MAX + cap);
+	buf = malloc(room + cap);
 	if (!buf)
-		return kp_fail_memory(why, cap, "a compressed bundle");
-	err = encode_into(form, coder, payload, buf, cap, size, why);
-	if (err)
+		return kp_fail_memory(why, cap, "compressed data");
+	err = coder->encode(&form, payload, buf + room, cap, size, why);
+	if (err) {
 		free(buf);
-	else
-		*out = buf;
-	return err;
+		return err;
+	}
+	*size += room;
+	*out = buf;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span payload,
+			     uint8_t **out, size_t *size, struct kpackx_error *why)
+{
+	size_t header = (size_t)kp_ccob_header_size(form->version);
+	bool zstd = form->method == KP_CCOB_ZSTD;
+	int level = form->level ? form->level : zstd ? zstd_levels[0] : 6;
+	uint8_t *b;
+
+	KP_TRY(kp_llvm_compress(form->method, level,
+				form->level ? form->long_range : zstd, payload, header,
+				&b, size, why));
+	if ((form->version < 3 && payload.size > UINT32_MAX) ||
+	    (form->version == 2 && *size > UINT32_MAX)) {
+		free(b);
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "%zu bytes of %zu decoded ones are too many for a CCOB of "
+			       "version %u",
+			       *size, payload.size, form->version);
+	}
+	memcpy(b, "CCOB", 4);
+	kp_put_le32(b + 4, form->version | form->method << 16);
+	if (form->version == 3) {
+		kp_put_le64(b + 8, *size);
+		kp_put_le64(b + 16, payload.size);
+	} else {
+		kp_put_le32(b + 8, (uint32_t)(form->version == 2 ? *size : payload.size));
+		kp_put_le32(b + header - 12, (uint32_t)payload.size);
+	}
+	kp_put_le64(b + header - 8, form->hash);
+	*out = b;
+	return KPACK_SUCCESS;
 }
 
 /* ---- finding the level ---- */
@@ -355,38 +345,6 @@ struct search {
 	struct kp_ccob_search *state;
 };
 
-static kpack_error_t same_bytes(const struct kp_source *src, const uint8_t *bytes,
-				bool *same, struct kpackx_error *why)
-{
-	uint8_t buf[16384];
-	size_t n;
-
-	*same = true;
-	for (uint64_t at = 0; at < src->size && *same; at += n) {
-		n = src->size - at < sizeof(buf) ? (size_t)(src->size - at) : sizeof(buf);
-		KP_TRY(kp_source_read(src, at, buf, n, why));
-		*same = memcmp(buf, bytes + at, n) == 0;
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t compare_whole(const struct search *s,
-				   const struct kp_ccob_form *form, bool *same,
-				   struct kpackx_error *why)
-{
-	size_t cap = s->coder->bound(s->payload.size), made;
-	uint8_t *out = malloc(cap);
-	kpack_error_t err;
-
-	if (!out)
-		return kp_fail_memory(why, cap, "a compressed bundle");
-	err = s->coder->encode(form, s->payload, out, cap, &made, why);
-	if (!err && made == s->data.size)
-		err = same_bytes(&s->data, out, same, why);
-	free(out);
-	return err;
-}
-
 /*
  * *SAME becomes true if FORM's level gives the same bytes: all of them while the budget
  * suffices, then the first ones, so that a wrong level is not likely.
@@ -395,6 +353,8 @@ static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form
 			       bool *same, struct kpackx_error *why)
 {
 	struct kp_span head = {s->head, s->head_size};
+	KP_AUTO_FREE uint8_t *whole = NULL;
+	struct kp_source again;
 	size_t made;
 
 	KP_TRY(s->coder->begins(form, s->payload, head, same, why));
@@ -405,30 +365,18 @@ static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form
 	*same = memcmp(s->out, s->head, s->head_size) == 0;
 	if (!*same)
 		return KPACK_SUCCESS;
-	if (made != SIZE_MAX) {
-		*same = made == s->data.size;
-		return *same ? same_bytes(&s->data, s->out, same, why) : KPACK_SUCCESS;
+	if (made == SIZE_MAX) {
+		if (s->payload.size > s->state->budget)
+			return KPACK_SUCCESS;
+		s->state->budget -= s->payload.size;
+		KP_TRY(kp_llvm_compress(form->method, form->level, form->long_range,
+					s->payload, 0, &whole, &made, why));
 	}
-	if (s->payload.size > s->state->budget)
-		return KPACK_SUCCESS;
 	*same = false;
-	s->state->budget -= s->payload.size;
-	return compare_whole(s, form, same, why);
-}
-
-/* Try the levels [FIRST, END) of the coder's list, until one gives the same bytes. */
-static kpack_error_t try_levels(const struct search *s, size_t first, size_t end,
-				struct kp_ccob_form *form, bool *same,
-				struct kpackx_error *why)
-{
-	unsigned n = s->coder->n_ranges;
-
-	for (size_t i = first * n; i < end * n && !*same; i++) {
-		form->level = s->coder->levels[i / n];
-		form->long_range = n > 1 && i % 2 == 0;
-		KP_TRY(try_level(s, form, same, why));
-	}
-	return KPACK_SUCCESS;
+	if (made != s->data.size)
+		return KPACK_SUCCESS;
+	again = kp_source_memory(whole ? whole : s->out, made);
+	return kp_source_compare(&s->data, &again, same, why);
 }
 
 /* The form that is the likeliest without a try: that of the container before. */
@@ -441,38 +389,33 @@ static void guess_level(const struct coder *coder, const struct kp_ccob_form *li
 	form->long_range = known ? like->long_range : coder->n_ranges > 1;
 }
 
-static kpack_error_t try_all(const struct search *s, struct kp_ccob_form *form,
-			     struct kpackx_error *why)
+/* Try FORM, then the default, then all levels, as long as STATE allows it. */
+static kpack_error_t try_levels(const struct search *s, struct kp_ccob_form *form,
+				struct kpackx_error *why)
 {
 	struct kp_ccob_search *state = s->state;
+	unsigned ranges = s->coder->n_ranges;
 	bool same = false;
 
 	KP_TRY(try_level(s, form, &same, why));
-	if (!same)
-		KP_TRY(try_levels(s, 0, 1, form, &same, why));
-	if (!same && state->searches) {
-		state->searches--;
-		KP_TRY(try_levels(s, 1, s->coder->n_levels, form, &same, why));
-		state->searches = same ? state->searches : 0;
+	for (size_t i = 0; i < s->coder->n_levels * ranges && !same; i++) {
+		if (i == ranges && !state->searches)
+			break;
+		form->level = s->coder->levels[i / ranges];
+		form->long_range = ranges > 1 && i % 2 == 0;
+		KP_TRY(try_level(s, form, &same, why));
+		if (i >= ranges && same)
+			state->searches--;
 	}
 	if (same) {
 		state->like = *form;
 		state->failures = 0;
 	} else {
+		state->searches = 0;
 		state->failures++;
 		guess_level(s->coder, &state->like, form);
 	}
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t open_search(struct search *s, struct kpackx_error *why)
-{
-	s->head_size = s->data.size < HEAD ? (size_t)s->data.size : HEAD;
-	s->head = malloc(HEAD);
-	s->out = malloc(HEAD_ROOM);
-	if (!s->head || !s->out)
-		return kp_fail_memory(why, HEAD + HEAD_ROOM, "a compressed bundle");
-	return kp_source_read(&s->data, 0, s->head, s->head_size, why);
 }
 
 kpack_error_t kp_ccob_find_level(const struct kp_source *src,
@@ -493,9 +436,14 @@ kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 	if (state->failures >= KP_CCOB_FAILURES_MAX)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_payload_map(payload, &s.payload, why));
-	err = open_search(&s, why);
+	s.head_size = s.data.size < HEAD ? (size_t)s.data.size : HEAD;
+	s.head = malloc(HEAD);
+	s.out = malloc(HEAD_ROOM);
+	err = s.head && s.out
+		      ? kp_source_read(&s.data, 0, s.head, s.head_size, why)
+		      : kp_fail_memory(why, HEAD + HEAD_ROOM, "a compressed bundle");
 	if (!err)
-		err = try_all(&s, form, why);
+		err = try_levels(&s, form, why);
 	free(s.head);
 	free(s.out);
 	return err;

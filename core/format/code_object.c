@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bare AMDGPU code object: an ELF64 whose machine is 224.  No field states its size, so
- * in a stream it ends where its headers end it.
+ * in a stream it ends where its headers end it.  Its target is in the header's flags, as
+ * loaders read it; if their processor is unknown, in the notes.
+ *
+ * A note is u32 owner size, contents size, type; owner, contents, each padded to 4 bytes.
+ * Source: LLVM's AMDGPU usage document (header, note records).
  */
+#include "code_object.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include "amdgpu_kernels.h"
-#include "amdgpu_notes.h"
+#include <stdlib.h>
+#include "core/base/bounds.h"
 
 /* EI_OSABI.  Only with HSA the ABI version is the code object version, 0 being v2. */
 enum { OSABI_HSA = 64, OSABI_PAL = 65, OSABI_MESA = 66 };
@@ -15,11 +20,144 @@ enum { ABI_V2 = 0, ABI_V3 = 1, ABI_V6 = 4 };
 /* The lowest EF_AMDGPU_MACH of a processor with code objects. */
 #define MACH_MIN 0x20
 
+#define NOTE_HEADER 12
+
+/* Types of notes with the owner "AMD" (code object v2) or "AMDGPU". */
+enum { ISA_VERSION = 3, ISA_NAME = 11, METADATA = 32 };
+
 static bool probe_code_object(struct kp_span head)
 {
 	uint16_t machine;
 
 	return kp_elf_probe(head, &machine) && machine == EM_AMDGPU;
+}
+
+/* ---- notes ---- */
+
+/*
+ * Keep what the note of TYPE and OWNER says, unless an earlier one said it.  Owners are
+ * "AMDGPU" since code object v3, "AMD" before, and "GNU" for the build ID.
+ */
+static kpack_error_t take_note(struct kp_amdgpu_notes *out, const char *owner,
+			       uint32_t type, const struct kp_source *contents,
+			       struct kpackx_error *why)
+{
+	uint64_t size = contents->size;
+	uint8_t bytes[128] = {0};
+	size_t vendor, family;
+
+	if (strcmp(owner, "AMDGPU") == 0 && type == METADATA && !out->metadata) {
+		out->metadata_size = (size_t)size;
+		return kp_source_load(contents, KP_METADATA_MAX, "metadata",
+				      &out->metadata, why);
+	}
+	if (strcmp(owner, "GNU") == 0 && type == NT_GNU_BUILD_ID && !out->build_id_size &&
+	    size <= sizeof(out->build_id)) {
+		out->build_id_size = (size_t)size;
+		return kp_source_read(contents, 0, out->build_id, (size_t)size, why);
+	}
+	if (strcmp(owner, "AMD") != 0 || (type != ISA_VERSION && type != ISA_NAME))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_read(contents, 0, bytes,
+			      size < sizeof(bytes) ? (size_t)size : sizeof(bytes), why));
+	if (type == ISA_NAME) {
+		memcpy(out->isa_name, bytes, sizeof(out->isa_name) - 1);
+		return KPACK_SUCCESS;
+	}
+	/* u16 vendor size, u16 family size, u32 major, minor, stepping, vendor, family */
+	if (size < 16)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "ISA note of %" PRIu64 " bytes", size);
+	out->has_isa = true;
+	for (size_t i = 0; i < 3; i++)
+		out->isa[i] = kp_le32(bytes + 4 + 4 * i);
+	vendor = kp_le16(bytes) < 32 ? kp_le16(bytes) : 32;
+	family = kp_le16(bytes + 2) < 32 ? kp_le16(bytes + 2) : 32;
+	snprintf(out->isa_vendor, sizeof(out->isa_vendor), "%.*s",
+		 (int)(vendor < 15 ? vendor : 15), (const char *)bytes + 16);
+	snprintf(out->isa_family, sizeof(out->isa_family), "%.*s",
+		 (int)(family < 15 ? family : 15), (const char *)bytes + 16 + vendor);
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Read the notes in [OFF, OFF + LEN) of SRC.  *WALKED, the bytes of notes read so far,
+ * bounds the time: many headers may state the same bytes.
+ */
+static kpack_error_t walk_notes(const struct kp_source *src, uint64_t off, uint64_t len,
+				uint64_t *walked, struct kp_amdgpu_notes *out,
+				struct kpackx_error *why)
+{
+	struct kp_source contents, notes;
+	struct kp_window area;
+	const uint8_t *p;
+
+	if (!kp_source_sub(src, off, len, &notes) || len > src->size - *walked)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "notes of %" PRIu64 " bytes and more in a code object of "
+			       "%" PRIu64,
+			       *walked + len, src->size);
+	*walked += len;
+	kp_window_init(&area, &notes);
+	for (uint64_t pos = 0; pos < len;) {
+		uint64_t owner_size, size, at = pos + NOTE_HEADER;
+		char owner[8] = "";
+		uint32_t type;
+
+		KP_TRY(kp_window_get(&area, pos, NOTE_HEADER, &p, why));
+		owner_size = kp_le32(p);
+		size = kp_le32(p + 4);
+		type = kp_le32(p + 8);
+		if (!kp_source_sub(&notes, at + ((owner_size + 3) & ~UINT64_C(3)), size,
+				   &contents))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "note at offset %" PRIu64 ": %" PRIu64
+				       " and %" PRIu64 " bytes pass the end at %" PRIu64,
+				       pos, owner_size, size, len);
+		if (owner_size && owner_size <= sizeof(owner)) {
+			KP_TRY(kp_window_get(&area, at, (size_t)owner_size, &p, why));
+			memcpy(owner, p, (size_t)owner_size - 1);
+		}
+		KP_TRY(take_note(out, owner, type, &contents, why));
+		pos = at + ((owner_size + 3) & ~UINT64_C(3)) +
+		      ((size + 3) & ~UINT64_C(3));
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_amdgpu_notes_read(const struct kp_source *src,
+				   const struct kp_sections *sections,
+				   struct kp_amdgpu_notes *out, struct kpackx_error *why)
+{
+	const Elf64_Ehdr *h = &sections->header;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_window window;
+	uint64_t walked = 0;
+	const uint8_t *p;
+
+	*out = (struct kp_amdgpu_notes){0};
+	for (size_t i = 0; i < sections->count && !err; i++)
+		if (sections->items[i].type == SHT_NOTE)
+			err = walk_notes(src, sections->items[i].offset,
+					 sections->items[i].size, &walked, out, why);
+	kp_window_init(&window, src);
+	for (unsigned i = 0; !sections->count && i < h->e_phnum && !err; i++) {
+		err = kp_window_get(&window, h->e_phoff + i * sizeof(Elf64_Phdr),
+				    sizeof(Elf64_Phdr), &p, why);
+		if (!err && kp_le32(p + offsetof(Elf64_Phdr, p_type)) == PT_NOTE)
+			err = walk_notes(src, kp_le64(p + offsetof(Elf64_Phdr, p_offset)),
+					 kp_le64(p + offsetof(Elf64_Phdr, p_filesz)),
+					 &walked, out, why);
+	}
+	if (err)
+		kp_amdgpu_notes_fini(out);
+	return err;
+}
+
+void kp_amdgpu_notes_fini(struct kp_amdgpu_notes *notes)
+{
+	free(notes->metadata);
+	*notes = (struct kp_amdgpu_notes){0};
 }
 
 /* ---- target ---- */
@@ -56,18 +194,17 @@ static bool target_of_text(struct kp_span text, struct kp_target *out)
 	       kp_target_parse(id.target, out, NULL) == KPACK_SUCCESS;
 }
 
-/* In code object v2 some processors with xnack have a name of their own. */
-static const struct {
-	const char *name, *target;
-} old_names[] = {
-	{"gfx901", "gfx900:xnack+"},
-	{"gfx903", "gfx902:xnack+"},
-	{"gfx905", "gfx904:xnack+"},
-	{"gfx907", "gfx906:xnack+"},
-};
-
 static bool target_of_isa(const uint32_t isa[3], struct kp_target *out)
 {
+	/* in code object v2 some processors with xnack have a name of their own */
+	static const struct {
+		const char *name, *target;
+	} old_names[] = {
+		{"gfx901", "gfx900:xnack+"},
+		{"gfx903", "gfx902:xnack+"},
+		{"gfx905", "gfx904:xnack+"},
+		{"gfx907", "gfx906:xnack+"},
+	};
 	char name[40];
 	const char *text = name;
 
@@ -79,70 +216,17 @@ static bool target_of_isa(const uint32_t isa[3], struct kp_target *out)
 	return kp_target_parse(kp_span_str(text), out, NULL) == KPACK_SUCCESS;
 }
 
-/* Set OUT to the target in NOTES, whose metadata is METADATA. */
-static bool target_of_notes(const struct kp_amdgpu_notes *notes,
-			    const struct kp_amdgpu_metadata *metadata,
-			    struct kp_target *out)
-{
-	return target_of_text(metadata->target, out) ||
-	       (notes->has_isa && target_of_isa(notes->isa, out)) ||
-	       target_of_text(kp_span_str(notes->isa_name), out);
-}
-
-/* ---- describing ---- */
-
-/* A code object being described. */
-struct subject {
-	struct kp_sections sections;
-	struct kp_amdgpu_notes notes;
-	struct kp_amdgpu_metadata metadata;
-};
-
-/*
- * Open S and append the kernels in its notes to OUT; the caller closes S, on failure too.
- */
-static kpack_error_t open_subject(const struct kp_source *src, struct subject *s,
-				  struct kp_object *out, struct kpackx_error *why)
-{
-	*s = (struct subject){0};
-	KP_TRY(kp_sections_read(src, &s->sections, why));
-	KP_TRY(kp_amdgpu_notes_read(src, &s->sections, &s->notes, why));
-	if (!s->notes.metadata)
-		return KPACK_SUCCESS;
-	return kp_amdgpu_metadata_read(
-		(struct kp_span){s->notes.metadata, s->notes.metadata_size}, &s->metadata,
-		out, why);
-}
-
-static void close_subject(struct subject *s)
-{
-	kp_amdgpu_notes_fini(&s->notes);
-	kp_sections_fini(&s->sections);
-}
-
-static kpack_error_t add_disagreement(const struct kp_target *flags,
-				      const struct kp_target *note, struct kp_object *out,
-				      struct kpackx_error *why)
+/* Set OUT's arch, and say so if flags and notes disagree. */
+static kpack_error_t find_target(const Elf64_Ehdr *h, const struct kp_amdgpu_notes *notes,
+				 const struct kp_amdgpu_metadata *metadata,
+				 struct kp_object *out, struct kpackx_error *why)
 {
 	char a[KP_TARGET_TEXT_MAX], b[KP_TARGET_TEXT_MAX];
-
-	kp_target_format(flags, a);
-	kp_target_format(note, b);
-	return kp_pairs_print(&out->facts, why, "disagreement",
-			      "the flags say %s, the note %s", a, b);
-}
-
-/*
- * Find the target: from the flags, as loaders do; if their processor is unknown, from the
- * notes.
- */
-static kpack_error_t find_target(const struct subject *s, struct kp_object *out,
-				 struct kpackx_error *why)
-{
-	const Elf64_Ehdr *h = &s->sections.header;
 	struct kp_target flags, note;
 	bool by_flags = target_of_flags(h->e_ident, h->e_flags, &flags);
-	bool by_note = target_of_notes(&s->notes, &s->metadata, &note);
+	bool by_note = target_of_text(metadata->target, &note) ||
+		       (notes->has_isa && target_of_isa(notes->isa, &note)) ||
+		       target_of_text(kp_span_str(notes->isa_name), &note);
 
 	if (by_flags && (flags.known || !by_note))
 		kp_target_format(&flags, out->arch);
@@ -151,14 +235,20 @@ static kpack_error_t find_target(const struct subject *s, struct kp_object *out,
 	if (!by_flags || !by_note || !flags.known)
 		return KPACK_SUCCESS;
 	/* notes of v2 do not state sramecc */
-	if (s->metadata.target.size ? kp_target_eq(&flags, &note)
-				    : strcmp(flags.processor, note.processor) == 0)
+	if (metadata->target.size ? kp_target_eq(&flags, &note)
+				  : strcmp(flags.processor, note.processor) == 0)
 		return KPACK_SUCCESS;
-	return add_disagreement(&flags, &note, out, why);
+	kp_target_format(&flags, a);
+	kp_target_format(&note, b);
+	return kp_pairs_print(&out->facts, why, "disagreement",
+			      "the flags say %s, the note %s", a, b);
 }
 
-static kpack_error_t add_header_facts(const Elf64_Ehdr *h, struct kp_pairs *facts,
-				      struct kpackx_error *why)
+/* ---- the format ---- */
+
+static kpack_error_t add_facts(const Elf64_Ehdr *h, const struct kp_amdgpu_notes *notes,
+			       const struct kp_amdgpu_metadata *metadata,
+			       struct kp_pairs *facts, struct kpackx_error *why)
 {
 	unsigned abi = h->e_ident[EI_ABIVERSION], os = h->e_ident[EI_OSABI];
 
@@ -172,90 +262,76 @@ static kpack_error_t add_header_facts(const Elf64_Ehdr *h, struct kp_pairs *fact
 	if (os == OSABI_HSA && abi >= ABI_V6 && h->e_flags >> 24)
 		KP_TRY(kp_pairs_print(facts, why, "generic version", "%u",
 				      h->e_flags >> 24));
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t add_note_facts(const struct subject *s, struct kp_pairs *facts,
-				    struct kpackx_error *why)
-{
-	const struct kp_amdgpu_notes *n = &s->notes;
-
-	if (s->metadata.target.size)
-		KP_TRY(kp_pairs_add(facts, kp_span_str("target"), s->metadata.target,
-				    why));
-	else if (n->isa_name[0])
-		KP_TRY(kp_pairs_print(facts, why, "target", "%s", n->isa_name));
-	if (n->has_isa)
-		KP_TRY(kp_pairs_print(
-			facts, why, "ISA", "%s:%s:%" PRIu32 ":%" PRIu32 ":%" PRIu32,
-			n->isa_vendor, n->isa_family, n->isa[0], n->isa[1], n->isa[2]));
-	if (n->metadata)
+	if (metadata->target.size)
+		KP_TRY(kp_pairs_add(facts, kp_span_str("target"), metadata->target, why));
+	else if (notes->isa_name[0])
+		KP_TRY(kp_pairs_print(facts, why, "target", "%s", notes->isa_name));
+	if (notes->has_isa)
+		KP_TRY(kp_pairs_print(facts, why, "ISA",
+				      "%s:%s:%" PRIu32 ":%" PRIu32 ":%" PRIu32,
+				      notes->isa_vendor, notes->isa_family, notes->isa[0],
+				      notes->isa[1], notes->isa[2]));
+	if (notes->metadata)
 		KP_TRY(kp_pairs_print(facts, why, "metadata", "%" PRIu64 ".%" PRIu64,
-				      s->metadata.version[0], s->metadata.version[1]));
+				      metadata->version[0], metadata->version[1]));
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t describe_subject(const struct kp_source *src,
-				      const struct subject *s, struct kp_object *out,
-				      struct kpackx_error *why)
-{
-	KP_TRY(add_header_facts(&s->sections.header, &out->facts, why));
-	KP_TRY(add_note_facts(s, &out->facts, why));
-	KP_TRY(find_target(s, out, why));
-	if (s->notes.metadata)
-		return KPACK_SUCCESS;
-	return kp_amdgpu_symbols_read(src, &s->sections, out, why);
-}
-
+/*
+ * Metadata has all about kernels; only objects without it, of other compilers or stripped
+ * ones, are described by their symbols.
+ */
 static kpack_error_t describe_code_object(const struct kp_source *src,
 					  struct kp_object *out, struct kpackx_error *why)
 {
-	struct subject s;
-	kpack_error_t err = open_subject(src, &s, out, why);
+	struct kp_amdgpu_metadata metadata = {0};
+	struct kp_amdgpu_notes notes = {0};
+	struct kp_sections sections;
+	kpack_error_t err = kp_sections_read(src, &sections, why);
 
 	if (!err)
-		err = describe_subject(src, &s, out, why);
-	close_subject(&s);
+		err = kp_amdgpu_notes_read(src, &sections, &notes, why);
+	if (!err && notes.metadata)
+		err = kp_amdgpu_metadata_read(
+			(struct kp_span){notes.metadata, notes.metadata_size}, &metadata,
+			out, why);
+	if (!err)
+		err = add_facts(&sections.header, &notes, &metadata, &out->facts, why);
+	if (!err)
+		err = find_target(&sections.header, &notes, &metadata, out, why);
+	if (!err && !notes.metadata)
+		err = kp_amdgpu_symbols_read(src, &sections, out, why);
+	kp_amdgpu_notes_fini(&notes);
+	kp_sections_fini(&sections);
 	return err;
 }
 
-/* ---- parsing ---- */
-
-/* Set ARCH from the header; if that names no known processor, from the notes. */
-static kpack_error_t set_arch(const struct kp_source *src, char *arch,
-			      struct kpackx_error *why)
+/* The arch is that of the header; if that names no known processor, that of the notes. */
+static kpack_error_t parse_code_object(const struct kp_source *src,
+				       struct kp_container *c, struct kp_containers *list,
+				       struct kpackx_error *why)
 {
 	uint8_t header[sizeof(Elf64_Ehdr)];
 	struct kp_object object = {0};
 	struct kp_target target;
+	struct kp_image *image;
+	struct kp_source own;
+	uint64_t size;
 
+	KP_TRY(kp_elf_extent(src, &size, why));
+	KP_TRY(kp_containers_add_object(list, c, size, &image, why));
 	KP_TRY(kp_source_read(src, 0, header, sizeof(header), why));
 	if (target_of_flags(header, kp_le32(header + offsetof(Elf64_Ehdr, e_flags)),
 			    &target)) {
-		kp_target_format(&target, arch);
+		kp_target_format(&target, image->arch);
 		if (target.known)
 			return KPACK_SUCCESS;
 	}
-	if (describe_code_object(src, &object, NULL) == KPACK_SUCCESS)
-		memcpy(arch, object.arch, KP_TARGET_TEXT_MAX);
+	kp_source_sub(src, 0, size, &own);
+	if (describe_code_object(&own, &object, NULL) == KPACK_SUCCESS)
+		memcpy(image->arch, object.arch, KP_TARGET_TEXT_MAX);
 	kp_object_fini(&object);
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t parse_code_object(const struct kp_source *src, uint64_t off,
-				       struct kp_container *c, struct kp_containers *list,
-				       struct kpackx_error *why)
-{
-	struct kp_span none = {NULL, 0};
-	struct kp_source rest, own;
-
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	KP_TRY(kp_elf_extent(&rest, &c->size, why));
-	c->payload_size = c->size;
-	kp_source_sub(&rest, 0, c->size, &own);
-	KP_TRY(kp_containers_add_image(list, c, none, 0, c->size, why));
-	return set_arch(&own, list->images[list->n_images - 1].arch, why);
 }
 
 const struct kp_format kp_format_code_object = {

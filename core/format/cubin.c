@@ -8,12 +8,16 @@
  *   sm_NNa             e_flags 0x800       command line in .note.nv.tkinfo, .nv.compat
  *   toolkit            e_version           .note.nv.cuinfo
  *
- * CUDA 13 states sm_NNf only in the command line.
+ * CUDA 13 states sm_NNf only in the command line.  Kernels are functions whose st_other
+ * marks them as entries or, in a cubin without .nv.info, all functions that are not local.
  */
-#include "cubin.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
+#include "core/base/bounds.h"
+#include "format.h"
+#include "sections.h"
 
 #define OLD_ABI 7
 #define NEW_ABI 8
@@ -22,6 +26,19 @@
 #define NOTE_CUINFO 1000
 #define NOTE_TKINFO 2000
 
+#define STO_ENTRY 0x10
+
+struct cubin {
+	struct kp_source src; /* the cubin and nothing else */
+	struct kp_sections sections;
+	bool old; /* e_flags as written by CUDA up to 12 */
+	unsigned sm;
+	/* Contents of the notes; the spans point into the windows. */
+	struct kp_window tools, cuda;
+	struct kp_span tool, version, options; /* .note.nv.tkinfo; data NULL: none */
+	struct kp_span info; /* .note.nv.cuinfo: at least three u16; size 0: none */
+};
+
 static bool probe_cubin(struct kp_span head)
 {
 	uint16_t machine;
@@ -29,74 +46,41 @@ static bool probe_cubin(struct kp_span head)
 	return kp_elf_probe(head, &machine) && machine == EM_CUDA;
 }
 
-/*
- * True for the old ABI; an unknown ABI is old if a GPU's number is where the old ABI has
- * it.
- */
-static bool is_old(const Elf64_Ehdr *h)
-{
-	unsigned low = h->e_flags & 0xff;
+/* ---- notes ---- */
 
-	if (h->e_ident[EI_ABIVERSION] == OLD_ABI)
-		return true;
-	return h->e_ident[EI_ABIVERSION] != NEW_ABI && low >= 20 && low <= 90;
-}
-
-static kpack_error_t open_cubin(const struct kp_source *src, struct kp_cubin *out,
-				struct kpackx_error *why)
-{
-	const Elf64_Ehdr *h = &out->sections.header;
-
-	*out = (struct kp_cubin){.src = *src};
-	KP_TRY(kp_sections_read(src, &out->sections, why));
-	out->old = is_old(h);
-	out->sm = out->old ? h->e_flags & 0xff : h->e_flags >> 8 & 0xff;
-	return KPACK_SUCCESS;
-}
-
-/* --- notes ------------------------------------------------------------------------ */
-
-/* Contents of the notes; the spans point into the windows. */
-struct notes {
-	struct kp_window tools, cuda;
-	struct kp_span tool, version, options; /* .note.nv.tkinfo; data NULL: none */
-	struct kp_span info;                   /* .note.nv.cuinfo: an array of u16 */
-};
-
-/* Return the beginning of a section, as much of it as a window holds. */
-static struct kp_span section_head(struct kp_window *w, const struct kp_cubin *cubin,
+/* The beginning of a section, as much of it as a window holds. */
+static struct kp_span section_head(struct kp_window *w, const struct cubin *cubin,
 				   const char *name)
 {
 	const struct kp_section *s = kp_sections_find(&cubin->sections, name);
-	struct kpackx_error ignored;
 	struct kp_span head = {NULL, 0};
 
 	kp_window_init(w, &cubin->src);
 	if (!s || s->type == SHT_NOBITS)
 		return head;
 	head.size = s->size < sizeof(w->buf) ? (size_t)s->size : sizeof(w->buf);
-	if (kp_window_get(w, s->offset, head.size, &head.data, &ignored))
-		head = (struct kp_span){NULL, 0};
-	return head;
+	return kp_window_get(w, s->offset, head.size, &head.data, NULL)
+		       ? (struct kp_span){NULL, 0}
+		       : head;
 }
 
 /*
- * Return the contents of SECTION's first note, if its type is TYPE; nvlink appends its
+ * The contents of the first note in section NAME, if its type is TYPE; nvlink appends its
  * inputs' notes.
  */
-static struct kp_span first_note(struct kp_span section, uint32_t type)
+static struct kp_span first_note(struct kp_window *w, const struct cubin *cubin,
+				 const char *name, uint32_t type)
 {
-	struct kp_span desc = {NULL, 0};
-	uint64_t name;
+	struct kp_span section = section_head(w, cubin, name), desc = {NULL, 0};
 
-	if (section.size < 12 || kp_le32(section.data + 8) != type)
-		return desc;
-	name = ((uint64_t)kp_le32(section.data) + 3) & ~UINT64_C(3);
-	kp_span_sub(section, 12 + name, kp_le32(section.data + 4), &desc);
+	if (section.size >= 12 && kp_le32(section.data + 8) == type)
+		kp_span_sub(section,
+			    12 + (((uint64_t)kp_le32(section.data) + 3) & ~UINT64_C(3)),
+			    kp_le32(section.data + 4), &desc);
 	return desc;
 }
 
-/* Return string NUMBER of a tkinfo note: u32 2, u32 offsets[5], strings. */
+/* String NUMBER of a tkinfo note: u32 2, u32 offsets[5], strings. */
 static struct kp_span tool_string(struct kp_span desc, unsigned number)
 {
 	struct kp_span strings, none = {NULL, 0}, s;
@@ -115,21 +99,31 @@ static struct kp_span tool_string(struct kp_span desc, unsigned number)
 	return s;
 }
 
-static void read_notes(const struct kp_cubin *cubin, struct notes *out)
+static kpack_error_t open_cubin(const struct kp_source *src, struct cubin *out,
+				struct kpackx_error *why)
 {
-	struct kp_span tools = first_note(
-		section_head(&out->tools, cubin, ".note.nv.tkinfo"), NOTE_TKINFO);
+	const Elf64_Ehdr *h = &out->sections.header;
+	struct kp_span tools;
+	unsigned low;
 
+	out->src = *src;
+	KP_TRY(kp_sections_read(src, &out->sections, why));
+	low = h->e_flags & 0xff;
+	/* an unknown ABI is old if a GPU's number is where the old ABI has it */
+	out->old = h->e_ident[EI_ABIVERSION] == OLD_ABI ||
+		   (h->e_ident[EI_ABIVERSION] != NEW_ABI && low >= 20 && low <= 90);
+	out->sm = out->old ? low : h->e_flags >> 8 & 0xff;
+	tools = first_note(&out->tools, out, ".note.nv.tkinfo", NOTE_TKINFO);
 	out->tool = tool_string(tools, 1);
 	out->version = tool_string(tools, 2);
 	out->options = tool_string(tools, 4);
-	out->info = first_note(section_head(&out->cuda, cubin, ".note.nv.cuinfo"),
-			       NOTE_CUINFO);
+	out->info = first_note(&out->cuda, out, ".note.nv.cuinfo", NOTE_CUINFO);
 	if (out->info.size < 6)
 		out->info.size = 0;
+	return KPACK_SUCCESS;
 }
 
-/* --- target ----------------------------------------------------------------------- */
+/* ---- target ---- */
 
 static bool in_name(uint8_t c)
 {
@@ -138,7 +132,7 @@ static bool in_name(uint8_t c)
 }
 
 /*
- * Return the letter after "sm_NN" in a command line, NN being SM; "": none, or no such
+ * The letter after "sm_NN" in the command line TEXT, NN being SM; "": none, or no such
  * word.
  */
 static const char *variant_in(struct kp_span text, unsigned sm)
@@ -158,117 +152,131 @@ static const char *variant_in(struct kp_span text, unsigned sm)
 	return "";
 }
 
-/* .nv.compat begins with 02 09 VV 00, where VV is 1 only for sm_NNa. */
-static bool compat_specific(const struct kp_cubin *cubin)
+static void set_arch(const struct cubin *cubin, char arch[KP_TARGET_TEXT_MAX])
 {
+	const char *variant;
 	struct kp_window w;
-	struct kp_span head = section_head(&w, cubin, ".nv.compat");
-
-	return head.size >= 4 && head.data[0] == 2 && head.data[1] == 9 &&
-	       head.data[2] == 1;
-}
-
-static void set_arch(const struct kp_cubin *cubin, const struct notes *notes,
-		     char arch[KP_TARGET_TEXT_MAX])
-{
-	const char *variant = "";
+	struct kp_span compat;
 
 	if (!cubin->sm)
 		return;
-	if (cubin->old)
-		variant = cubin->sections.header.e_flags & OLD_ACCELERATED ? "a" : "";
-	else
-		variant = variant_in(notes->options, cubin->sm);
-	if (!cubin->old && !*variant && compat_specific(cubin))
-		variant = "a";
+	variant = cubin->old
+			  ? (cubin->sections.header.e_flags & OLD_ACCELERATED ? "a" : "")
+			  : variant_in(cubin->options, cubin->sm);
+	if (!cubin->old && !*variant) {
+		/* .nv.compat begins with 02 09 VV 00, where VV is 1 only for sm_NNa */
+		compat = section_head(&w, cubin, ".nv.compat");
+		if (compat.size >= 4 && memcmp(compat.data, "\x02\x09\x01", 3) == 0)
+			variant = "a";
+	}
 	snprintf(arch, KP_TARGET_TEXT_MAX, "sm_%u%s", cubin->sm, variant);
 }
 
-static kpack_error_t parse_cubin(const struct kp_source *src, uint64_t off,
-				 struct kp_container *c, struct kp_containers *list,
-				 struct kpackx_error *why)
+static kpack_error_t parse_cubin(const struct kp_source *src, struct kp_container *c,
+				 struct kp_containers *list, struct kpackx_error *why)
 {
-	struct kp_span none = {NULL, 0};
-	struct kpackx_error ignored;
-	struct kp_cubin cubin;
-	struct notes notes;
-	struct kp_source rest;
+	struct kp_image *image;
+	struct cubin cubin;
+	struct kp_source own;
+	uint64_t size;
 
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	KP_TRY(kp_elf_extent(&rest, &c->size, why));
-	c->payload_size = c->size;
-	kp_source_sub(&rest, 0, c->size, &rest);
-	KP_TRY(kp_containers_add_image(list, c, none, 0, c->size, why));
-	snprintf(list->images[list->n_images - 1].kind, 16, "cuda");
-	if (open_cubin(&rest, &cubin, &ignored))
+	KP_TRY(kp_elf_extent(src, &size, why));
+	KP_TRY(kp_containers_add_object(list, c, size, &image, why));
+	snprintf(image->kind, sizeof(image->kind), "cuda");
+	kp_source_sub(src, 0, size, &own);
+	if (open_cubin(&own, &cubin, NULL))
 		return KPACK_SUCCESS;
-	read_notes(&cubin, &notes);
-	set_arch(&cubin, &notes, list->images[list->n_images - 1].arch);
+	set_arch(&cubin, image->arch);
 	kp_sections_fini(&cubin.sections);
 	return KPACK_SUCCESS;
 }
 
-/* --- description ------------------------------------------------------------------ */
+/* ---- description ---- */
 
-/* Return the toolkit's version, 130 for 13.0; 0: unknown. */
-static unsigned toolkit(const struct kp_cubin *cubin, const struct notes *notes)
-{
-	if (notes->info.size)
-		return kp_le16(notes->info.data + 4);
-	return cubin->old && cubin->sections.header.e_version > 1
-		       ? cubin->sections.header.e_version
-		       : 0;
-}
-
-static unsigned virtual_arch(const struct kp_cubin *cubin, const struct notes *notes)
-{
-	if (notes->info.size)
-		return kp_le16(notes->info.data + 2);
-	return cubin->old ? cubin->sections.header.e_flags >> 16 & 0xff : 0;
-}
-
-static kpack_error_t add_text(struct kp_pairs *facts, const char *name,
-			      struct kp_span text, struct kpackx_error *why)
-{
-	return text.size ? kp_pairs_add(facts, kp_span_str(name), text, why)
-			 : KPACK_SUCCESS;
-}
-
-static kpack_error_t add_facts(const struct kp_cubin *cubin, const struct notes *notes,
-			       struct kp_pairs *facts, struct kpackx_error *why)
+static kpack_error_t add_facts(const struct cubin *cubin, struct kp_pairs *facts,
+			       struct kpackx_error *why)
 {
 	const Elf64_Ehdr *h = &cubin->sections.header;
-	unsigned number;
+	unsigned virtual_sm = 0, toolkit = 0; /* 130 is 13.0; 0: not stated */
+	const struct {
+		const char *name;
+		struct kp_span text;
+	} texts[] = {{"tool", cubin->tool},
+		     {"tool version", cubin->version},
+		     {"options", cubin->options}};
 
+	if (cubin->info.size) {
+		virtual_sm = kp_le16(cubin->info.data + 2);
+		toolkit = kp_le16(cubin->info.data + 4);
+	} else if (cubin->old) {
+		virtual_sm = h->e_flags >> 16 & 0xff;
+		toolkit = h->e_version > 1 ? h->e_version : 0;
+	}
 	KP_TRY(kp_pairs_print(facts, why, "abi", "%u", h->e_ident[EI_ABIVERSION]));
 	if (h->e_type == ET_REL)
 		KP_TRY(kp_pairs_print(facts, why, "linked", "no"));
-	number = virtual_arch(cubin, notes);
-	if (number)
-		KP_TRY(kp_pairs_print(facts, why, "virtual arch", "compute_%u", number));
-	number = toolkit(cubin, notes);
-	if (number)
-		KP_TRY(kp_pairs_print(facts, why, "toolkit", "%u.%u", number / 10,
-				      number % 10));
-	KP_TRY(add_text(facts, "tool", notes->tool, why));
-	KP_TRY(add_text(facts, "tool version", notes->version, why));
-	return add_text(facts, "options", notes->options, why);
+	if (virtual_sm)
+		KP_TRY(kp_pairs_print(facts, why, "virtual arch", "compute_%u",
+				      virtual_sm));
+	if (toolkit)
+		KP_TRY(kp_pairs_print(facts, why, "toolkit", "%u.%u", toolkit / 10,
+				      toolkit % 10));
+	for (size_t i = 0; i < KP_COUNT(texts); i++)
+		if (texts[i].text.size)
+			KP_TRY(kp_pairs_add(facts, kp_span_str(texts[i].name),
+					    texts[i].text, why));
+	return KPACK_SUCCESS;
+}
+
+/* For the walk through the symbols. */
+struct kernels {
+	bool marked;     /* st_other marks them */
+	uint64_t copied; /* bytes of names, so far */
+	struct kp_object *out;
+};
+
+static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *name,
+				  uint64_t names_size, struct kpackx_error *why)
+{
+	uint8_t info = symbol[offsetof(Elf64_Sym, st_info)];
+	struct kernels *k = arg;
+	struct kp_kernel *kernel;
+
+	if (ELF64_ST_TYPE(info) != STT_FUNC ||
+	    kp_le16(symbol + offsetof(Elf64_Sym, st_shndx)) == SHN_UNDEF ||
+	    !(k->marked ? symbol[offsetof(Elf64_Sym, st_other)] & STO_ENTRY
+			: ELF64_ST_BIND(info) != STB_LOCAL))
+		return KPACK_SUCCESS;
+	if (!name)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the name of a kernel is outside of the names, %" PRIu64
+			       " bytes",
+			       names_size);
+	k->copied += strlen(name);
+	if (k->copied > 4 * names_size)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"names of kernels have more bytes than all names, %" PRIu64,
+			names_size);
+	return kp_object_add_kernel(k->out, kp_span_str(name), &kernel, why);
 }
 
 static kpack_error_t describe_cubin(const struct kp_source *src, struct kp_object *out,
 				    struct kpackx_error *why)
 {
-	struct kp_cubin cubin;
-	struct notes notes;
+	const struct kp_section *symbols;
+	struct kernels k = {.out = out};
+	struct cubin cubin;
 	kpack_error_t err;
 
 	KP_TRY(open_cubin(src, &cubin, why));
-	read_notes(&cubin, &notes);
-	set_arch(&cubin, &notes, out->arch);
-	err = add_facts(&cubin, &notes, &out->facts, why);
-	if (!err)
-		err = kp_cubin_kernels(&cubin, out, why);
+	set_arch(&cubin, out->arch);
+	err = add_facts(&cubin, &out->facts, why);
+	k.marked = kp_sections_find(&cubin.sections, ".nv.info") != NULL;
+	symbols = kp_sections_first(&cubin.sections, SHT_SYMTAB);
+	if (!err && symbols)
+		err = kp_symbols_each(src, &cubin.sections, symbols, visit_symbol, &k,
+				      why);
 	kp_sections_fini(&cubin.sections);
 	return err;
 }

@@ -22,64 +22,63 @@
  * convention is the last one in the name.
  *
  * A signature has exactly one name: numbers have no leading zeros, equal predicates share
- * a group, defaults are not written.
+ * a group, defaults are not written.  cutile_mangle.c knows these rules; the reader in
+ * cutile_demangle.c accepts more, writes what it read, and compares.
  */
-#ifndef KP_CORE_CUTILE_CUTILE_H
-#define KP_CORE_CUTILE_CUTILE_H
+#ifndef KP_CORE_FORMAT_CUTILE_H
+#define KP_CORE_FORMAT_CUTILE_H
 
-#include "cutile_arena.h"
-#include "core/base/strbuf.h"
 #include "core/base/errors.h"
+#include "core/base/strbuf.h"
 
 /* The newest calling convention. */
 #define KP_CUTILE_CONVENTION_MAX 3
 
 /* A data type; every value of kpackx_dtype_t except NONE has a row. */
 struct kp_cutile_dtype {
-	kpackx_dtype_t dtype;
 	const char *code;   /* in names: "f32" */
 	const char *python; /* "float32" */
 	const char *c;      /* "float" */
 	const char *c_pointer;
 	uint32_t size; /* bytes */
 };
+#define KP_CUTILE_DTYPES (KPACKX_DTYPE_FLOAT8_E8M0FNU + 1)
+extern const struct kp_cutile_dtype kp_cutile_dtypes[KP_CUTILE_DTYPES];
 
-/* Return the row of a data type, or of its code in names; NULL: unknown. */
-const struct kp_cutile_dtype *kp_cutile_dtype(kpackx_dtype_t dtype);
-const struct kp_cutile_dtype *kp_cutile_dtype_of(struct kp_span code);
+/*
+ * How a kind of constraint is written: its code, then its parts, one letter for each:
+ * d dtype, a array, l list, i count and items, c module and qualname, t text, b bool,
+ * n integer, f the bits of a double.
+ */
+struct kp_cutile_kind {
+	const char *code;
+	uint32_t convention; /* the first one with this kind */
+	const char *parts;
+};
+#define KP_CUTILE_KINDS (KPACKX_CONST_DTYPE + 1)
+extern const struct kp_cutile_kind kp_cutile_kinds[KP_CUTILE_KINDS];
+
+/*
+ * What A says for the predicate LETTER of the grammar above; false: nothing, or the
+ * default, or what a constant implies.
+ */
+bool kp_cutile_predicate(const struct kpackx_axis *a, char letter, int64_t *value);
 
 /* True if cuTile can have made NAME: the last "_K" in it begins "_Kt" and a digit. */
 bool kp_cutile_named(struct kp_span name);
 
-/*
- * As kpackx_demangle, for a name that need not end with a NUL; a NUL in it is an error.
- */
+/* As kpackx_demangle, for a name that need not end with a NUL; a NUL in it is an error. */
 kpack_error_t kp_cutile_demangle(struct kp_span name, struct kpackx_signature **out,
 				 struct kpackx_error *why);
 
-/* Parse NAME into OUT without its launch arguments; all memory is from ARENA. */
-kpack_error_t kp_cutile_parse(struct kp_span name, struct kp_arena *arena,
-			      struct kpackx_signature *out, struct kpackx_error *why);
-
-/* Append S's name to NAME; INVALID_ARGUMENT and UNSUPPORTED_VERSION as kpackx_mangle. */
-kpack_error_t kp_cutile_mangle(const struct kpackx_signature *s, struct kp_compose *name,
-			       struct kpackx_error *why);
-
-/* Add the launch arguments to S, a parsed signature. */
-kpack_error_t kp_cutile_arguments(struct kpackx_signature *s, struct kp_arena *arena,
-				  struct kpackx_error *why);
-/* Return the number of a constraint's C launch arguments, not counting its items'. */
-size_t kp_cutile_argument_count(const struct kpackx_constraint *c);
-
 /*
- * Format S, a parsed signature, as Python: KernelSignature([...],
- * CallingConvention....).  The text assumes cuda.tile imported as ct, and the names of
- * cuda.tile.compilation.  It is one line or, with MARGIN, has each parameter on a line of
- * its own, indented by MARGIN and four spaces.  Defaults are left out.  The caller frees
- * the text with free().
+ * Append S's name to NAME, and set *ARGUMENTS to the number of its launch arguments.
+ * INVALID_ARGUMENT and UNSUPPORTED_VERSION as kpackx_mangle; NAME then has what precedes
+ * the fault.
  */
-kpack_error_t kp_cutile_python(const struct kpackx_signature *s, const char *margin,
-			       char **text, struct kpackx_error *why);
+kpack_error_t kp_cutile_mangle(const struct kpackx_signature *s, struct kp_compose *name,
+			       size_t *arguments, struct kpackx_error *why);
+
 /*
  * Read the first character of S, return its bytes; write a character, return its bytes.
  * As UTF-8, but as in Python surrogates are characters: U+D800 is ED A0 80.

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Lists of containers, their images, and what images and objects say about themselves
+ * (format.h has the terms).  This is the part that librocm_kpack has too: of all formats
+ * it knows only those of .hip_fatbin.
+ */
 #include "format.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/spill.h"
 
-/* Bytes at the beginning of a container in .hip_fatbin that suffice to recognise it. */
+/*
+ * Bytes at the beginning of a container in .hip_fatbin that suffice to recognise it: a
+ * section may have thousands of containers.
+ */
 #define HEAD_SIZE 64
 
 /* Padding is read in growing steps: most of it ends within a page. */
@@ -18,127 +28,193 @@
 
 static const struct kp_format *const hip_formats[] = {&kp_format_bundle, &kp_format_ccob,
 						      &kp_format_code_object};
-#define HIP_FORMATS KP_COUNT(hip_formats)
 
 const struct kp_format *kp_format_probe_hip(struct kp_span head)
 {
-	for (size_t i = 0; i < HIP_FORMATS; i++) {
+	for (size_t i = 0; i < KP_COUNT(hip_formats); i++)
 		if (hip_formats[i]->probe(head))
 			return hip_formats[i];
-	}
 	return NULL;
 }
 
 bool kp_format_is_hip(const struct kp_format *format)
 {
-	for (size_t i = 0; i < HIP_FORMATS; i++) {
+	for (size_t i = 0; i < KP_COUNT(hip_formats); i++)
 		if (hip_formats[i] == format)
 			return true;
-	}
 	return false;
 }
 
+/* ---- pairs ---- */
+
+static char *copy_bytes(struct kp_span bytes)
+{
+	char *out = malloc(bytes.size + 1);
+
+	if (!out)
+		return NULL;
+	if (bytes.size)
+		memcpy(out, bytes.data, bytes.size);
+	out[bytes.size] = '\0';
+	return out;
+}
+
+/* An image has a handful of pairs: one more realloc for each costs nothing. */
+kpack_error_t kp_pairs_add(struct kp_pairs *pairs, struct kp_span name,
+			   struct kp_span value, struct kpackx_error *why)
+{
+	struct kp_pair pair = {copy_bytes(name), copy_bytes(value), value.size};
+	struct kp_pair *grown =
+		realloc(pairs->items, (pairs->count + 1) * sizeof(*grown));
+
+	if (grown)
+		pairs->items = grown;
+	if (!grown || !pair.name || !pair.value) {
+		free(pair.name);
+		free(pair.value);
+		return kp_fail_memory(why, name.size + value.size, "a pair");
+	}
+	pairs->items[pairs->count++] = pair;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_pairs_print(struct kp_pairs *pairs, struct kpackx_error *why,
+			     const char *name, const char *fmt, ...)
+{
+	kpack_error_t err;
+	va_list ap;
+	char *text;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return kp_fail_memory(why, 0, "a value");
+	err = kp_pairs_add(pairs, kp_span_str(name), kp_span_str(text), why);
+	free(text);
+	return err;
+}
+
+const char *kp_pairs_find(const struct kp_pairs *pairs, const char *name)
+{
+	for (size_t i = 0; i < pairs->count; i++)
+		if (strcmp(pairs->items[i].name, name) == 0)
+			return pairs->items[i].value;
+	return NULL;
+}
+
+void kp_pairs_fini(struct kp_pairs *pairs)
+{
+	for (size_t i = 0; i < pairs->count; i++) {
+		free(pairs->items[i].name);
+		free(pairs->items[i].value);
+	}
+	free(pairs->items);
+	*pairs = (struct kp_pairs){0};
+}
+
+/* ---- objects ---- */
+
+/* After failures too an object has a type, that of unknown bytes. */
+void kp_object_fini(struct kp_object *object)
+{
+	for (size_t i = 0; i < object->n_kernels; i++) {
+		free(object->kernels[i].name);
+		free(object->kernels[i].symbol);
+	}
+	free(object->kernels);
+	kp_pairs_fini(&object->facts);
+	*object = (struct kp_object){.type = "co"};
+}
+
+kpack_error_t kp_object_add_kernel(struct kp_object *object, struct kp_span name,
+				   struct kp_kernel **out, struct kpackx_error *why)
+{
+	/* no number is stated */
+	struct kp_kernel k = {NULL, NULL, -1, -1, -1, -1, -1, -1, -1, -1};
+
+	if (object->n_kernels >= KP_KERNELS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "more than %d kernels",
+			       KP_KERNELS_MAX);
+	KP_TRY(kp_room(&object->kernels, object->n_kernels, &object->kernels_cap,
+		       "kernels", why));
+	k.name = strndup((const char *)name.data, name.size);
+	if (!k.name)
+		return kp_fail_memory(why, name.size, "a kernel's name");
+	object->kernels[object->n_kernels] = k;
+	*out = &object->kernels[object->n_kernels++];
+	return KPACK_SUCCESS;
+}
+
+/* ---- images ---- */
+
 /*
- * Make room for one more item.  Capacities are powers of two, so the count alone gives
- * the capacity.
+ * All lists of one source are bounded by KP_IMAGES_MAX and KP_IDS_MAX together, however
+ * many containers state them.
  */
-static kpack_error_t grow_items(void **items, size_t count, size_t size, const char *what,
-				struct kpackx_error *why)
+kpack_error_t kp_containers_add_named(struct kp_containers *list, struct kp_container *c,
+				      struct kp_span name, uint64_t offset, uint64_t size,
+				      struct kp_image **image, struct kpackx_error *why)
 {
-	size_t room = count ? 2 * count : 1;
-	void *grown;
+	struct kp_image new = {.container = list->count,
+			       .offset = offset,
+			       .size = size,
+			       .inside = KP_NOWHERE};
 
-	if (count & (count - 1))
-		return KPACK_SUCCESS;
-	grown = room > SIZE_MAX / size ? NULL : realloc(*items, room * size);
-	if (!grown)
-		return kp_fail_memory(why, (uint64_t)room * size, what);
-	*items = grown;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t copy_id(struct kp_containers *list, struct kp_image *image,
-			     struct kp_span id, struct kpackx_error *why)
-{
-	if (id.size >= KP_IDS_MAX - list->id_bytes)
+	if (list->n_images >= KP_IMAGES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "entry IDs and names of more than %d bytes in all",
-			       KP_IDS_MAX);
-	if (memchr(id.data, '\0', id.size))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "entry ID of %zu bytes contains a NUL byte", id.size);
-	image->id = malloc(id.size + 1);
-	if (!image->id)
-		return kp_fail_memory(why, id.size + 1, "an entry ID");
-	memcpy(image->id, id.data, id.size);
-	image->id[id.size] = '\0';
-	list->id_bytes += id.size + 1;
+			       "more than %d entries in all", KP_IMAGES_MAX);
+	if (!list->images_cap) {
+		KP_TRY(kp_new(&list->images, 1, "the list of images", why));
+		list->images_cap = 1;
+	}
+	KP_TRY(kp_room(&list->images, list->n_images, &list->images_cap,
+		       "the list of images", why));
+	if (name.data) {
+		if (name.size >= KP_IDS_MAX - list->id_bytes)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "entry IDs and names of more than %d bytes in all",
+				       KP_IDS_MAX);
+		if (memchr(name.data, '\0', name.size))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "entry ID of %zu bytes contains a NUL byte",
+				       name.size);
+		new.id = copy_bytes(name);
+		if (!new.id)
+			return kp_fail_memory(why, name.size + 1, "an entry ID");
+		list->id_bytes += name.size + 1;
+	}
+	*image = &list->images[list->n_images++];
+	**image = new;
+	c->n_images++;
 	return KPACK_SUCCESS;
-}
-
-/* Set kind, arch and host from the ID, unless the ID cannot be split. */
-static void interpret_id(struct kp_image *image, struct kp_span id)
-{
-	struct kp_entry_id parts;
-
-	if (!kp_entry_id_parse(id, &parts))
-		return;
-	snprintf(image->kind, sizeof(image->kind), "%.*s", (int)parts.kind.size,
-		 (const char *)parts.kind.data);
-	image->host = kp_entry_id_is_host(&parts);
-	if (!image->host && parts.target.size)
-		kp_target_canonical(parts.target, image->arch);
 }
 
 kpack_error_t kp_containers_add_image(struct kp_containers *list, struct kp_container *c,
 				      struct kp_span id, uint64_t offset, uint64_t size,
 				      struct kpackx_error *why)
 {
-	struct kp_image image = {.container = list->count,
-				 .offset = offset,
-				 .size = size,
-				 .inside = KP_NOWHERE};
-	void *items = list->images;
+	struct kp_image *image;
+	struct kp_entry_id parts;
 
-	if (list->n_images >= KP_IMAGES_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "more than %d entries in all", KP_IMAGES_MAX);
-	KP_TRY(grow_items(&items, list->n_images, sizeof(image), "the list of images",
-			  why));
-	list->images = items;
-	if (id.data) {
-		KP_TRY(copy_id(list, &image, id, why));
-		interpret_id(&image, id);
-	}
-	list->images[list->n_images++] = image;
-	c->n_images++;
+	KP_TRY(kp_containers_add_named(list, c, id, offset, size, &image, why));
+	if (!id.data || !kp_entry_id_parse(id, &parts))
+		return KPACK_SUCCESS;
+	snprintf(image->kind, sizeof(image->kind), "%.*s", (int)parts.kind.size,
+		 (const char *)parts.kind.data);
+	image->host = kp_entry_id_is_host(&parts);
+	if (!image->host && parts.target.size)
+		kp_target_canonical(parts.target, image->arch);
 	return KPACK_SUCCESS;
 }
 
-static bool all_zero(const uint8_t *p, size_t n)
+kpack_error_t kp_containers_add_object(struct kp_containers *list, struct kp_container *c,
+				       uint64_t size, struct kp_image **image,
+				       struct kpackx_error *why)
 {
-	return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
-}
-
-/* Move *POS to the next nonzero byte, or to the end. */
-kpack_error_t kp_skip_zeros(const struct kp_source *src, uint64_t *pos,
-			    struct kpackx_error *why)
-{
-	uint8_t buf[PAD_STEP_MAX];
-	size_t step = PAD_STEP_MIN, n, i = 0;
-
-	for (; *pos < src->size; *pos += n) {
-		n = src->size - *pos < step ? (size_t)(src->size - *pos) : step;
-		KP_TRY(kp_source_read(src, *pos, buf, n, why));
-		if (!all_zero(buf, n)) {
-			while (buf[i] == 0)
-				i++;
-			*pos += i;
-			return KPACK_SUCCESS;
-		}
-		step = step < PAD_STEP_MAX ? 2 * step : PAD_STEP_MAX;
-	}
-	return KPACK_SUCCESS;
+	c->size = c->payload_size = size;
+	return kp_containers_add_named(list, c, (struct kp_span){0}, 0, size, image, why);
 }
 
 /* Remove the images from FIRST on. */
@@ -153,17 +229,12 @@ static void drop_images(struct kp_containers *list, size_t first)
 	list->n_images = first;
 }
 
-static kpack_error_t fail_unknown(struct kp_span head, uint64_t off,
-				  struct kpackx_error *why)
-{
-	char hex[3 * 8 + 1] = "";
+/* ---- containers ---- */
 
-	for (size_t i = 0; i < head.size && i < 8; i++)
-		snprintf(hex + 3 * i, 4, " %02x", head.data[i]);
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "offset %" PRIu64 ": no container begins with%s", off, hex);
-}
-
+/*
+ * A parser appends images while it reads; those of a container that turns out to be damaged
+ * are removed again.  A parser that states a size of 0 would be called for ever.
+ */
 static kpack_error_t append_container(const struct kp_source *src, uint64_t off,
 				      const struct kp_format *format, kp_parse_fn *parse,
 				      size_t inside, struct kp_containers *list,
@@ -174,19 +245,28 @@ static kpack_error_t append_container(const struct kp_source *src, uint64_t off,
 				 .next = KP_NOWHERE,
 				 .offset = off,
 				 .first_image = list->n_images};
-	void *items = list->items;
+	struct kp_source rest;
 	kpack_error_t err;
 
 	if (list->count >= KP_IMAGES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "more than %d containers in all", KP_IMAGES_MAX);
-	KP_TRY(grow_items(&items, list->count, sizeof(c), "the list of containers", why));
-	list->items = items;
-	err = parse(src, off, &c, list, why);
-	if (!err && (c.size == 0 || !kp_range_ok(src->size, off, c.size)))
+	/* many lists have one container, and plans keep the lists of all files */
+	if (!list->cap) {
+		KP_TRY(kp_new(&list->items, 1, "the list of containers", why));
+		list->cap = 1;
+	}
+	KP_TRY(kp_room(&list->items, list->count, &list->cap, "the list of containers",
+		       why));
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s at offset %" PRIu64 ": begins after the end",
+			       format->name, off);
+	err = parse(&rest, &c, list, why);
+	if (!err && (c.size == 0 || c.size > rest.size))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			      "impossible size of %" PRIu64 " bytes", c.size);
-	if (err != KPACK_SUCCESS) {
+	if (err) {
 		drop_images(list, c.first_image);
 		return kp_fail_prefix(why, err, "%s at offset %" PRIu64, format->name,
 				      off);
@@ -212,41 +292,62 @@ kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
 	return append_container(src, off, format, format->salvage, inside, list, why);
 }
 
-/* Read the container at OFF, whose format may occur in .hip_fatbin, and append it. */
-static kpack_error_t add_container(const struct kp_source *src, uint64_t off,
-				   struct kp_containers *list, struct kpackx_error *why)
+/* Gaps between containers reach from bytes to megabytes, where sections are padded. */
+kpack_error_t kp_skip_zeros(const struct kp_source *src, uint64_t *pos,
+			    struct kpackx_error *why)
 {
-	uint8_t bytes[HEAD_SIZE];
-	const struct kp_format *format;
-	struct kp_span head;
+	uint8_t buf[PAD_STEP_MAX];
+	size_t step = PAD_STEP_MIN, n, i = 0;
 
-	KP_TRY(kp_source_head(src, off, bytes, sizeof(bytes), &head, why));
-	format = kp_format_probe_hip(head);
-	if (!format)
-		return fail_unknown(head, off, why);
-	KP_TRY(kp_containers_add(src, off, format, KP_NOWHERE, list, why));
-	if (list->count > 1)
-		list->items[list->count - 2].next = list->count - 1;
+	for (; *pos < src->size; *pos += n) {
+		n = src->size - *pos < step ? (size_t)(src->size - *pos) : step;
+		KP_TRY(kp_source_read(src, *pos, buf, n, why));
+		/* equal to itself one byte on: all bytes are as the first */
+		if (buf[0] || memcmp(buf, buf + 1, n - 1) != 0) {
+			while (buf[i] == 0)
+				i++;
+			*pos += i;
+			return KPACK_SUCCESS;
+		}
+		step = step < PAD_STEP_MAX ? 2 * step : PAD_STEP_MAX;
+	}
 	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_containers_scan(const struct kp_source *src, struct kp_containers *out,
 				 struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 	uint64_t pos = 0;
 
 	*out = (struct kp_containers){0};
-	for (;;) {
-		err = kp_skip_zeros(src, &pos, why);
-		if (err != KPACK_SUCCESS || pos == src->size)
+	while (!(err = kp_skip_zeros(src, &pos, why)) && pos < src->size) {
+		uint8_t bytes[HEAD_SIZE];
+		const struct kp_format *format;
+		struct kp_span head;
+
+		err = kp_source_head(src, pos, bytes, sizeof(bytes), &head, why);
+		if (err)
 			break;
-		err = add_container(src, pos, out, why);
-		if (err != KPACK_SUCCESS)
+		format = kp_format_probe_hip(head);
+		if (!format) {
+			char hex[3 * 8 + 1] = "";
+
+			for (size_t i = 0; i < head.size && i < 8; i++)
+				snprintf(hex + 3 * i, 4, " %02x", head.data[i]);
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "offset %" PRIu64 ": no container begins with%s",
+				      pos, hex);
 			break;
+		}
+		err = kp_containers_add(src, pos, format, KP_NOWHERE, out, why);
+		if (err)
+			break;
+		if (out->count > 1)
+			out->items[out->count - 2].next = out->count - 1;
 		pos += out->items[out->count - 1].size;
 	}
-	if (err != KPACK_SUCCESS)
+	if (err)
 		kp_containers_fini(out);
 	return err;
 }
@@ -259,35 +360,35 @@ void kp_containers_fini(struct kp_containers *list)
 	*list = (struct kp_containers){0};
 }
 
+/* ---- payloads ---- */
+
 kpack_error_t kp_container_load(const struct kp_source *src, const struct kp_container *c,
 				struct kp_payload *out, struct kpackx_error *why)
 {
 	return kp_container_load_most(src, c, NULL, NULL, out, why);
 }
 
+/* The source may have become shorter since it was scanned. */
 kpack_error_t kp_container_load_most(const struct kp_source *src,
 				     const struct kp_container *c, kp_image_fault *fault,
 				     void *arg, struct kp_payload *out,
 				     struct kpackx_error *why)
 {
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_source own;
 
 	*out = (struct kp_payload){.source = {.fd = -1}};
-	if (c->format->load) {
-		err = fault && c->format->load_most
-			      ? c->format->load_most(src, c, fault, arg, out, why)
-			      : c->format->load(src, c, out, why);
-		if (err != KPACK_SUCCESS)
-			return kp_fail_prefix(why, err, "%s at offset %" PRIu64,
-					      c->format->name, c->offset);
-		return KPACK_SUCCESS;
-	}
-	if (!kp_source_sub(src, c->offset, c->size, &out->source))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s at offset %" PRIu64 ": %" PRIu64
-			       " bytes pass the end at %" PRIu64,
-			       c->format->name, c->offset, c->size, src->size);
-	return KPACK_SUCCESS;
+	if (!kp_source_sub(src, c->offset, c->size, &own))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "%" PRIu64 " bytes pass the end at %" PRIu64, c->size,
+			      src->size);
+	else if (c->format->load)
+		err = c->format->load(&own, c, fault, arg, out, why);
+	else
+		out->source = own;
+	return err ? kp_fail_prefix(why, err, "%s at offset %" PRIu64, c->format->name,
+				    c->offset)
+		   : KPACK_SUCCESS;
 }
 
 kpack_error_t kp_containers_load(const struct kp_source *src,
@@ -331,6 +432,7 @@ void kp_payload_fini(struct kp_payload *payload)
 	*payload = (struct kp_payload){.source = {.fd = -1}};
 }
 
+/* A spilled payload is mapped: it was spilled because memory is to stay free. */
 kpack_error_t kp_payload_map(struct kp_payload *payload, struct kp_span *out,
 			     struct kpackx_error *why)
 {

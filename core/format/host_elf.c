@@ -3,13 +3,19 @@
  * Host ELF: objects, programs and shared libraries with device code in their sections.
  * Its images are sections: HIP's and CUDA's fat binaries, offload binaries (recognised by
  * the section's type, with any name), and the sections that clang-offload-bundler adds to
- * objects, one for each entry.  Of a linked file without such sections its segments are
- * searched.
+ * objects, one for each entry.
+ *
+ * Of a linked file whose sections name no device code - of another class or byte order,
+ * or without a readable table - the segments are searched.  Wrappers show that there is
+ * device code; where its containers are, only their magics show, because the wrappers'
+ * pointers are seldom in the file (core/elf/relocate.c).  Programs without wrappers are
+ * not searched: the strings of compilers and of runtimes have the magics, too.
  */
 #include <inttypes.h>
+#include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "format.h"
-#include "loose_code.h"
 #include "sections.h"
 
 /* SHT_LLVM_OFFLOADING */
@@ -17,14 +23,83 @@
 
 static const char entry_prefix[] = "__CLANG_OFFLOAD_BUNDLE__";
 
-/* Sections that hold containers one after another. */
-static const struct {
-	const char *name, *kind;
-} streams[] = {
-	{".hip_fatbin", "hip"},
-	{".nv_fatbin", "cuda"},
-	{"__nv_relfatbin", "cuda"},
+/* Append section S as an image, if it holds device code or a bundle's host entry. */
+static kpack_error_t add_section(const struct kp_section *s, struct kp_container *c,
+				 struct kp_containers *list, struct kpackx_error *why)
+{
+	/* sections that hold containers one after another; "": of any kind */
+	static const struct {
+		const char *name, *kind;
+	} streams[] = {
+		{".hip_fatbin", "hip"},
+		{".nv_fatbin", "cuda"},
+		{"__nv_relfatbin", "cuda"},
+	};
+	bool entry = strncmp(s->name, entry_prefix, strlen(entry_prefix)) == 0;
+	const char *kind = s->type == TYPE_OFFLOADING ? "" : NULL;
+	struct kp_image *image;
+
+	for (size_t i = 0; i < KP_COUNT(streams); i++)
+		if (strcmp(s->name, streams[i].name) == 0)
+			kind = streams[i].kind;
+	if ((!kind && !entry) || s->type == SHT_NULL || s->type == SHT_NOBITS ||
+	    s->size == 0)
+		return KPACK_SUCCESS;
+	if (strnlen(s->name, KP_ENTRY_ID_MAX + 1) > KP_ENTRY_ID_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "a section of device code has a name of more than %d "
+			       "bytes",
+			       KP_ENTRY_ID_MAX);
+	if (!kind)
+		return kp_containers_add_image(
+			list, c, kp_span_str(s->name + strlen(entry_prefix)), s->offset,
+			s->size, why);
+	KP_TRY(kp_containers_add_named(list, c, kp_span_str(s->name), s->offset, s->size,
+				       &image, why));
+	image->stream = true;
+	memcpy(image->kind, kind, strlen(kind) + 1);
+	return KPACK_SUCCESS;
+}
+
+/* ---- headers of either class and byte order ---- */
+
+struct loose {
+	struct kp_window window;
+	bool wide, big;
+	uint16_t type;
+	uint64_t phoff, shoff;
+	unsigned phsize, phnum, shsize, shnum, names;
 };
+
+static uint64_t number(bool big, const uint8_t *p, unsigned bytes)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < bytes; i++)
+		value |= (uint64_t)p[big ? bytes - 1 - i : i] << 8 * i;
+	return value;
+}
+
+#define FIELD(r, p, name, header)                                                        \
+	((r)->wide ? number((r)->big, (p) + offsetof(Elf64_##header, name),              \
+			    sizeof(((Elf64_##header *)0)->name))                         \
+		   : number((r)->big, (p) + offsetof(Elf32_##header, name),              \
+			    sizeof(((Elf32_##header *)0)->name)))
+#define SIZE_OF(r, header) ((r)->wide ? sizeof(Elf64_##header) : sizeof(Elf32_##header))
+
+bool kp_elf_any_probe(struct kp_span head, uint16_t *type, uint16_t *machine)
+{
+	bool big;
+
+	if (head.size < 20 || memcmp(head.data, ELFMAG, SELFMAG) != 0 ||
+	    (head.data[EI_CLASS] != ELFCLASS32 && head.data[EI_CLASS] != ELFCLASS64) ||
+	    (head.data[EI_DATA] != ELFDATA2LSB && head.data[EI_DATA] != ELFDATA2MSB))
+		return false;
+	big = head.data[EI_DATA] == ELFDATA2MSB;
+	*type = (uint16_t)number(big, head.data + 16, 2);
+	*machine = (uint16_t)number(big, head.data + 18, 2);
+	return true;
+}
 
 static bool probe_host_elf(struct kp_span head)
 {
@@ -34,113 +109,315 @@ static bool probe_host_elf(struct kp_span head)
 	       machine != EM_CUDA;
 }
 
-/*
- * Return the offload kind of a section's containers, "" for any kind; NULL: the section
- * is not a stream of containers.
- */
-static const char *stream_kind(const struct kp_section *s)
-{
-	for (size_t i = 0; i < KP_COUNT(streams); i++) {
-		if (strcmp(s->name, streams[i].name) == 0)
-			return streams[i].kind;
-	}
-	return s->type == TYPE_OFFLOADING ? "" : NULL;
-}
-
-static kpack_error_t add_stream(const struct kp_section *s, const char *kind,
-				struct kp_container *c, struct kp_containers *list,
+static kpack_error_t open_loose(struct loose *r, const struct kp_source *src,
 				struct kpackx_error *why)
 {
-	struct kp_image *image;
+	uint16_t machine;
+	struct kp_span head;
 
-	KP_TRY(kp_containers_add_image(list, c, kp_span_str(s->name), s->offset, s->size,
-				       why));
-	image = &list->images[list->n_images - 1];
-	image->stream = true;
-	/* a section's name is not an entry ID, even if it looks like one */
-	image->host = false;
-	image->arch[0] = '\0';
-	memcpy(image->kind, kind, strlen(kind) + 1);
+	kp_window_init(&r->window, src);
+	KP_TRY(kp_window_get(&r->window, 0, sizeof(Elf32_Ehdr), &head.data, why));
+	head.size = sizeof(Elf32_Ehdr);
+	if (!kp_elf_any_probe(head, &r->type, &machine))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not an ELF file");
+	r->wide = head.data[EI_CLASS] == ELFCLASS64;
+	r->big = head.data[EI_DATA] == ELFDATA2MSB;
+	KP_TRY(kp_window_get(&r->window, 0, SIZE_OF(r, Ehdr), &head.data, why));
+	r->phoff = FIELD(r, head.data, e_phoff, Ehdr);
+	r->phsize = (unsigned)FIELD(r, head.data, e_phentsize, Ehdr);
+	r->phnum = (unsigned)FIELD(r, head.data, e_phnum, Ehdr);
+	r->shoff = FIELD(r, head.data, e_shoff, Ehdr);
+	r->shsize = (unsigned)FIELD(r, head.data, e_shentsize, Ehdr);
+	r->shnum = (unsigned)FIELD(r, head.data, e_shnum, Ehdr);
+	r->names = (unsigned)FIELD(r, head.data, e_shstrndx, Ehdr);
 	return KPACK_SUCCESS;
 }
 
-/* Append section S as an image, if it holds device code or a bundle's host entry. */
-static kpack_error_t add_section(const struct kp_section *s, struct kp_container *c,
-				 struct kp_containers *list, struct kpackx_error *why)
+static bool get_loose_section(struct loose *r, unsigned i, struct kp_section *s,
+			      uint64_t *name)
 {
-	const char *kind = stream_kind(s);
-	bool entry = strncmp(s->name, entry_prefix, strlen(entry_prefix)) == 0;
+	const uint8_t *p;
 
-	if ((!kind && !entry) || s->type == SHT_NULL || s->type == SHT_NOBITS ||
-	    s->size == 0)
-		return KPACK_SUCCESS;
-	if (strnlen(s->name, KP_ENTRY_ID_MAX + 1) > KP_ENTRY_ID_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "a section of device code has a name of more than %d "
-			       "bytes",
-			       KP_ENTRY_ID_MAX);
-	if (kind)
-		return add_stream(s, kind, c, list, why);
-	return kp_containers_add_image(list, c,
-				       kp_span_str(s->name + strlen(entry_prefix)),
-				       s->offset, s->size, why);
+	if (r->shsize != SIZE_OF(r, Shdr) || r->shoff > r->window.src.size ||
+	    kp_window_get(&r->window, r->shoff + (uint64_t)i * r->shsize, r->shsize, &p,
+			  NULL))
+		return false;
+	*name = FIELD(r, p, sh_name, Shdr);
+	*s = (struct kp_section){.type = (uint32_t)FIELD(r, p, sh_type, Shdr),
+				 .flags = FIELD(r, p, sh_flags, Shdr),
+				 .offset = FIELD(r, p, sh_offset, Shdr),
+				 .size = FIELD(r, p, sh_size, Shdr)};
+	return true;
 }
 
-/* Where the images of a file go. */
-struct taker {
-	struct kp_container *c;
-	struct kp_containers *list;
+/* Append the sections with device code; what cannot be read of the table is left out. */
+static kpack_error_t add_loose_sections(const struct kp_source *src,
+					struct kp_container *c,
+					struct kp_containers *list,
+					struct kpackx_error *why)
+{
+	char text[64]; /* names are cut off */
+	struct kp_section s, names;
+	uint64_t name, ignored;
+	struct kp_source part;
+	struct kp_span head;
+	struct loose r;
+
+	KP_TRY(open_loose(&r, src, why));
+	if (!r.shoff || !get_loose_section(&r, r.names, &names, &ignored) ||
+	    !kp_source_sub(src, names.offset, names.size, &part))
+		return KPACK_SUCCESS;
+	for (unsigned i = 1; i < r.shnum && get_loose_section(&r, i, &s, &name); i++) {
+		if (name >= names.size || !kp_range_ok(src->size, s.offset, s.size) ||
+		    kp_source_head(&part, name, (uint8_t *)text, sizeof(text) - 1, &head,
+				   NULL))
+			continue;
+		text[head.size] = '\0';
+		s.name = text;
+		KP_TRY(add_section(&s, c, list, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* ---- segments ---- */
+
+struct segments {
+	struct loose r;
+	struct segment {
+		uint64_t vaddr, offset, size;
+		bool writable;
+	} items[KP_SEGMENTS_MAX];
+	unsigned n;
+	bool cut;     /* the file ends before a segment does */
+	bool wrapper; /* one was found */
 };
 
-static kpack_error_t take_section(void *arg, const struct kp_section *s,
-				  struct kpackx_error *why)
+/*
+ * List the loaded segments.  Of one only the part in the file counts, and of overlapping
+ * ones no more than the file has.
+ */
+static void list_segments(struct segments *all)
 {
-	struct taker *t = arg;
+	struct loose *r = &all->r;
+	uint64_t size = r->window.src.size, sum = 0;
+	const uint8_t *p;
 
-	return add_section(s, t->c, t->list, why);
+	for (unsigned i = 0; i < r->phnum && i < KP_SEGMENTS_MAX; i++) {
+		struct segment *s = &all->items[all->n];
+
+		if (r->phsize != SIZE_OF(r, Phdr) || r->phoff > size ||
+		    kp_window_get(&r->window, r->phoff + (uint64_t)i * r->phsize,
+				  r->phsize, &p, NULL))
+			return;
+		*s = (struct segment){.vaddr = FIELD(r, p, p_vaddr, Phdr),
+				      .offset = FIELD(r, p, p_offset, Phdr),
+				      .size = FIELD(r, p, p_filesz, Phdr),
+				      .writable = FIELD(r, p, p_flags, Phdr) & PF_W};
+		if (FIELD(r, p, p_type, Phdr) != PT_LOAD)
+			continue;
+		all->cut |= !kp_range_ok(size, s->offset, s->size);
+		if (s->offset >= size)
+			continue;
+		if (s->size > size - s->offset)
+			s->size = size - s->offset;
+		if (s->size > size - sum)
+			s->size = size - sum;
+		sum += s->size;
+		all->n++;
+	}
 }
+
+/* Magics of HIP's and of CUDA's wrappers. */
+enum { HIPF = 0x48495046, CUDA = 0x466243b1 };
+
+/* Whether a wrapper is at P: magic, version, pointer, and a word that HIP leaves zero. */
+static bool is_wrapper(const struct segments *all, const uint8_t *p)
+{
+	unsigned word = all->r.wide ? 8 : 4;
+	bool big = all->r.big;
+	uint64_t magic = number(big, p, 4), version = number(big, p + 4, 4),
+		 pointer = number(big, p + 8, word),
+		 rest = number(big, p + 8 + word, word);
+
+	if (!(magic == HIPF && version == 1 && rest == 0) &&
+	    !(magic == CUDA && (version == 1 || version == 2)))
+		return false;
+	for (unsigned i = 0; i < all->n && pointer; i++)
+		if (pointer - all->items[i].vaddr < all->items[i].size)
+			return true;
+	return pointer == 0; /* only the relocation has it */
+}
+
+/*
+ * List the segments of SRC, and look for a wrapper in them; the caller frees *OUT.  In what
+ * is loaded at any address the pointers are relocated, and therefore in writable segments.
+ */
+static kpack_error_t open_segments(const struct kp_source *src, struct segments **out,
+				   struct kpackx_error *why)
+{
+	struct segments *all;
+	const uint8_t *p;
+	unsigned word;
+
+	KP_TRY(kp_new(out, 1, "segments", why));
+	all = *out;
+	KP_TRY(open_loose(&all->r, src, why));
+	if (all->r.type != ET_DYN && all->r.type != ET_EXEC)
+		return KPACK_SUCCESS;
+	list_segments(all);
+	word = all->r.wide ? 8 : 4;
+	for (unsigned i = 0; i < all->n; i++) {
+		const struct segment *s = &all->items[i];
+		unsigned size = 8 + 2 * word;
+
+		if (all->r.type == ET_DYN && !s->writable)
+			continue;
+		for (uint64_t at = -s->vaddr & (word - 1);
+		     !all->wrapper && kp_range_ok(s->size, at, size); at += word) {
+			KP_TRY(kp_window_get(&all->r.window, s->offset + at, size, &p,
+					     why));
+			/* the first byte excludes most */
+			all->wrapper =
+				(p[0] == (all->r.big ? HIPF >> 24 : HIPF & 0xff) ||
+				 p[0] == (all->r.big ? CUDA >> 24 : CUDA & 0xff)) &&
+				is_wrapper(all, p);
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+bool kp_elf_has_wrapper(const struct kp_source *src)
+{
+	KP_AUTO_FREE struct segments *all = NULL;
+
+	return !open_segments(src, &all, NULL) && all->wrapper;
+}
+
+/* Compilers align containers to 8 bytes at least. */
+enum { ALIGN = 8 };
+
+/*
+ * Magics without a container behind them that end the search: each costs a look at up to
+ * some 100 KiB.
+ */
+enum { FALSE_MAX = 64 };
+
+/*
+ * Append the containers of segment S.  A damaged one - what has a magic and states a
+ * possible number of entries, or version and method - is an image up to the segment's end.
+ * N_FALSE counts magics that are text.
+ */
+static kpack_error_t find_containers(struct kp_window *w, const struct segment *s,
+				     struct kp_container *c, struct kp_containers *list,
+				     unsigned *n_false, struct kpackx_error *why)
+{
+	static const struct kp_format *const formats[] = {
+		&kp_format_bundle, &kp_format_ccob, &kp_format_code_object,
+		&kp_format_fatbin};
+	uint64_t end = s->offset + s->size, step;
+
+	for (uint64_t at = (s->offset + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+	     at < end && *n_false < FALSE_MAX; at += step) {
+		struct kp_containers one = {0};
+		struct kp_span head = {.size = 64};
+		struct kp_image *image;
+		uint64_t size = end - at;
+		size_t f = 0;
+		bool damaged;
+
+		step = ALIGN;
+		if (w->src.size - at < head.size)
+			break;
+		KP_TRY(kp_window_get(w, at, head.size, &head.data, why));
+		while (f < KP_COUNT(formats) && !formats[f]->probe(head))
+			f++;
+		if (f == KP_COUNT(formats))
+			continue;
+		damaged = (formats[f] == &kp_format_bundle &&
+			   kp_le64(head.data + 24) - 1 < KP_BUNDLE_ENTRIES_MAX) ||
+			  (formats[f] == &kp_format_ccob &&
+			   kp_le16(head.data + 4) - 1u < 3 && kp_le16(head.data + 6) < 2);
+		if (!kp_containers_add(&w->src, at, formats[f], KP_NOWHERE, &one, why))
+			size = one.items[0].size;
+		else if (!damaged)
+			size = 0;
+		kp_containers_fini(&one);
+		if (size == 0) {
+			++*n_false;
+			continue;
+		}
+		step = (size + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+		KP_TRY(kp_containers_add_named(list, c, kp_span_str(KP_NO_SECTION), at,
+					       size, &image, why));
+		image->stream = true;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* What the section table says. */
+enum table {
+	NO_DEVICE_CODE,  /* it names no section of device code, nor one of wrappers */
+	CODE_ELSEWHERE,  /* it has a section of wrappers, whose code is in another file */
+	TABLE_UNREADABLE /* the file may be cut off */
+};
+
+/*
+ * If the segments of SRC have a wrapper, or are cut off, append each container in them.
+ * INVALID_FORMAT: there are wrappers, but no container, and TABLE does not explain it.
+ */
+static kpack_error_t search_segments(const struct kp_source *src, enum table table,
+				     struct kp_container *c, struct kp_containers *list,
+				     struct kpackx_error *why)
+{
+	KP_AUTO_FREE struct segments *all = NULL;
+	unsigned n_false = 0;
+
+	KP_TRY(open_segments(src, &all, why));
+	if (!all->wrapper && !(all->cut && table == TABLE_UNREADABLE))
+		return KPACK_SUCCESS;
+	for (unsigned i = 0; i < all->n; i++)
+		KP_TRY(find_containers(&all->r.window, &all->items[i], c, list, &n_false,
+				       why));
+	if (all->wrapper && table != CODE_ELSEWHERE && !c->n_images)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "it has wrappers of device code, but no container of it");
+	return KPACK_SUCCESS;
+}
+
+/* ---- the format ---- */
 
 /* Another class or byte order, or a damaged section table. */
-static kpack_error_t salvage_host_elf(const struct kp_source *src, uint64_t off,
-				      struct kp_container *c, struct kp_containers *list,
+static kpack_error_t salvage_host_elf(const struct kp_source *src, struct kp_container *c,
+				      struct kp_containers *list,
 				      struct kpackx_error *why)
 {
-	struct taker t = {c, list};
-	struct kp_source rest;
-
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	c->size = c->payload_size = rest.size;
-	KP_TRY(kp_loose_sections(&rest, take_section, &t, why));
+	c->size = c->payload_size = src->size;
+	KP_TRY(add_loose_sections(src, c, list, why));
 	return c->n_images ? KPACK_SUCCESS
-			   : kp_loose_code_find(&rest, KP_LOOSE_UNREAD, c, list, why);
+			   : search_segments(src, TABLE_UNREADABLE, c, list, why);
 }
 
-static kpack_error_t parse_host_elf(const struct kp_source *src, uint64_t off,
-				    struct kp_container *c, struct kp_containers *list,
-				    struct kpackx_error *why)
+static kpack_error_t parse_host_elf(const struct kp_source *src, struct kp_container *c,
+				    struct kp_containers *list, struct kpackx_error *why)
 {
+	enum table table = NO_DEVICE_CODE;
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_sections sections;
-	struct kp_source rest;
 	struct kp_span head;
 	uint8_t bytes[20];
-	enum kp_loose_rest known = KP_LOOSE_NOTHING;
 
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	KP_TRY(kp_source_head(&rest, 0, bytes, sizeof(bytes), &head, why));
+	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
 	if (!kp_elf_probe(head, NULL))
-		return salvage_host_elf(src, off, c, list, why);
-	KP_TRY(kp_sections_read(&rest, &sections, why));
+		return salvage_host_elf(src, c, list, why);
+	KP_TRY(kp_sections_read(src, &sections, why));
 	c->size = c->payload_size = sections.end;
 	for (size_t i = 0; i < sections.count && !err; i++)
 		err = add_section(&sections.items[i], c, list, why);
 	if (kp_sections_find(&sections, ".hipFatBinSegment") ||
 	    kp_sections_find(&sections, ".nvFatBinSegment"))
-		known = KP_LOOSE_ELSEWHERE;
+		table = CODE_ELSEWHERE;
 	kp_sections_fini(&sections);
-	return err || c->n_images ? err : kp_loose_code_find(&rest, known, c, list, why);
+	return err || c->n_images ? err : search_segments(src, table, c, list, why);
 }
 
 const struct kp_format kp_format_host_elf = {

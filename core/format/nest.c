@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "nest.h"
+/*
+ * Searching containers in containers.  A place - the source, or an image - is searched
+ * from its beginning: a container, zeros, a container, ...; then the images of each
+ * container are places in turn.  Compressed containers are decoded, one of each level at
+ * a time.  Work and memory are bounded over the whole search, because a small file can
+ * state that it holds itself many times.
+ */
 #include <inttypes.h>
 #include "core/base/bounds.h"
+#include "format.h"
 
 struct nest {
 	uint64_t work; /* bytes processed so far */
@@ -37,43 +44,6 @@ static kpack_error_t spend_work(struct nest *n, uint64_t bytes, struct kpackx_er
 	return KPACK_SUCCESS;
 }
 
-/* A container being decoded, for marking its damaged images. */
-struct decoding {
-	struct nest *nest;
-	size_t first_image;
-};
-
-static bool mark_damaged(void *arg, size_t number, const struct kpackx_error *why)
-{
-	const struct decoding *d = arg;
-	struct kp_containers *list = d->nest->list;
-
-	list->images[d->first_image + number].damaged = true;
-	d->nest->fault(d->nest->arg, list, d->first_image + number, why);
-	return true;
-}
-
-/* Decode container C of P, if it fits into memory with the containers around it. */
-static kpack_error_t load_container(struct nest *n, const struct place *p,
-				    const struct kp_container *c, struct kp_payload *out,
-				    struct kpackx_error *why)
-{
-	uint64_t decoded = c->format->load ? c->payload_size : 0;
-	struct decoding d = {n, c->first_image};
-
-	KP_TRY(spend_work(n, decoded, why));
-	if (decoded > KP_OBJECT_MAX - n->held)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s at offset %" PRIu64 ": %" PRIu64
-			       " decoded bytes inside of %" PRIu64 " pass %" PRIu64,
-			       c->format->name, c->offset, decoded, n->held,
-			       KP_OBJECT_MAX);
-	KP_TRY(kp_container_load_most(p->src, c, n->salvage ? mark_damaged : NULL, &d,
-				      out, why));
-	n->held += decoded;
-	return KPACK_SUCCESS;
-}
-
 /*
  * Report FAULT in P to the caller's function, so that the search goes on.  Without such a
  * function, and for errors that end the search, return ERR.
@@ -91,26 +61,22 @@ static kpack_error_t report_fault(struct nest *n, const struct place *p,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t look_into_image(struct nest *n, const struct kp_payload *payload,
-				     size_t image, unsigned depth)
-{
-	const struct kp_image *img = &n->list->images[image];
-	struct kp_source src;
-	struct place p = {
-		.src = &src, .image = image, .depth = depth, .stream = img->stream};
-	struct kpackx_error fault = {0};
+/* ---- into a container ---- */
 
-	if (img->size == 0 || img->damaged)
-		return KPACK_SUCCESS;
-	if (!kp_source_sub(&payload->source, img->offset, img->size, &src))
-		return report_fault(n, &p,
-				    kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT,
-					    "%" PRIu64 " bytes at %" PRIu64
-					    " pass the end at "
-					    "%" PRIu64,
-					    img->size, img->offset, payload->source.size),
-				    &fault);
-	return look_into_place(n, &p);
+/* A container being decoded, for marking its damaged images. */
+struct decoding {
+	struct nest *nest;
+	size_t first_image;
+};
+
+static bool mark_damaged(void *arg, size_t number, const struct kpackx_error *why)
+{
+	const struct decoding *d = arg;
+	struct kp_containers *list = d->nest->list;
+
+	list->images[d->first_image + number].damaged = true;
+	d->nest->fault(d->nest->arg, list, d->first_image + number, why);
+	return true;
 }
 
 /* Search each image of container NUMBER of P. */
@@ -119,57 +85,52 @@ static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 {
 	/* a copy: the list is reallocated while it grows */
 	const struct kp_container c = n->list->items[number];
+	uint64_t decoded = c.format->load ? c.payload_size : 0;
+	struct decoding decoding = {n, c.first_image};
 	struct kp_payload payload;
 	struct kpackx_error fault = {0};
 	kpack_error_t err;
 
 	if (c.format->type || c.n_images == 0)
 		return KPACK_SUCCESS;
-	err = load_container(n, p, &c, &payload, &fault);
+	err = spend_work(n, decoded, &fault);
+	if (!err && decoded > KP_OBJECT_MAX - n->held)
+		err = kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT,
+			      "%s at offset %" PRIu64 ": %" PRIu64
+			      " decoded bytes inside of %" PRIu64 " pass %" PRIu64,
+			      c.format->name, c.offset, decoded, n->held, KP_OBJECT_MAX);
+	if (!err)
+		err = kp_container_load_most(p->src, &c, n->salvage ? mark_damaged : NULL,
+					     &decoding, &payload, &fault);
 	if (err)
 		return report_fault(n, p, err, &fault);
-	for (size_t i = 0; i < c.n_images && !err; i++)
-		err = look_into_image(n, &payload, c.first_image + i, p->depth + 1);
+	n->held += decoded;
+	for (size_t i = c.first_image; i < c.first_image + c.n_images && !err; i++) {
+		const struct kp_image img = n->list->images[i];
+		struct kp_source src;
+		struct place inner = {&src, i, p->depth + 1, img.stream};
+
+		if (img.size == 0 || img.damaged)
+			continue;
+		if (kp_source_sub(&payload.source, img.offset, img.size, &src)) {
+			err = look_into_place(n, &inner);
+			continue;
+		}
+		err = kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT,
+			      "%" PRIu64 " bytes at %" PRIu64 " pass the end at %" PRIu64,
+			      img.size, img.offset, payload.source.size);
+		err = report_fault(n, &inner, err, &fault);
+	}
 	kp_payload_fini(&payload);
-	n->held -= c.format->load ? c.payload_size : 0;
+	n->held -= decoded;
 	return err;
 }
 
-/* Link container NUMBER, the newest, after PREVIOUS in P. */
-static void chain_container(struct nest *n, const struct place *p, size_t previous,
-			    size_t number)
-{
-	if (previous != KP_NOWHERE)
-		n->list->items[previous].next = number;
-	else if (p->image != KP_NOWHERE)
-		n->list->images[p->image].inside = number;
-}
-
-/* True if bytes after PREVIOUS in P must be a container. */
-static bool must_follow(const struct nest *n, const struct place *p, size_t previous)
-{
-	if (previous == KP_NOWHERE) /* a file may have any contents */
-		return p->stream && p->image != KP_NOWHERE;
-	/* installers and signatures append bytes to programs that no header mentions */
-	return !kp_format_is_host(n->list->items[previous].format);
-}
-
-/* Append the container at POS; if salvaging, the readable part of a damaged one. */
-static kpack_error_t add_container(struct nest *n, const struct place *p, uint64_t pos,
-				   const struct kp_format *format,
-				   struct kpackx_error *fault)
-{
-	kpack_error_t err =
-		kp_containers_add(p->src, pos, format, p->image, n->list, fault);
-
-	if (!err || !n->salvage || err == KPACK_ERROR_OUT_OF_MEMORY ||
-	    kp_containers_salvage(p->src, pos, format, p->image, n->list, NULL))
-		return err;
-	return report_fault(n, p, err, fault);
-}
+/* ---- along a place ---- */
 
 /*
- * Append the container at POS.  *DONE becomes true if there is none and none is needed.
+ * Append the container at POS; if salvaging, the readable part of a damaged one.  *DONE
+ * becomes true if there is none and none is needed.
  */
 static kpack_error_t add_next(struct nest *n, const struct place *p, uint64_t pos,
 			      size_t previous, bool *done, struct kpackx_error *fault)
@@ -177,11 +138,18 @@ static kpack_error_t add_next(struct nest *n, const struct place *p, uint64_t po
 	uint8_t bytes[KP_HEAD_SIZE];
 	const struct kp_format *format;
 	struct kp_span head;
+	kpack_error_t err;
 
 	*done = true;
 	KP_TRY(kp_source_head(p->src, pos, bytes, sizeof(bytes), &head, fault));
 	format = kp_format_probe(head);
-	if (!format && must_follow(n, p, previous))
+	/*
+	 * A file may have any contents, and installers and signatures append bytes to
+	 * programs that no header mentions; elsewhere containers follow containers.
+	 */
+	if (!format && (previous == KP_NOWHERE
+				? p->stream && p->image != KP_NOWHERE
+				: !kp_format_is_host(n->list->items[previous].format)))
 		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,
 			       "offset %" PRIu64 ": no container begins there", pos);
 	/* an image that is one object does not count as a container */
@@ -190,45 +158,45 @@ static kpack_error_t add_next(struct nest *n, const struct place *p, uint64_t po
 	if (p->depth >= KP_NEST_MAX)
 		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,
 			       "containers are nested deeper than %d", KP_NEST_MAX);
-	KP_TRY(add_container(n, p, pos, format, fault));
+	err = kp_containers_add(p->src, pos, format, p->image, n->list, fault);
+	if (err && n->salvage && err != KPACK_ERROR_OUT_OF_MEMORY &&
+	    !kp_containers_salvage(p->src, pos, format, p->image, n->list, NULL))
+		err = report_fault(n, p, err, fault);
+	KP_TRY(err);
 	*done = false;
 	return spend_work(n, n->list->items[n->list->count - 1].size, fault);
-}
-
-/* Skip zeros before the next container; only streams may begin with zeros. */
-static kpack_error_t skip_padding(struct nest *n, const struct place *p, size_t previous,
-				  uint64_t *pos, struct kpackx_error *fault)
-{
-	uint64_t from = *pos;
-
-	if (!p->stream && previous == KP_NOWHERE)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_skip_zeros(p->src, pos, fault));
-	return spend_work(n, *pos - from, fault);
 }
 
 static kpack_error_t look_into_place(struct nest *n, const struct place *p)
 {
 	size_t previous = KP_NOWHERE, number;
 	struct kpackx_error fault = {0};
-	uint64_t pos = 0;
+	uint64_t pos = 0, from;
 	kpack_error_t err;
 	bool done;
 
-	for (;;) {
-		err = skip_padding(n, p, previous, &pos, &fault);
+	for (;; previous = number) {
+		from = pos;
+		number = n->list->count;
+		/* only streams may begin with zeros */
+		err = p->stream || previous != KP_NOWHERE
+			      ? kp_skip_zeros(p->src, &pos, &fault)
+			      : KPACK_SUCCESS;
+		if (!err)
+			err = spend_work(n, pos - from, &fault);
 		if (!err && pos == p->src->size)
 			return KPACK_SUCCESS;
-		number = n->list->count;
 		if (!err)
 			err = add_next(n, p, pos, previous, &done, &fault);
 		if (err)
 			return report_fault(n, p, err, &fault);
 		if (done)
 			return KPACK_SUCCESS;
-		chain_container(n, p, previous, number);
+		if (previous != KP_NOWHERE)
+			n->list->items[previous].next = number;
+		else if (p->image != KP_NOWHERE)
+			n->list->images[p->image].inside = number;
 		pos += n->list->items[number].size;
-		previous = number;
 		KP_TRY(look_into_container(n, p, number));
 	}
 }

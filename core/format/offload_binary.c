@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Reading offload binaries (offload_binary.h has the format).  Maps and texts of hostile
+ * files overlap; what they state in all is bounded by the binary's size.
+ */
 #include "offload_binary.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "ccob.h"
+#include "core/archive/codec.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "offload_inflate.h"
 
 #define HEADER_MIN 32 /* of v1 and v2 */
 #define HEADER_V3 40
@@ -23,7 +29,10 @@ struct header {
 	uint64_t inflated; /* 0: not compressed */
 };
 
-/* Reads the tables and texts of one uncompressed or inflated binary. */
+/*
+ * Reads the tables and texts of one uncompressed or inflated binary.  There is a window for
+ * each, because keys and values are elsewhere than the records that point to them.
+ */
 struct reader {
 	struct kp_source src;
 	struct header h;
@@ -42,16 +51,33 @@ static bool probe_offload_binary(struct kp_span head)
 	return kp_span_starts(head, magic, sizeof(magic));
 }
 
-static kpack_error_t check_header(const struct header *h, uint64_t room,
-				  struct kpackx_error *why)
+/* Read the header at the beginning of SRC, which may have more bytes. */
+static kpack_error_t read_header(const struct kp_source *src, struct header *h,
+				 struct kpackx_error *why)
 {
-	uint64_t least = h->version < 3 ? HEADER_MIN : HEADER_V3;
+	uint64_t least = HEADER_MIN, each;
+	uint8_t b[HEADER_V3];
 
-	if (h->size < least || h->size > room)
+	*h = (struct header){0};
+	KP_TRY(kp_source_read(src, 0, b, HEADER_MIN, why));
+	h->version = kp_le32(b + 4);
+	if (h->version < 1 || h->version > 3)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "version %u, known are 1 to 3", h->version);
+	h->size = kp_le64(b + 8);
+	h->entries = kp_le64(b + 16);
+	each = h->version == 1 ? kp_le64(b + 24) : ENTRY_SIZE;
+	h->count = h->version == 1 ? 1 : kp_le64(b + 24);
+	if (h->version == 3) {
+		least = HEADER_V3;
+		KP_TRY(kp_source_read(src, 0, b, HEADER_V3, why));
+		h->inflated = kp_le64(b + 32);
+	}
+	if (h->size < least || h->size > src->size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "size %" PRIu64 ", the header has %" PRIu64
 			       " bytes and %" PRIu64 " exist",
-			       h->size, least, room);
+			       h->size, least, src->size);
 	if (h->entries < least || h->entries > h->size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "entries at %" PRIu64 ", the header has %" PRIu64
@@ -62,30 +88,6 @@ static kpack_error_t check_header(const struct header *h, uint64_t room,
 			       "%" PRIu64 " entries at %" PRIu64
 			       " do not fit into %" PRIu64 " bytes",
 			       h->count, h->entries, h->size);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t read_header(const struct kp_source *src, struct header *h,
-				 struct kpackx_error *why)
-{
-	uint8_t b[HEADER_V3];
-	uint64_t each; /* entry size, in version 1 */
-
-	*h = (struct header){0};
-	KP_TRY(kp_source_read(src, 0, b, HEADER_MIN, why));
-	h->version = kp_le32(b + 4);
-	if (h->version < 1 || h->version > 3)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "version %u, known are 1 to 3", h->version);
-	h->size = kp_le64(b + 8);
-	h->entries = kp_le64(b + 16);
-	h->count = h->version == 1 ? 1 : kp_le64(b + 24);
-	each = kp_le64(b + 24);
-	if (h->version == 3) {
-		KP_TRY(kp_source_read(src, 0, b, HEADER_V3, why));
-		h->inflated = kp_le64(b + 32);
-	}
-	KP_TRY(check_header(h, src->size, why));
 	if (h->version == 1 && (each < ENTRY_SIZE || each > h->size - h->entries))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "an entry of %" PRIu64
@@ -130,12 +132,11 @@ static kpack_error_t text_length(struct reader *r, uint64_t off, uint64_t *lengt
 
 /* Read the LENGTH bytes at OFF; the caller frees them. */
 static kpack_error_t read_text(struct reader *r, uint64_t off, uint64_t length,
-			       struct kp_span *out)
+			       uint8_t **out)
 {
-	kpack_error_t err;
-	uint8_t *text;
+	struct kp_source text;
 
-	if (!kp_range_ok(r->h.size, off, length))
+	if (!kp_source_sub(&r->src, off, length, &text) || off + length > r->h.size)
 		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
 			       "a value of %" PRIu64 " bytes at %" PRIu64
 			       " passes the end at %" PRIu64,
@@ -143,55 +144,16 @@ static kpack_error_t read_text(struct reader *r, uint64_t off, uint64_t length,
 	if (length > r->text_left)
 		return fail_text(r);
 	r->text_left -= length;
-	text = malloc((size_t)length + 1);
-	if (!text)
-		return kp_fail_memory(r->why, length, "a string");
-	err = kp_source_read(&r->src, off, text, (size_t)length, r->why);
-	if (err)
-		free(text);
-	else
-		*out = (struct kp_span){text, (size_t)length};
-	return err;
+	return kp_source_load(&text, UINT64_MAX, "a string", out, r->why);
 }
 
-static kpack_error_t read_key(struct reader *r, uint64_t off, struct kp_span *out)
-{
-	uint64_t length = 0;
-
-	KP_TRY(text_length(r, off, &length));
-	return read_text(r, off, length, out);
-}
-
-/* Read the pair whose record is at OFF. */
-static kpack_error_t read_pair(struct reader *r, uint64_t off, uint64_t record_size,
-			       struct kp_pairs *pairs)
-{
-	struct kp_span key, value;
-	uint64_t at, length = 0;
-	kpack_error_t err;
-	const uint8_t *p;
-
-	KP_TRY(kp_window_get(&r->tables, off, (size_t)record_size, &p, r->why));
-	at = kp_le64(p + 8);
-	if (r->h.version > 1)
-		length = kp_le64(p + 16);
-	KP_TRY(read_key(r, kp_le64(p), &key));
-	err = r->h.version > 1 ? read_text(r, at, length, &value)
-			       : read_key(r, at, &value);
-	if (!err) {
-		err = kp_pairs_add(pairs, key, value, r->why);
-		free((void *)value.data);
-	}
-	free((void *)key.data);
-	return err;
-}
-
+/* Read the COUNT pairs whose records are at OFF.  A key ends with a NUL; so does a value of v1. */
 static kpack_error_t read_pairs(struct reader *r, uint64_t off, uint64_t count,
 				struct kp_pairs *pairs)
 {
-	uint64_t size = r->h.version > 1 ? 24 : 16;
+	uint64_t record = r->h.version > 1 ? 24 : 16;
 
-	if (off > r->h.size || count > (r->h.size - off) / size)
+	if (off > r->h.size || count > (r->h.size - off) / record)
 		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
 			       "%" PRIu64 " strings at %" PRIu64
 			       " do not fit into %" PRIu64 " bytes",
@@ -201,8 +163,25 @@ static kpack_error_t read_pairs(struct reader *r, uint64_t off, uint64_t count,
 			       "more strings in all than fit into %" PRIu64 " bytes",
 			       r->h.size);
 	r->records_left -= count;
-	for (uint64_t i = 0; i < count; i++)
-		KP_TRY(read_pair(r, off + i * size, size, pairs));
+	for (; count--; off += record) {
+		KP_AUTO_FREE uint8_t *key = NULL, *value = NULL;
+		uint64_t at, value_at, length = 0, value_length = 0;
+		const uint8_t *p;
+
+		KP_TRY(kp_window_get(&r->tables, off, (size_t)record, &p, r->why));
+		at = kp_le64(p);
+		value_at = kp_le64(p + 8);
+		if (r->h.version > 1)
+			value_length = kp_le64(p + 16);
+		KP_TRY(text_length(r, at, &length));
+		KP_TRY(read_text(r, at, length, &key));
+		if (r->h.version == 1)
+			KP_TRY(text_length(r, value_at, &value_length));
+		KP_TRY(read_text(r, value_at, value_length, &value));
+		KP_TRY(kp_pairs_add(pairs, (struct kp_span){key, (size_t)length},
+				    (struct kp_span){value, (size_t)value_length},
+				    r->why));
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -220,11 +199,6 @@ static const struct {
 	[KP_OFFLOAD_SPIRV] = {"spirv", "spv"},
 };
 
-const char *kp_offload_image_kind_name(unsigned kind)
-{
-	return kind < KP_OFFLOAD_IMAGE_KINDS ? image_kinds[kind].name : NULL;
-}
-
 const char *kp_offload_image_kind_ext(unsigned kind)
 {
 	return kind < KP_OFFLOAD_IMAGE_KINDS ? image_kinds[kind].ext : "";
@@ -238,11 +212,14 @@ enum kp_offload_image_kind kp_offload_image_kind_by_ext(const char *ext)
 	return KP_OFFLOAD_NONE;
 }
 
+/*
+ * Our own pairs are the last, so that a stored key with one of their names is still told
+ * apart: the last pair is ours, and its name says whether there are two.
+ */
 size_t kp_offload_strings(const struct kp_image *image)
 {
 	size_t n = image->pairs.count - 1;
 
-	/* the last pair is ours; its name says whether we added two */
 	return strcmp(image->pairs.items[n].name, KP_OFFLOAD_FLAGS_NAME) == 0 ? n - 1 : n;
 }
 
@@ -260,6 +237,7 @@ const struct kp_pair *kp_offload_string(const struct kp_image *image, const char
 	return last_pair(&image->pairs, kp_offload_strings(image), name);
 }
 
+/* A kind without a name is in the pairs as its number. */
 unsigned kp_offload_image_kind(const struct kp_image *image)
 {
 	const char *text = image->pairs.items[kp_offload_strings(image)].value;
@@ -294,165 +272,160 @@ unsigned kp_offload_kind_number(const char *name)
 
 /* ---- entries ---- */
 
-static kpack_error_t set_kinds(struct kp_image *image, unsigned image_kind, unsigned kind,
-			       uint32_t flags, struct kpackx_error *why)
+/* Read the entry at AT: its image, its strings, and what LLVM's tools derive from these. */
+static kpack_error_t add_entry(struct reader *r, uint64_t at)
 {
-	const char *name = kp_offload_kind_name(kind);
+	uint64_t entries = r->h.count * ENTRY_SIZE, off, size;
+	const struct kp_pair *arch;
+	struct kp_image *image;
+	uint8_t e[ENTRY_SIZE];
+	const uint8_t *p;
+	const char *name;
+	unsigned kind;
 
-	if (name)
-		snprintf(image->kind, sizeof(image->kind), "%s", name);
-	else
-		snprintf(image->kind, sizeof(image->kind), "%u", kind);
-	name = kp_offload_image_kind_name(image_kind);
-	KP_TRY(name ? kp_pairs_print(&image->pairs, why, KP_OFFLOAD_KIND_NAME, "%s", name)
-		    : kp_pairs_print(&image->pairs, why, KP_OFFLOAD_KIND_NAME, "%u",
-				     image_kind));
-	return flags ? kp_pairs_print(&image->pairs, why, KP_OFFLOAD_FLAGS_NAME,
-				      "0x%" PRIx32, flags)
-		     : KPACK_SUCCESS;
-}
-
-static bool ranges_overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
-{
-	return a < b + b_size && b < a + a_size;
-}
-
-/* Check the range of an image; one that contained the entries would contain itself. */
-static kpack_error_t check_image(const struct reader *r, uint64_t off, uint64_t size)
-{
-	uint64_t entries = r->h.count * ENTRY_SIZE;
-
+	KP_TRY(kp_window_get(&r->tables, at, ENTRY_SIZE, &p, r->why));
+	memcpy(e, p, sizeof(e)); /* the window moves on */
+	off = kp_le64(e + 24);
+	size = kp_le64(e + 32);
 	if (!kp_range_ok(r->h.size, off, size))
 		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
 			       "an image of %" PRIu64 " bytes at %" PRIu64
 			       " passes the end at %" PRIu64,
 			       size, off, r->h.size);
-	if (size &&
-	    (off < HEADER_MIN || ranges_overlap(off, size, r->h.entries, entries)))
+	/* one that contained the entries would contain itself */
+	if (size && (off < HEADER_MIN ||
+		     (off < r->h.entries + entries && r->h.entries < off + size)))
 		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
 			       "an image of %" PRIu64 " bytes at %" PRIu64
 			       " has the header or the entries in it",
 			       size, off);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t add_entry(struct reader *r, uint64_t off)
-{
-	struct kp_image *image;
-	uint8_t e[ENTRY_SIZE];
-	const struct kp_pair *arch;
-	const uint8_t *p;
-
-	KP_TRY(kp_window_get(&r->tables, off, ENTRY_SIZE, &p, r->why));
-	memcpy(e, p, sizeof(e)); /* the window moves on */
-	KP_TRY(check_image(r, kp_le64(e + 24), kp_le64(e + 32)));
-	KP_TRY(kp_containers_add_image(r->list, r->c, (struct kp_span){0},
-				       kp_le64(e + 24), kp_le64(e + 32), r->why));
-	image = &r->list->images[r->list->n_images - 1];
+	KP_TRY(kp_containers_add_named(r->list, r->c, (struct kp_span){0}, off, size,
+				       &image, r->why));
 	KP_TRY(read_pairs(r, kp_le64(e + 8), kp_le64(e + 16), &image->pairs));
 	arch = last_pair(&image->pairs, image->pairs.count, "arch");
 	if (arch)
 		kp_target_canonical(kp_span_str(arch->value), image->arch);
-	return set_kinds(image, kp_le16(e), kp_le16(e + 2), kp_le32(e + 4), r->why);
+	kind = kp_le16(e + 2);
+	name = kp_offload_kind_name(kind);
+	if (name)
+		snprintf(image->kind, sizeof(image->kind), "%s", name);
+	else
+		snprintf(image->kind, sizeof(image->kind), "%u", kind);
+	kind = kp_le16(e);
+	name = kind < KP_OFFLOAD_IMAGE_KINDS ? image_kinds[kind].name : NULL;
+	KP_TRY(name ? kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_KIND_NAME, "%s",
+				     name)
+		    : kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_KIND_NAME, "%u",
+				     kind));
+	return kp_le32(e + 4)
+		       ? kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_FLAGS_NAME,
+					"0x%" PRIx32, kp_le32(e + 4))
+		       : KPACK_SUCCESS;
 }
 
-static kpack_error_t add_entries(struct reader *r)
+static kpack_error_t list_images(const struct kp_source *src, struct kp_container *c,
+				 struct kp_containers *list, struct kpackx_error *why)
 {
-	uint64_t most = r->h.size > KP_OFFLOAD_TEXT_MAX / KP_OFFLOAD_TEXT_RATIO
-				? KP_OFFLOAD_TEXT_MAX
-				: r->h.size * KP_OFFLOAD_TEXT_RATIO;
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE struct reader *r = NULL;
 
-	r->records_left = r->h.size / 16;
-	r->text_left = most;
+	KP_TRY(kp_new(&r, 1, "a reader", why));
+	r->src = *src;
+	r->list = list;
+	r->c = c;
+	r->why = why;
+	KP_TRY(read_header(src, &r->h, why));
+	r->records_left = r->h.size / 16; /* of the smallest records */
+	r->text_left = r->h.size > KP_OFFLOAD_TEXT_MAX / KP_OFFLOAD_TEXT_RATIO
+			       ? KP_OFFLOAD_TEXT_MAX
+			       : r->h.size * KP_OFFLOAD_TEXT_RATIO;
 	kp_window_init(&r->tables, &r->src);
 	kp_window_init(&r->texts, &r->src);
-	for (uint64_t i = 0; i < r->h.count && !err; i++) {
-		err = add_entry(r, r->h.entries + i * ENTRY_SIZE);
+	for (uint64_t i = 0; i < r->h.count; i++) {
+		kpack_error_t err = add_entry(r, r->h.entries + i * ENTRY_SIZE);
+
 		if (err)
-			err = kp_fail_prefix(r->why, err, "entry %" PRIu64, i);
+			return kp_fail_prefix(why, err, "entry %" PRIu64, i);
 	}
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* ---- container ---- */
 
+/* *YES becomes true if BODY, the compressed part, is zstd's, by its magic; else zlib's. */
+static kpack_error_t is_zstd(const struct kp_source *body, bool *yes,
+			     struct kpackx_error *why)
+{
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header header;
+	struct kp_span head;
+
+	KP_TRY(kp_source_head(body, 0, buf, sizeof(buf), &head, why));
+	*yes = kp_frame_header_read(head, &header);
+	return KPACK_SUCCESS;
+}
+
 /*
  * Set OUT to the uncompressed form of the binary at the beginning of SRC: SRC itself, or
- * the inflated binary on the heap, with its header changed accordingly.
+ * the inflated binary on the heap, with its header changed accordingly.  That BODY can
+ * decode to so many bytes is checked before anything is allocated.
  */
 static kpack_error_t inflate_all(const struct kp_source *src, const struct header *h,
 				 struct kp_payload *out, struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *heap = NULL, *stored = NULL;
 	struct kp_source body;
-	kpack_error_t err;
-	uint8_t *heap;
+	size_t size;
+	bool zstd;
 
 	if (!h->inflated) {
 		kp_source_sub(src, 0, h->size, &out->source);
 		return KPACK_SUCCESS;
 	}
 	kp_source_sub(src, h->entries, h->size - h->entries, &body);
-	KP_TRY(kp_offload_inflate_check(&body, h->entries, h->inflated, why));
+	KP_TRY(is_zstd(&body, &zstd, why));
+	if (h->inflated < h->entries || h->inflated > KP_OFFLOAD_INFLATED_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "inflated size %" PRIu64 ", possible are %" PRIu64
+			       " to %" PRIu64,
+			       h->inflated, h->entries, KP_OFFLOAD_INFLATED_MAX);
+	size = (size_t)(h->inflated - h->entries);
+	if (size / (zstd ? KP_ZSTD_RATIO_MAX : KP_ZLIB_RATIO_MAX) > body.size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "inflated size %" PRIu64 " cannot come out of %" PRIu64
+			       " bytes of %s",
+			       h->inflated, body.size, zstd ? "zstd" : "zlib");
 	heap = malloc((size_t)h->inflated);
 	if (!heap)
 		return kp_fail_memory(why, h->inflated, "an inflated offload binary");
-	err = kp_source_read(src, 0, heap, (size_t)h->entries, why);
-	if (!err)
-		err = kp_offload_inflate(&body, heap + h->entries,
-					 (size_t)(h->inflated - h->entries), why);
-	if (err) {
-		free(heap);
-		return err;
+	KP_TRY(kp_source_read(src, 0, heap, (size_t)h->entries, why));
+	if (zstd) {
+		KP_TRY(kp_source_load(&body, UINT64_MAX, "a compressed offload binary",
+				      &stored, why));
+		KP_TRY(kp_zstd_decode((struct kp_span){stored, (size_t)body.size},
+				      heap + h->entries, size, why));
+	} else {
+		KP_TRY(kp_zlib_decode(&body, heap + h->entries, size, why));
 	}
 	kp_put_le64(heap + 8, h->inflated);
 	kp_put_le64(heap + 32, 0);
 	out->heap = heap;
 	out->source = kp_source_memory(heap, (size_t)h->inflated);
+	heap = NULL;
 	return KPACK_SUCCESS;
 }
 
-/* Set REST to the source from OFF on, and read its header. */
-static kpack_error_t open_at(const struct kp_source *src, uint64_t off,
-			     struct kp_source *rest, struct header *h,
-			     struct kpackx_error *why)
-{
-	if (off > src->size || !kp_source_sub(src, off, src->size - off, rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	return read_header(rest, h, why);
-}
-
-static kpack_error_t list_images(const struct kp_source *src, struct kp_container *c,
-				 struct kp_containers *list, struct kpackx_error *why)
-{
-	struct reader *r = malloc(sizeof(*r));
-	kpack_error_t err;
-
-	if (!r)
-		return kp_fail_memory(why, sizeof(*r), "a reader");
-	r->src = *src;
-	r->list = list;
-	r->c = c;
-	r->why = why;
-	err = read_header(src, &r->h, why);
-	if (!err)
-		err = add_entries(r);
-	free(r);
-	return err;
-}
-
-static kpack_error_t parse_offload_binary(const struct kp_source *src, uint64_t off,
+/* Listing needs the strings, so a compressed binary is inflated here and again in load. */
+static kpack_error_t parse_offload_binary(const struct kp_source *src,
 					  struct kp_container *c,
 					  struct kp_containers *list,
 					  struct kpackx_error *why)
 {
 	struct kp_payload payload = {.source = {.fd = -1}};
-	struct kp_source rest;
 	kpack_error_t err;
 	struct header h;
 
-	KP_TRY(open_at(src, off, &rest, &h, why));
-	KP_TRY(inflate_all(&rest, &h, &payload, why));
+	KP_TRY(read_header(src, &h, why));
+	KP_TRY(inflate_all(src, &h, &payload, why));
 	c->size = h.size;
 	c->payload_size = payload.source.size;
 	err = list_images(&payload.source, c, list, why);
@@ -463,31 +436,34 @@ static kpack_error_t parse_offload_binary(const struct kp_source *src, uint64_t 
 /* Read the header again: the file may have changed since it was listed. */
 static kpack_error_t load_offload_binary(const struct kp_source *src,
 					 const struct kp_container *c,
+					 kp_image_fault *fault, void *arg,
 					 struct kp_payload *out, struct kpackx_error *why)
 {
-	struct kp_source rest;
 	struct header h;
 
-	KP_TRY(open_at(src, c->offset, &rest, &h, why));
+	(void)fault, (void)arg;
+	KP_TRY(read_header(src, &h, why));
 	if (h.size != c->size || (h.inflated ? h.inflated : h.size) != c->payload_size)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
-	return inflate_all(&rest, &h, out, why);
+	return inflate_all(src, &h, out, why);
 }
 
 kpack_error_t kp_offload_form_read(const struct kp_source *src,
 				   const struct kp_container *c,
 				   struct kp_offload_form *out, struct kpackx_error *why)
 {
-	struct kp_source rest, body;
+	struct kp_source own, body;
 	struct header h;
 	bool zstd;
 
-	KP_TRY(open_at(src, c->offset, &rest, &h, why));
+	if (!kp_source_sub(src, c->offset, c->size, &own))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
+	KP_TRY(read_header(&own, &h, why));
 	*out = (struct kp_offload_form){.version = h.version};
 	if (!h.inflated)
 		return KPACK_SUCCESS;
-	kp_source_sub(&rest, h.entries, h.size - h.entries, &body);
-	KP_TRY(kp_offload_is_zstd(&body, &zstd, why));
+	kp_source_sub(&own, h.entries, h.size - h.entries, &body);
+	KP_TRY(is_zstd(&body, &zstd, why));
 	out->method = zstd ? KP_OFFLOAD_ZSTD : KP_OFFLOAD_ZLIB;
 	return KPACK_SUCCESS;
 }

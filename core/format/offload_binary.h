@@ -47,9 +47,6 @@ enum kp_offload_image_kind {
 #define KP_OFFLOAD_FLAGS_NAME "image flags"
 #define KP_OFFLOAD_KIND_NAME "image kind"
 
-/* Return "object", "bitcode" ...; NULL: unknown, then the pairs have its number. */
-const char *kp_offload_image_kind_name(unsigned kind);
-
 /* Return the extension that LLVM's tool gives such a file, "o", "bc" ...; "" for none. */
 const char *kp_offload_image_kind_ext(unsigned kind);
 

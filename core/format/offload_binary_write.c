@@ -6,19 +6,24 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "ccob.h"
+#include "core/base/alloc.h"
 #include "offload_binary.h"
-#include "offload_inflate.h"
 
 #define ENTRY_SIZE 40
 #define ALIGNMENT 8
 
-/* A key or a value, and its offset in the table of strings. */
+/*
+ * A key or a value, and its offset in the table of strings.  The table has each text once,
+ * and a text that ends another one in that: LLVM's StringTableBuilder, whose order by ends
+ * gives the same bytes.
+ */
 struct text {
 	struct kp_span bytes;
 	uint64_t offset;
 };
 
-/* A binary being laid out. */
+/* A binary being laid out: all offsets are known before the first byte is written. */
 struct layout {
 	const struct kp_offload_image *images;
 	size_t n_images;
@@ -95,32 +100,23 @@ static uint64_t place_texts(struct layout *l)
 	return size;
 }
 
-static kpack_error_t check_pair(const struct kp_pair *pair, unsigned version,
-				struct kpackx_error *why)
-{
-	if (version == 1 && memchr(pair->value, 0, pair->size))
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_ARGUMENT,
-			"the value of '%s' has a NUL, which version 1 cannot store",
-			pair->name);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t collect_texts(struct layout *l, struct kpackx_error *why)
+static kpack_error_t lay_out_binary(struct layout *l, struct kpackx_error *why)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n_images; i++)
 		n += 2 * l->images[i].strings->count;
-	l->texts = calloc(n + 1, sizeof(*l->texts));
-	l->sorted = calloc(n + 1, sizeof(*l->sorted));
-	if (!l->texts || !l->sorted)
-		return kp_fail_memory(why, n * sizeof(*l->texts), "strings");
+	KP_TRY(kp_new(&l->texts, n, "strings", why));
+	KP_TRY(kp_new(&l->sorted, n, "strings", why));
 	for (size_t i = 0; i < l->n_images; i++) {
 		for (size_t j = 0; j < l->images[i].strings->count; j++) {
 			const struct kp_pair *p = &l->images[i].strings->items[j];
 
-			KP_TRY(check_pair(p, l->version, why));
+			if (l->version == 1 && memchr(p->value, 0, p->size))
+				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					       "the value of '%s' has a NUL, which "
+					       "version 1 cannot store",
+					       p->name);
 			l->texts[l->n_texts++].bytes = kp_span_str(p->name);
 			l->texts[l->n_texts++].bytes =
 				(struct kp_span){(const uint8_t *)p->value, p->size};
@@ -128,14 +124,8 @@ static kpack_error_t collect_texts(struct layout *l, struct kpackx_error *why)
 	}
 	for (size_t i = 0; i < n; i++)
 		l->sorted[i] = &l->texts[i];
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t lay_out_binary(struct layout *l, struct kpackx_error *why)
-{
-	KP_TRY(collect_texts(l, why));
 	l->table = header_size(l->version) + l->n_images * ENTRY_SIZE +
-		   l->n_texts / 2 * record_size(l->version);
+		   n / 2 * record_size(l->version);
 	l->data = align_size(l->table + place_texts(l));
 	l->size = l->data;
 	for (size_t i = 0; i < l->n_images; i++) {
@@ -164,11 +154,12 @@ static kpack_error_t put_header(const struct layout *l, uint64_t size, uint64_t 
 	return kp_sink_put(sink, b, (size_t)header, why);
 }
 
-static kpack_error_t put_entries(const struct layout *l, struct kp_sink *sink,
-				 struct kpackx_error *why)
+/* Write the part after the header; the binary began at byte BEGIN of SINK. */
+static kpack_error_t put_body(const struct layout *l, uint64_t begin,
+			      struct kp_sink *sink, struct kpackx_error *why)
 {
 	uint64_t strings = header_size(l->version) + l->n_images * ENTRY_SIZE;
-	uint64_t data = l->data;
+	uint64_t data = l->data, end = 1;
 	uint8_t b[ENTRY_SIZE];
 
 	for (size_t i = 0; i < l->n_images; i++) {
@@ -180,42 +171,16 @@ static kpack_error_t put_entries(const struct layout *l, struct kp_sink *sink,
 		kp_put_le64(b + 16, image->strings->count);
 		kp_put_le64(b + 24, data);
 		kp_put_le64(b + 32, image->bytes.size);
-		KP_TRY(kp_sink_put(sink, b, sizeof(b), why));
+		KP_TRY(kp_sink_put(sink, b, ENTRY_SIZE, why));
 		strings += image->strings->count * record_size(l->version);
 		data += image->bytes.size;
 	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t put_records(const struct layout *l, struct kp_sink *sink,
-				 struct kpackx_error *why)
-{
-	uint8_t b[24];
-
 	for (size_t i = 0; i < l->n_texts; i += 2) {
 		kp_put_le64(b, l->table + l->texts[i].offset);
 		kp_put_le64(b + 8, l->table + l->texts[i + 1].offset);
 		kp_put_le64(b + 16, l->texts[i + 1].bytes.size);
 		KP_TRY(kp_sink_put(sink, b, (size_t)record_size(l->version), why));
 	}
-	return KPACK_SUCCESS;
-}
-
-/* Write zeros until OFFSET bytes follow byte BEGIN of SINK. */
-static kpack_error_t pad_to(struct kp_sink *sink, uint64_t begin, uint64_t offset,
-			    struct kpackx_error *why)
-{
-	return kp_sink_fill(sink, 0, offset - (sink->size - begin), why);
-}
-
-/* Write the part after the header; the binary began at byte BEGIN of SINK. */
-static kpack_error_t put_body(const struct layout *l, uint64_t begin,
-			      struct kp_sink *sink, struct kpackx_error *why)
-{
-	uint64_t end = 1;
-
-	KP_TRY(put_entries(l, sink, why));
-	KP_TRY(put_records(l, sink, why));
 	KP_TRY(kp_sink_fill(sink, 0, 1, why));
 	for (size_t i = 0; i < l->n_texts; i++) {
 		const struct text *t = l->sorted[i];
@@ -226,14 +191,15 @@ static kpack_error_t put_body(const struct layout *l, uint64_t begin,
 		KP_TRY(kp_sink_fill(sink, 0, 1, why));
 		end += t->bytes.size + 1;
 	}
-	KP_TRY(pad_to(sink, begin, l->data, why));
+	KP_TRY(kp_sink_fill(sink, 0, l->data - (sink->size - begin), why));
 	for (size_t i = 0; i < l->n_images; i++)
 		KP_TRY(kp_sink_copy(sink, &l->images[i].bytes, why));
-	return pad_to(sink, begin, l->size, why);
+	return kp_sink_fill(sink, 0, l->size - (sink->size - begin), why);
 }
 
 /* ---- compressed ---- */
 
+/* The body of a compressed binary, made in memory, because its size precedes it. */
 struct buffer {
 	uint8_t *data;
 	size_t size, cap;
@@ -251,16 +217,32 @@ static kpack_error_t buffer_put(void *arg, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t put_compressed_body(const struct layout *l, struct kp_span body,
-					 const struct kp_offload_form *form,
-					 struct kp_sink *sink, struct kpackx_error *why)
+/* LLVM's default levels are 5 for zstd and 6 for zlib. */
+static kpack_error_t put_compressed(const struct layout *l,
+				    const struct kp_offload_form *form,
+				    struct kp_sink *sink, struct kpackx_error *why)
 {
+	bool zstd = form->method == KP_OFFLOAD_ZSTD;
 	uint64_t header = header_size(l->version), stored;
+	struct buffer body = {.cap = (size_t)(l->size - header)};
+	struct kp_sink inner = {.write = buffer_put, .arg = &body, .size = header};
+	uint8_t *made = NULL;
 	kpack_error_t err;
-	uint8_t *made;
 	size_t size;
 
-	KP_TRY(kp_offload_deflate(form, body, &made, &size, why));
+	body.data = malloc(body.cap + 1);
+	if (!body.data)
+		return kp_fail_memory(why, body.cap, "an offload binary");
+	err = put_body(l, 0, &inner, why);
+	if (!err)
+		err = kp_llvm_compress(zstd ? KP_CCOB_ZSTD : KP_CCOB_ZLIB,
+				       form->level ? form->level
+				       : zstd      ? 5
+						   : 6,
+				       false, (struct kp_span){body.data, body.size}, 0,
+				       &made, &size, why);
+	free(body.data);
+	KP_TRY(err);
 	stored = header + size;
 	err = put_header(l, stored, l->size, sink, why);
 	if (!err)
@@ -271,48 +253,21 @@ static kpack_error_t put_compressed_body(const struct layout *l, struct kp_span 
 	return err;
 }
 
-static kpack_error_t put_compressed(const struct layout *l,
-				    const struct kp_offload_form *form,
-				    struct kp_sink *sink, struct kpackx_error *why)
-{
-	uint64_t header = header_size(l->version);
-	struct buffer body = {.cap = (size_t)(l->size - header)};
-	struct kp_sink inner = {.write = buffer_put, .arg = &body, .size = header};
-	kpack_error_t err;
-
-	body.data = malloc(body.cap + 1);
-	if (!body.data)
-		return kp_fail_memory(why, body.cap, "an offload binary");
-	err = put_body(l, 0, &inner, why);
-	if (!err)
-		err = put_compressed_body(l, (struct kp_span){body.data, body.size}, form,
-					  sink, why);
-	free(body.data);
-	return err;
-}
-
 /* ---- binaries ---- */
 
-static kpack_error_t put_plain(const struct layout *l, struct kp_sink *sink,
-			       struct kpackx_error *why)
-{
-	uint64_t begin = sink->size;
-
-	KP_TRY(put_header(l, l->size, 0, sink, why));
-	return put_body(l, begin, sink, why);
-}
-
+/* Write one binary with N images behind what SINK has. */
 static kpack_error_t put_binary(const struct kp_offload_image *images, size_t n,
 				const struct kp_offload_form *form, struct kp_sink *sink,
 				struct kpackx_error *why)
 {
 	struct layout l = {.images = images, .n_images = n, .version = form->version};
+	uint64_t begin = sink->size;
 	kpack_error_t err = lay_out_binary(&l, why);
 
-	if (!err)
-		err = form->method == KP_OFFLOAD_PLAIN
-			      ? put_plain(&l, sink, why)
-			      : put_compressed(&l, form, sink, why);
+	if (!err && form->method != KP_OFFLOAD_PLAIN)
+		err = put_compressed(&l, form, sink, why);
+	else if (!err && !(err = put_header(&l, l.size, 0, sink, why)))
+		err = put_body(&l, begin, sink, why);
 	free(l.texts);
 	free(l.sorted);
 	return err;

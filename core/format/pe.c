@@ -43,22 +43,18 @@ static void read_name(const struct kp_source *src, const uint8_t *p, uint64_t st
 	name[head.size] = '\0';
 }
 
-static kpack_error_t parse_pe(const struct kp_source *src, uint64_t off,
-			      struct kp_container *c, struct kp_containers *list,
-			      struct kpackx_error *why)
+static kpack_error_t parse_pe(const struct kp_source *src, struct kp_container *c,
+			      struct kp_containers *list, struct kpackx_error *why)
 {
 	static const struct {
 		const char *name, *kind;
 	} streams[] = {{".hip_fat", "hip"}, {".nv_fatb", "cuda"}};
 	uint64_t at, strings, symbols;
-	struct kp_source rest;
 	struct kp_window w;
 	const uint8_t *p;
 	unsigned n;
 
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	kp_window_init(&w, &rest);
+	kp_window_init(&w, src);
 	KP_TRY(kp_window_get(&w, 0, 64, &p, why));
 	at = kp_le32(p + 60);
 	KP_TRY(kp_window_get(&w, at, HEADER, &p, why));
@@ -66,21 +62,20 @@ static kpack_error_t parse_pe(const struct kp_source *src, uint64_t off,
 	symbols = kp_le32(p + 12);
 	strings = symbols ? symbols + (uint64_t)SYMBOL * kp_le32(p + 16) : 0;
 	at += HEADER + kp_le16(p + 20);
-	c->size = c->payload_size = rest.size; /* installers append bytes */
+	c->size = c->payload_size = src->size; /* installers append bytes */
 	for (unsigned i = 0; i < n; i++) {
 		char name[17];
 
 		KP_TRY(kp_window_get(&w, at + (uint64_t)SECTION * i, SECTION, &p, why));
-		read_name(&rest, p, strings, name);
+		read_name(src, p, strings, name);
 		for (size_t k = 0; k < KP_COUNT(streams); k++) {
 			struct kp_image *image;
 
 			if (strncmp(name, streams[k].name, 8) != 0 || !kp_le32(p + 16))
 				continue;
-			KP_TRY(kp_containers_add_image(list, c, kp_span_str(name),
+			KP_TRY(kp_containers_add_named(list, c, kp_span_str(name),
 						       kp_le32(p + 20), kp_le32(p + 16),
-						       why));
-			image = &list->images[list->n_images - 1];
+						       &image, why));
 			image->stream = true;
 			memcpy(image->kind, streams[k].kind, strlen(streams[k].kind) + 1);
 		}

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The headers may be at any offset and of any number; each range that they state is
+ * checked before it is used.  A walk reads them through a window and keeps only where the
+ * ELF ends, so that kp_elf_extent, which is called for each code object of a library,
+ * allocates nothing; kp_sections_read also keeps the section headers and their names.
+ */
 #include "sections.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 
-/* A walk through the headers, which may be at any offset and of any number. */
 struct walk {
 	struct kp_window window;
-	Elf64_Ehdr header;
+	Elf64_Ehdr header; /* decoded */
 	uint64_t n_sections, n_segments;
 	uint64_t end; /* of the ELF, as far as its headers were read */
 	uint32_t stack_flags;
@@ -37,61 +43,8 @@ static kpack_error_t reach_range(struct walk *w, const char *what, uint64_t i,
 	return KPACK_SUCCESS;
 }
 
-/* Check a table of N rows of ROW bytes at OFF, and extend W's end over it. */
-static kpack_error_t reach_table(struct walk *w, const char *what, uint64_t off,
-				 uint64_t n, unsigned row, unsigned stated_row,
-				 struct kpackx_error *why)
-{
-	if (n == 0)
-		return KPACK_SUCCESS;
-	if (stated_row != row)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s headers of %u bytes, expected %u", what, stated_row,
-			       row);
-	if (n > w->window.src.size / row)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " %s headers do not fit into %" PRIu64 " bytes",
-			       n, what, w->window.src.size);
-	return reach_range(w, what, 0, off, n * row, why);
-}
-
+/* Fields are little-endian, whatever this machine is. */
 #define FIELD(bits, p, type, member) kp_le##bits((p) + offsetof(type, member))
-
-static void decode_header(const uint8_t *p, Elf64_Ehdr *h)
-{
-	memcpy(h->e_ident, p, EI_NIDENT);
-	h->e_type = FIELD(16, p, Elf64_Ehdr, e_type);
-	h->e_machine = FIELD(16, p, Elf64_Ehdr, e_machine);
-	h->e_version = FIELD(32, p, Elf64_Ehdr, e_version);
-	h->e_entry = FIELD(64, p, Elf64_Ehdr, e_entry);
-	h->e_phoff = FIELD(64, p, Elf64_Ehdr, e_phoff);
-	h->e_shoff = FIELD(64, p, Elf64_Ehdr, e_shoff);
-	h->e_flags = FIELD(32, p, Elf64_Ehdr, e_flags);
-	h->e_ehsize = FIELD(16, p, Elf64_Ehdr, e_ehsize);
-	h->e_phentsize = FIELD(16, p, Elf64_Ehdr, e_phentsize);
-	h->e_phnum = FIELD(16, p, Elf64_Ehdr, e_phnum);
-	h->e_shentsize = FIELD(16, p, Elf64_Ehdr, e_shentsize);
-	h->e_shnum = FIELD(16, p, Elf64_Ehdr, e_shnum);
-	h->e_shstrndx = FIELD(16, p, Elf64_Ehdr, e_shstrndx);
-}
-
-/* *NAME becomes the offset of the name in the section of names. */
-static void decode_section(const uint8_t *p, struct kp_section *s, uint32_t *name)
-{
-	*name = FIELD(32, p, Elf64_Shdr, sh_name);
-	*s = (struct kp_section){
-		.name = "",
-		.type = FIELD(32, p, Elf64_Shdr, sh_type),
-		.link = FIELD(32, p, Elf64_Shdr, sh_link),
-		.info = FIELD(32, p, Elf64_Shdr, sh_info),
-		.flags = FIELD(64, p, Elf64_Shdr, sh_flags),
-		.addr = FIELD(64, p, Elf64_Shdr, sh_addr),
-		.offset = FIELD(64, p, Elf64_Shdr, sh_offset),
-		.size = FIELD(64, p, Elf64_Shdr, sh_size),
-		.entsize = FIELD(64, p, Elf64_Shdr, sh_entsize),
-		.align = FIELD(64, p, Elf64_Shdr, sh_addralign),
-	};
-}
 
 /*
  * True if the section has bytes.  Relocatable cubins have other types instead of NOBITS.
@@ -110,6 +63,7 @@ static bool has_bytes(uint16_t machine, uint32_t type)
 	}
 }
 
+/* *NAME becomes the offset of the name in the section of names. */
 static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *s,
 				 uint32_t *name, struct kpackx_error *why)
 {
@@ -117,31 +71,28 @@ static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *
 
 	KP_TRY(kp_window_get(&w->window, w->header.e_shoff + i * sizeof(Elf64_Shdr),
 			     sizeof(Elf64_Shdr), &p, why));
-	decode_section(p, s, name);
+	*name = FIELD(32, p, Elf64_Shdr, sh_name);
+	*s = (struct kp_section){
+		.name = "",
+		.type = FIELD(32, p, Elf64_Shdr, sh_type),
+		.link = FIELD(32, p, Elf64_Shdr, sh_link),
+		.info = FIELD(32, p, Elf64_Shdr, sh_info),
+		.flags = FIELD(64, p, Elf64_Shdr, sh_flags),
+		.addr = FIELD(64, p, Elf64_Shdr, sh_addr),
+		.offset = FIELD(64, p, Elf64_Shdr, sh_offset),
+		.size = FIELD(64, p, Elf64_Shdr, sh_size),
+		.entsize = FIELD(64, p, Elf64_Shdr, sh_entsize),
+		.align = FIELD(64, p, Elf64_Shdr, sh_addralign),
+	};
 	if (!has_bytes(w->header.e_machine, s->type))
 		return KPACK_SUCCESS;
 	return reach_range(w, "section", i, s->offset, s->size, why);
 }
 
-/* Read the numbers of sections and segments; large ones are in section header 0. */
-static kpack_error_t read_counts(struct walk *w, struct kpackx_error *why)
-{
-	const Elf64_Ehdr *h = &w->header;
-	const uint8_t *p;
-
-	w->n_sections = h->e_shoff ? h->e_shnum : 0;
-	w->n_segments = h->e_phnum;
-	if (!h->e_shoff || (h->e_shnum && h->e_phnum != PN_XNUM))
-		return KPACK_SUCCESS;
-	KP_TRY(kp_window_get(&w->window, h->e_shoff, sizeof(Elf64_Shdr), &p, why));
-	if (h->e_shnum == 0)
-		w->n_sections = FIELD(64, p, Elf64_Shdr, sh_size);
-	if (h->e_phnum == PN_XNUM)
-		w->n_segments = FIELD(32, p, Elf64_Shdr, sh_info);
-	return KPACK_SUCCESS;
-}
-
-/* Read the ELF header and check that both tables lie in SRC. */
+/*
+ * Read the ELF header, and check that both tables lie in SRC.  Numbers that are too large
+ * for the header are in section header 0.
+ */
 static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src,
 				struct kpackx_error *why)
 {
@@ -153,14 +104,55 @@ static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src,
 	if (!kp_elf_probe((struct kp_span){p, sizeof(Elf64_Ehdr)}, NULL))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "not a 64-bit little-endian ELF file");
-	decode_header(p, &w->header);
+	w->header = (Elf64_Ehdr){
+		.e_type = FIELD(16, p, Elf64_Ehdr, e_type),
+		.e_machine = FIELD(16, p, Elf64_Ehdr, e_machine),
+		.e_version = FIELD(32, p, Elf64_Ehdr, e_version),
+		.e_entry = FIELD(64, p, Elf64_Ehdr, e_entry),
+		.e_phoff = FIELD(64, p, Elf64_Ehdr, e_phoff),
+		.e_shoff = FIELD(64, p, Elf64_Ehdr, e_shoff),
+		.e_flags = FIELD(32, p, Elf64_Ehdr, e_flags),
+		.e_ehsize = FIELD(16, p, Elf64_Ehdr, e_ehsize),
+		.e_phentsize = FIELD(16, p, Elf64_Ehdr, e_phentsize),
+		.e_phnum = FIELD(16, p, Elf64_Ehdr, e_phnum),
+		.e_shentsize = FIELD(16, p, Elf64_Ehdr, e_shentsize),
+		.e_shnum = FIELD(16, p, Elf64_Ehdr, e_shnum),
+		.e_shstrndx = FIELD(16, p, Elf64_Ehdr, e_shstrndx),
+	};
+	memcpy(w->header.e_ident, p, EI_NIDENT);
 	w->end = sizeof(Elf64_Ehdr);
 	w->stack_flags = PF_X;
-	KP_TRY(read_counts(w, why));
-	KP_TRY(reach_table(w, "section", h->e_shoff, w->n_sections, sizeof(Elf64_Shdr),
-			   h->e_shentsize, why));
-	return reach_table(w, "segment", h->e_phoff, w->n_segments, sizeof(Elf64_Phdr),
-			   h->e_phentsize, why);
+	w->n_sections = h->e_shoff ? h->e_shnum : 0;
+	w->n_segments = h->e_phnum;
+	if (h->e_shoff && (h->e_shnum == 0 || h->e_phnum == PN_XNUM)) {
+		KP_TRY(kp_window_get(&w->window, h->e_shoff, sizeof(Elf64_Shdr), &p,
+				     why));
+		if (h->e_shnum == 0)
+			w->n_sections = FIELD(64, p, Elf64_Shdr, sh_size);
+		if (h->e_phnum == PN_XNUM)
+			w->n_segments = FIELD(32, p, Elf64_Shdr, sh_info);
+	}
+	/* the sizes of rows are checked only of tables that exist: linkers write zeros */
+	for (int segments = 0; segments < 2; segments++) {
+		const char *what = segments ? "segment" : "section";
+		uint64_t n = segments ? w->n_segments : w->n_sections;
+		unsigned row = segments ? sizeof(Elf64_Phdr) : sizeof(Elf64_Shdr);
+		unsigned stated = segments ? h->e_phentsize : h->e_shentsize;
+
+		if (n && stated != row)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "%s headers of %u bytes, expected %u", what,
+				       stated, row);
+		if (n > src->size / row)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "%" PRIu64 " %s headers do not fit into %" PRIu64
+				       " bytes",
+				       n, what, src->size);
+		if (n)
+			KP_TRY(reach_range(w, what, 0, segments ? h->e_phoff : h->e_shoff,
+					   n * row, why));
+	}
+	return KPACK_SUCCESS;
 }
 
 /*
@@ -205,12 +197,17 @@ kpack_error_t kp_elf_extent(const struct kp_source *src, uint64_t *end,
 	return KPACK_SUCCESS;
 }
 
-/* Read the section of names, number INDEX, into OUT. */
-static kpack_error_t read_names(struct walk *w, uint32_t index, struct kp_sections *out,
-				uint64_t *size, struct kpackx_error *why)
+/* Give the sections their names; NAMES[i] is the offset of row i's. */
+static kpack_error_t name_sections(struct walk *w, struct kp_sections *out,
+				   const uint32_t *names, struct kpackx_error *why)
 {
+	uint32_t index = w->header.e_shstrndx;
 	const struct kp_section *s;
 
+	if (index == SHN_UNDEF || out->count == 0)
+		return KPACK_SUCCESS;
+	if (index == SHN_XINDEX)
+		index = out->items[0].link;
 	if (index >= out->count)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "names are in section %" PRIu32 " of %zu", index,
@@ -221,7 +218,6 @@ static kpack_error_t read_names(struct walk *w, uint32_t index, struct kp_sectio
 			       "section %" PRIu32 " of type %" PRIu32 " with %" PRIu64
 			       " bytes holds no names",
 			       index, s->type, s->size);
-	*size = s->size;
 	out->names = malloc((size_t)s->size);
 	if (!out->names)
 		return kp_fail_memory(why, s->size, "section names");
@@ -230,61 +226,21 @@ static kpack_error_t read_names(struct walk *w, uint32_t index, struct kp_sectio
 	if (out->names[s->size - 1] != '\0')
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "the section names do not end in a NUL byte");
-	return KPACK_SUCCESS;
-}
-
-/* Read all rows; NAMES[i] becomes the offset of row i's name. */
-static kpack_error_t read_rows(struct walk *w, struct kp_sections *out, uint32_t *names,
-			       struct kpackx_error *why)
-{
-	for (size_t i = 0; i < out->count; i++)
-		KP_TRY(get_section(w, i, &out->items[i], &names[i], why));
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t name_rows(struct walk *w, struct kp_sections *out,
-			       const uint32_t *names, struct kpackx_error *why)
-{
-	uint32_t index = w->header.e_shstrndx;
-	uint64_t size = 0;
-
-	if (index == SHN_UNDEF || out->count == 0)
-		return KPACK_SUCCESS;
-	if (index == SHN_XINDEX)
-		index = out->items[0].link;
-	KP_TRY(read_names(w, index, out, &size, why));
 	for (size_t i = 0; i < out->count; i++) {
-		if (names[i] >= size)
+		if (names[i] >= s->size)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "section %zu: its name at %" PRIu32
 				       " passes the end of the names at %" PRIu64,
-				       i, names[i], size);
+				       i, names[i], s->size);
 		out->items[i].name = out->names + names[i];
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_sections(struct walk *w, struct kp_sections *out,
-				   struct kpackx_error *why)
-{
-	size_t n = (size_t)w->n_sections;
-	uint32_t *names = malloc((n + !n) * sizeof(*names));
-	kpack_error_t err;
-
-	out->items = malloc((n + !n) * sizeof(*out->items));
-	out->count = n;
-	err = names && out->items
-		      ? read_rows(w, out, names, why)
-		      : kp_fail_memory(why, n * sizeof(*out->items), "sections");
-	if (!err)
-		err = name_rows(w, out, names, why);
-	free(names);
-	return err;
-}
-
 kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *out,
 			       struct kpackx_error *why)
 {
+	uint32_t *names = NULL;
 	kpack_error_t err;
 	struct walk w;
 
@@ -295,9 +251,17 @@ kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *
 			       "%" PRIu64 " sections of at most %d", w.n_sections,
 			       KP_SECTIONS_MAX);
 	out->header = w.header;
-	err = read_sections(&w, out, why);
+	out->count = (size_t)w.n_sections;
+	err = kp_new(&out->items, out->count, "sections", why);
+	if (!err)
+		err = kp_new(&names, out->count, "sections", why);
+	for (size_t i = 0; i < out->count && !err; i++)
+		err = get_section(&w, i, &out->items[i], &names[i], why);
+	if (!err)
+		err = name_sections(&w, out, names, why);
 	if (!err)
 		err = reach_segments(&w, false, why);
+	free(names);
 	out->end = w.end;
 	out->stack_flags = w.stack_flags;
 	if (err)
@@ -320,4 +284,46 @@ const struct kp_section *kp_sections_find(const struct kp_sections *sections,
 			return &sections->items[i];
 	}
 	return NULL;
+}
+
+const struct kp_section *kp_sections_first(const struct kp_sections *sections,
+					   uint32_t type)
+{
+	for (size_t i = 0; i < sections->count; i++)
+		if (sections->items[i].type == type)
+			return &sections->items[i];
+	return NULL;
+}
+
+kpack_error_t kp_symbols_each(const struct kp_source *src,
+			      const struct kp_sections *sections,
+			      const struct kp_section *table, kp_symbol_fn *found,
+			      void *arg, struct kpackx_error *why)
+{
+	KP_AUTO_FREE uint8_t *names = NULL;
+	struct kp_window rows;
+	struct kp_source text;
+	const uint8_t *p;
+
+	if (table->link >= sections->count || table->entsize != sizeof(Elf64_Sym) ||
+	    sections->items[table->link].type != SHT_STRTAB ||
+	    !kp_source_sub(src, sections->items[table->link].offset,
+			   sections->items[table->link].size, &text))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "symbols of %" PRIu64 " bytes, names in section %" PRIu32
+			       " of %zu",
+			       table->entsize, table->link, sections->count);
+	KP_TRY(kp_source_load(&text, KP_SYMBOL_NAMES_MAX, "names of symbols", &names,
+			      why));
+	kp_window_init(&rows, src);
+	for (uint64_t i = 0; i < table->size / sizeof(Elf64_Sym); i++) {
+		uint32_t name;
+
+		KP_TRY(kp_window_get(&rows, table->offset + i * sizeof(Elf64_Sym),
+				     sizeof(Elf64_Sym), &p, why));
+		name = kp_le32(p + offsetof(Elf64_Sym, st_name));
+		KP_TRY(found(arg, p, name < text.size ? (char *)names + name : NULL,
+			     text.size, why));
+	}
+	return KPACK_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Section headers of an ELF64 anywhere in a source, such as an archive member or an
- * image, which libelf cannot read because it needs a file.  Read only: core/convert
- * changes host binaries.
+ * image, which libelf cannot read because it needs a file.  Read only: core/elf changes
+ * host binaries.
  */
 #ifndef KP_CORE_FORMAT_SECTIONS_H
 #define KP_CORE_FORMAT_SECTIONS_H
@@ -49,8 +49,29 @@ kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *
 			       struct kpackx_error *why);
 void kp_sections_fini(struct kp_sections *sections);
 
-/* Return the first section named NAME, or NULL. */
+/* Return the first section named NAME, or of TYPE; or NULL. */
 const struct kp_section *kp_sections_find(const struct kp_sections *sections,
 					  const char *name);
+const struct kp_section *kp_sections_first(const struct kp_sections *sections,
+					   uint32_t type);
+
+/*
+ * Call FOUND for each symbol of TABLE, a section of type SHT_SYMTAB or SHT_DYNSYM, with its
+ * row and its name; NULL: the row's name is outside of the names, which are NAMES_SIZE
+ * bytes.  Names may overlap: whoever copies them counts the bytes.
+ * INVALID_FORMAT: the names are not in SRC.  Otherwise FOUND's error.
+ */
+typedef kpack_error_t kp_symbol_fn(void *arg, const uint8_t *row, const char *name,
+				   uint64_t names_size, struct kpackx_error *why);
+kpack_error_t kp_symbols_each(const struct kp_source *src,
+			      const struct kp_sections *sections,
+			      const struct kp_section *table, kp_symbol_fn *found,
+			      void *arg, struct kpackx_error *why);
+
+/* True if HEAD begins an ELF of any class and byte order; sets its e_type and e_machine. */
+bool kp_elf_any_probe(struct kp_span head, uint16_t *type, uint16_t *machine);
+
+/* Whether a segment of the linked ELF of any class in SRC has a wrapper of HIP or CUDA. */
+bool kp_elf_has_wrapper(const struct kp_source *src);
 
 #endif

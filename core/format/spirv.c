@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "object.h"
+#include "core/base/alloc.h"
+#include "format.h"
 
 #define MAGIC UINT32_C(0x07230203)
 #define HEADER_WORDS 5
@@ -77,25 +78,21 @@ static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
 }
 
 /* No field states the size: the module extends to the end of SRC. */
-static kpack_error_t parse_spirv(const struct kp_source *src, uint64_t off,
-				 struct kp_container *c, struct kp_containers *list,
-				 struct kpackx_error *why)
+static kpack_error_t parse_spirv(const struct kp_source *src, struct kp_container *c,
+				 struct kp_containers *list, struct kpackx_error *why)
 {
-	struct kp_span none = {NULL, 0};
-	struct kp_source rest;
+	struct kp_image *image;
 	struct words w;
 
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	KP_TRY(begin_words(&w, &rest, why));
-	c->size = c->payload_size = rest.size;
-	KP_TRY(kp_containers_add_image(list, c, none, 0, c->size, why));
-	return set_arch(&w, list->images[list->n_images - 1].arch, why);
+	KP_TRY(begin_words(&w, src, why));
+	KP_TRY(kp_containers_add_object(list, c, src->size, &image, why));
+	return set_arch(&w, image->arch, why);
 }
 
-/* Return a generator's name from the registry, if it makes code for GPUs; or NULL. */
-static const char *generator_name(unsigned number)
+static kpack_error_t add_facts(struct words *w, struct kp_object *out,
+			       struct kpackx_error *why)
 {
+	/* generators of the registry that make code for GPUs */
 	static const struct {
 		unsigned number;
 		const char *name;
@@ -110,18 +107,7 @@ static const char *generator_name(unsigned number)
 		{22, "MLIR SPIR-V Serializer"},
 		{43, "LLVM SPIR-V Backend"},
 	};
-
-	for (size_t i = 0; i < KP_COUNT(names); i++)
-		if (names[i].number == number)
-			return names[i].name;
-	return NULL;
-}
-
-static kpack_error_t add_facts(struct words *w, struct kp_object *out,
-			       struct kpackx_error *why)
-{
 	uint32_t version, generator;
-	const char *name;
 
 	KP_TRY(get_word(w, 1, &version, why));
 	KP_TRY(get_word(w, 2, &generator, why));
@@ -131,10 +117,11 @@ static kpack_error_t add_facts(struct words *w, struct kp_object *out,
 		KP_TRY(kp_pairs_print(&out->facts, why, "byte order", "big-endian"));
 	if (is_amd(generator))
 		return kp_pairs_print(&out->facts, why, "generator", "LLVM for AMD GPUs");
-	name = generator_name(generator >> 16);
-	if (name)
-		return kp_pairs_print(&out->facts, why, "generator", "%s, version %u",
-				      name, generator & 0xffff);
+	for (size_t i = 0; i < KP_COUNT(names); i++)
+		if (names[i].number == generator >> 16)
+			return kp_pairs_print(&out->facts, why, "generator",
+					      "%s, version %u", names[i].name,
+					      generator & 0xffff);
 	return kp_pairs_print(&out->facts, why, "generator", "number %u, version %u",
 			      generator >> 16, generator & 0xffff);
 }
@@ -143,54 +130,39 @@ static kpack_error_t add_facts(struct words *w, struct kp_object *out,
 static kpack_error_t add_kernel(struct words *w, struct kp_object *out, uint64_t first,
 				uint64_t end, struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *text = NULL;
 	size_t room = (size_t)(end - first) * 4;
 	struct kp_kernel *kernel;
-	kpack_error_t err = KPACK_SUCCESS;
-	uint8_t *text = malloc(room + 1);
 	uint32_t word;
 
-	if (!text)
-		return kp_fail_memory(why, room, "a kernel's name");
-	for (uint64_t i = first; i < end && !err; i++) {
-		err = get_word(w, i, &word, why);
-		kp_put_le32(text + 4 * (i - first), err ? 0 : word);
+	KP_TRY(kp_new(&text, room + 1, "a kernel's name", why));
+	for (uint64_t i = first; i < end; i++) {
+		KP_TRY(get_word(w, i, &word, why));
+		kp_put_le32(text + 4 * (i - first), word);
 	}
-	if (!err && !memchr(text, '\0', room))
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "word %" PRIu64 ": a kernel's name does not end", first);
-	if (!err)
-		err = kp_object_add_kernel(out, kp_span_str((char *)text), &kernel, why);
-	free(text);
-	return err;
-}
-
-static kpack_error_t visit_instruction(struct words *w, struct kp_object *out,
-				       uint64_t at, uint32_t head,
-				       struct kpackx_error *why)
-{
-	uint32_t model, count = head >> 16;
-
-	if ((head & 0xffff) != OP_ENTRY_POINT)
-		return KPACK_SUCCESS;
-	if (count < 4)
+	if (!memchr(text, '\0', room))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "word %" PRIu64 ": an entry point of %" PRIu32 " words",
-			       at, count);
-	KP_TRY(get_word(w, at + 1, &model, why));
-	if (model != MODEL_KERNEL)
-		return KPACK_SUCCESS;
-	return add_kernel(w, out, at + 3, at + count, why);
+			       "word %" PRIu64 ": a kernel's name does not end", first);
+	return kp_object_add_kernel(out, kp_span_str((char *)text), &kernel, why);
 }
 
-/* Read the entry points, which precede the first function. */
-static kpack_error_t walk_instructions(struct words *w, struct kp_object *out,
-				       struct kpackx_error *why)
+/*
+ * Kernels are entry points of OpenCL's execution model; those of shaders are not listed.
+ * Bodies, which are nearly all of a module, are not read.
+ */
+static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_object *out,
+				    struct kpackx_error *why)
 {
-	uint64_t end = w->window.src.size / 4;
-	uint32_t head = 0;
+	uint64_t end = src->size / 4;
+	uint32_t head = 0, model;
+	struct words w;
 
+	KP_TRY(begin_words(&w, src, why));
+	KP_TRY(set_arch(&w, out->arch, why));
+	KP_TRY(add_facts(&w, out, why));
+	/* the entry points precede the first function */
 	for (uint64_t at = HEADER_WORDS; at < end; at += head >> 16) {
-		KP_TRY(get_word(w, at, &head, why));
+		KP_TRY(get_word(&w, at, &head, why));
 		if ((head & 0xffff) == OP_FUNCTION)
 			break;
 		if (head >> 16 == 0 || head >> 16 > end - at)
@@ -198,20 +170,18 @@ static kpack_error_t walk_instructions(struct words *w, struct kp_object *out,
 				       "word %" PRIu64 ": an instruction of %" PRIu32
 				       " words, %" PRIu64 " exist",
 				       at, head >> 16, end - at);
-		KP_TRY(visit_instruction(w, out, at, head, why));
+		if ((head & 0xffff) != OP_ENTRY_POINT)
+			continue;
+		if (head >> 16 < 4)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "word %" PRIu64 ": an entry point of %" PRIu32
+				       " words",
+				       at, head >> 16);
+		KP_TRY(get_word(&w, at + 1, &model, why));
+		if (model == MODEL_KERNEL)
+			KP_TRY(add_kernel(&w, out, at + 3, at + (head >> 16), why));
 	}
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_object *out,
-				    struct kpackx_error *why)
-{
-	struct words w;
-
-	KP_TRY(begin_words(&w, src, why));
-	KP_TRY(set_arch(&w, out->arch, why));
-	KP_TRY(add_facts(&w, out, why));
-	return walk_instructions(&w, out, why);
 }
 
 const struct kp_format kp_format_spirv = {

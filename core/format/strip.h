@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A code object without its debugging information, or only with that: the same bytes that
- * LLVM 22's llvm-strip and llvm-objcopy make.
+ * A code object without its debugging information, or only with that: the sections,
+ * segments, notes and symbols that llvm-strip --strip-debug and llvm-objcopy
+ * --only-keep-debug leave, but not their bytes.
  */
-#ifndef KP_CORE_FORMAT_AMDGPU_STRIP_H
-#define KP_CORE_FORMAT_AMDGPU_STRIP_H
+#ifndef KP_CORE_FORMAT_STRIP_H
+#define KP_CORE_FORMAT_STRIP_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"
 
 enum kp_strip {
-	KP_STRIP_DEBUG,      /* as llvm-strip --strip-debug */
-	KP_STRIP_KEEP_DEBUG, /* as llvm-objcopy --only-keep-debug */
+	KP_STRIP_DEBUG,      /* without debugging information: it loads as before */
+	KP_STRIP_KEEP_DEBUG, /* a file for debuggers, found by the build ID */
 };
 
 /* A run of the result. */
@@ -26,7 +27,7 @@ struct kp_stripped {
 	/* To be written in order, over each other; other bytes are zero. */
 	struct kp_strip_piece *pieces;
 	size_t n, cap;
-	void *work; /* private */
+	void *work; /* private; NULL: there is no result */
 };
 
 /* Whether HEAD (20 bytes) begins an object that kp_strip_plan may take. */
@@ -34,7 +35,7 @@ bool kp_strip_probe(struct kp_span head);
 
 /*
  * Decide the result for the code object SRC.  The caller frees OUT, after success, with
- * kp_stripped_fini.  Memory: the symbol table and the section headers, some times over.
+ * kp_stripped_fini.  Memory: the headers and the symbol table.
  * NOT_IMPLEMENTED: SRC is no linked 64-bit little-endian ELF of the machine AMDGPU, or has
  * something that linkers do not make; or the result would not be smaller.
  * INVALID_FORMAT: its tables contradict the file or each other.

@@ -3,7 +3,7 @@
  * All formats.  librocm_kpack does without this file and most of the formats: it reads
  * only .hip_fatbin.
  */
-#include "object.h"
+#include "format.h"
 
 /* Formats with a longer magic first; text formats last. */
 static const struct kp_format *const formats[] = {

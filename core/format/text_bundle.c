@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/* Entries are found by their markers (text_bundle.h); the text between is not looked at. */
 #include "text_bundle.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/text.h"
 
@@ -34,7 +36,7 @@ const char *kp_text_bundle_comment(const char *type)
 
 /* ---- markers ---- */
 
-/* A forward search for markers. */
+/* A forward search for markers, in text of any length through one window. */
 struct search {
 	struct kp_window window;
 	char needle[MARKER_MAX]; /* the common beginning of both markers */
@@ -82,33 +84,6 @@ static kpack_error_t find_needle(struct search *s, uint64_t *pos, bool *found,
 	return KPACK_SUCCESS;
 }
 
-/* *YES becomes true if the needle at POS begins its line. */
-static kpack_error_t begins_line(struct search *s, uint64_t pos, bool *yes,
-				 struct kpackx_error *why)
-{
-	const uint8_t *p;
-
-	*yes = pos == 0;
-	if (pos == 0)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_window_get(&s->window, pos - 1, 1, &p, why));
-	*yes = *p == '\n';
-	return KPACK_SUCCESS;
-}
-
-/*
- * Get the bytes after the needle at POS: at least the rest of its line, if that is valid.
- */
-static kpack_error_t get_rest(struct search *s, uint64_t pos, struct kp_span *rest,
-			      struct kpackx_error *why)
-{
-	uint64_t from = pos + s->needle_size, left = s->window.src.size - from;
-	size_t want = sizeof(START) + LINE_MAX_SIZE;
-
-	rest->size = left < want ? (size_t)left : want;
-	return kp_window_get(&s->window, from, rest->size, &rest->data, why);
-}
-
 /* Take a marker's ID from the beginning of REST, whose offset is AT. */
 static void take_id(struct marker *m, struct kp_span rest, uint64_t at)
 {
@@ -126,25 +101,32 @@ static void take_id(struct marker *m, struct kp_span rest, uint64_t at)
 
 /*
  * Find the next marker at *POS or after, and move *POS to its ID; *FOUND: whether one was
- * found.
+ * found.  What follows the common beginning is read as far as a valid line can reach.
  */
 static kpack_error_t next_marker(struct search *s, uint64_t *pos, struct marker *m,
 				 bool *found, struct kpackx_error *why)
 {
+	const size_t want = sizeof(START) + LINE_MAX_SIZE;
 	struct kp_span rest;
+	const uint8_t *p;
 	size_t skip;
-	bool begins;
 
 	for (;;) {
+		uint64_t left;
+
 		KP_TRY(find_needle(s, pos, found, why));
 		if (!*found)
 			return KPACK_SUCCESS;
 		m->line = *pos;
 		*pos += s->needle_size;
-		KP_TRY(begins_line(s, m->line, &begins, why));
-		if (!begins)
-			continue;
-		KP_TRY(get_rest(s, m->line, &rest, why));
+		if (m->line > 0) {
+			KP_TRY(kp_window_get(&s->window, m->line - 1, 1, &p, why));
+			if (*p != '\n')
+				continue;
+		}
+		left = s->window.src.size - *pos;
+		rest.size = left < want ? (size_t)left : want;
+		KP_TRY(kp_window_get(&s->window, *pos, rest.size, &rest.data, why));
 		m->start = kp_span_starts(rest, START, strlen(START));
 		if (m->start || kp_span_starts(rest, END, strlen(END)))
 			break;
@@ -157,7 +139,10 @@ static kpack_error_t next_marker(struct search *s, uint64_t *pos, struct marker 
 
 /* ---- reading ---- */
 
-/* The entry being read. */
+/*
+ * The entry being read.  A start marker among its contents is text if an end marker with
+ * the entry's own ID follows, as in a bundle of bundles; else the entry has no end.
+ */
 struct entry {
 	struct marker start;
 	bool open;
@@ -174,21 +159,17 @@ static kpack_error_t fail_entry(const struct entry *e, const char *text,
 		       "entry %s at offset %" PRIu64 ": %s", id, e->start.line, text);
 }
 
-static bool same_id(const struct marker *a, const struct marker *b)
-{
-	return a->id_size == b->id_size && memcmp(a->id, b->id, a->id_size) == 0;
-}
-
 /* End entry E with marker END; the line feed before END is not part of the contents. */
 static kpack_error_t close_entry(struct search *s, struct entry *e,
 				 const struct marker *end, struct kp_container *c,
 				 struct kp_containers *list, struct kpackx_error *why)
 {
-	struct kp_span id = {e->start.id, e->start.id_size};
+	struct kp_span id = {e->start.id, e->start.id_size},
+		       end_id = {end->id, end->id_size};
 	uint64_t size = end->line - 1 - e->start.contents;
 	const uint8_t *p;
 
-	if (e->another && !same_id(&e->start, end))
+	if (e->another && !kp_span_eq(id, end_id))
 		return fail_entry(e, "another entry begins in it", why);
 	/* line ends were converted to CR LF, including the one before the marker */
 	if (e->start.cr && size) {
@@ -197,23 +178,6 @@ static kpack_error_t close_entry(struct search *s, struct entry *e,
 	}
 	e->open = false;
 	return kp_containers_add_image(list, c, id, e->start.contents, size, why);
-}
-
-static kpack_error_t take_marker(struct search *s, struct entry *e,
-				 const struct marker *m, struct kp_container *c,
-				 struct kp_containers *list, struct kpackx_error *why)
-{
-	if (m->start && e->open) {
-		e->another = true;
-	} else if (m->start) {
-		*e = (struct entry){.start = *m, .open = true};
-		if (!m->whole)
-			return fail_entry(e, "its ID is too long or has no line feed",
-					  why);
-	} else if (e->open && m->line > e->start.contents) {
-		return close_entry(s, e, m, c, list, why);
-	}
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t read_entries(const struct kp_source *src, const char *comment,
@@ -226,13 +190,24 @@ static kpack_error_t read_entries(const struct kp_source *src, const char *comme
 	uint64_t pos = 0;
 	bool found;
 
+	c->size = c->payload_size = src->size;
 	search_init(&s, src, comment);
 	for (;;) {
 		KP_TRY(next_marker(&s, &pos, &m, &found, why));
 		if (!found)
 			return e.open ? fail_entry(&e, "it has no end marker", why)
 				      : KPACK_SUCCESS;
-		KP_TRY(take_marker(&s, &e, &m, c, list, why));
+		if (m.start && e.open) {
+			e.another = true;
+		} else if (m.start) {
+			e = (struct entry){.start = m, .open = true};
+			if (!m.whole)
+				return fail_entry(
+					&e, "its ID is too long or has no line feed",
+					why);
+		} else if (e.open && m.line > e.start.contents) {
+			KP_TRY(close_entry(&s, &e, &m, c, list, why));
+		}
 	}
 }
 
@@ -241,14 +216,11 @@ kpack_error_t kp_text_bundle_read(const struct kp_source *src, const char *comme
 {
 	struct kp_container c = {.format = &kp_format_text_bundle,
 				 .inside = KP_NOWHERE,
-				 .next = KP_NOWHERE,
-				 .size = src->size,
-				 .payload_size = src->size};
+				 .next = KP_NOWHERE};
 	kpack_error_t err;
 
-	*out = (struct kp_containers){.items = malloc(sizeof(c))};
-	if (!out->items)
-		return kp_fail_memory(why, sizeof(c), "a text bundle");
+	*out = (struct kp_containers){0};
+	KP_TRY(kp_room(&out->items, 0, &out->cap, "a text bundle", why));
 	err = read_entries(src, comment, &c, out, why);
 	out->items[out->count++] = c;
 	if (err)
@@ -285,23 +257,19 @@ static bool probe_text_bundle(struct kp_span head)
 	return comment_of(head) != NULL;
 }
 
-static kpack_error_t parse_text_bundle(const struct kp_source *src, uint64_t off,
+static kpack_error_t parse_text_bundle(const struct kp_source *src,
 				       struct kp_container *c, struct kp_containers *list,
 				       struct kpackx_error *why)
 {
 	uint8_t bytes[MARKER_MAX];
-	struct kp_source rest;
 	struct kp_span head;
 	const char *comment;
 
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	KP_TRY(kp_source_head(&rest, 0, bytes, sizeof(bytes), &head, why));
+	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
 	comment = comment_of(head);
 	if (!comment)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not a text bundle");
-	c->size = c->payload_size = rest.size;
-	return read_entries(&rest, comment, c, list, why);
+	return read_entries(src, comment, c, list, why);
 }
 
 const struct kp_format kp_format_text_bundle = {
@@ -312,43 +280,36 @@ const struct kp_format kp_format_text_bundle = {
 
 /* ---- writing ---- */
 
-static kpack_error_t refuse_entry(struct kp_span id, const char *text,
-				  struct kpackx_error *why)
-{
-	char shown[96];
-
-	kp_text_escape(id, shown, sizeof(shown));
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "entry %s: %s", shown, text);
-}
-
 /* Check that a reader would find ENTRY unchanged. */
 static kpack_error_t check_entry(const struct kp_text_entry *entry, const char *comment,
 				 struct kpackx_error *why)
 {
+	const char *fault = NULL;
+	char shown[96];
 	struct search s;
 	struct marker m;
 	uint64_t pos = 0;
-	bool found;
+	bool found = true;
 
 	if (entry->id.size > KP_ENTRY_ID_MAX)
-		return refuse_entry(entry->id, "its ID is too long", why);
-	for (size_t i = 0; i < entry->id.size; i++) {
+		fault = "its ID is too long";
+	for (size_t i = 0; i < entry->id.size && !fault; i++)
 		if (memchr("\0\r\n", entry->id.data[i], 3))
-			return refuse_entry(entry->id,
-					    "its ID has a line end or a NUL byte", why);
-	}
+			fault = "its ID has a line end or a NUL byte";
 	search_init(&s, &entry->contents, comment);
-	for (;;) {
+	while (!fault && found) {
 		KP_TRY(next_marker(&s, &pos, &m, &found, why));
-		if (!found)
-			return KPACK_SUCCESS;
 		/* a start marker is allowed: an end marker with our ID follows */
-		if (!m.start && m.line > 0)
-			return refuse_entry(entry->id,
-					    "an end marker is among its contents", why);
+		if (found && !m.start && m.line > 0)
+			fault = "an end marker is among its contents";
 	}
+	if (!fault)
+		return KPACK_SUCCESS;
+	kp_text_escape(entry->id, shown, sizeof(shown));
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "entry %s: %s", shown, fault);
 }
 
+/* The line feed in front belongs to the marker: contents need not end with one. */
 static kpack_error_t write_marker(struct kp_sink *sink, const char *comment,
 				  const char *which, struct kp_span id,
 				  struct kpackx_error *why)

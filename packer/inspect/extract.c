@@ -11,7 +11,7 @@
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/format/object.h"
+#include "core/format/format.h"
 #include "core/base/order.h"
 #include "inspect_read.h"
 #include "packer/cli/xalloc.h"

@@ -8,7 +8,7 @@
 #define PACKER_INSPECT_INSPECT_FILE_H
 
 #include "core/elf/elf_file.h"
-#include "core/format/nest.h"
+#include "core/format/format.h"
 
 enum inspect_row_kind {
 	INSPECT_CONTAINER,

@@ -15,19 +15,19 @@
 #include "packer/cli/xalloc.h"
 #include "packer/library/cutile_signature.h"
 
-/* The numbers of a kernel, with their labels for people: AMD's, CUDA's; and their JSON keys. */
+/* The numbers of a kernel, with their labels for people and their JSON keys. */
 static const struct kernel_number {
-	const char *label, *cuda, *key;
+	const char *label, *key;
 	size_t at; /* offset in struct kp_kernel */
 } kernel_numbers[] = {
-	{"VGPRs", "registers", "vgprs", offsetof(struct kp_kernel, vgprs)},
-	{"AGPRs", "AGPRs", "agprs", offsetof(struct kp_kernel, agprs)},
-	{"SGPRs", "SGPRs", "sgprs", offsetof(struct kp_kernel, sgprs)},
-	{"LDS", "shared", "lds", offsetof(struct kp_kernel, lds)},
-	{"scratch", "local", "scratch", offsetof(struct kp_kernel, scratch)},
-	{"kernarg", "parameters", "kernarg", offsetof(struct kp_kernel, kernarg)},
-	{"wavefront", "warp", "wavefront", offsetof(struct kp_kernel, wavefront)},
-	{"threads", "threads", "threads", offsetof(struct kp_kernel, threads)},
+	{"VGPRs", "vgprs", offsetof(struct kp_kernel, vgprs)},
+	{"AGPRs", "agprs", offsetof(struct kp_kernel, agprs)},
+	{"SGPRs", "sgprs", offsetof(struct kp_kernel, sgprs)},
+	{"LDS", "lds", offsetof(struct kp_kernel, lds)},
+	{"scratch", "scratch", offsetof(struct kp_kernel, scratch)},
+	{"kernarg", "kernarg", offsetof(struct kp_kernel, kernarg)},
+	{"wavefront", "wavefront", offsetof(struct kp_kernel, wavefront)},
+	{"threads", "threads", offsetof(struct kp_kernel, threads)},
 };
 
 /* The value of NUMBER in KERNEL, or KP_NOT_STATED. */
@@ -136,10 +136,8 @@ static void print_pairs(const struct kp_pairs *pairs, int margin, const char *be
 	putchar('\n');
 }
 
-static void print_kernel(const struct kp_object *object, const struct kp_kernel *k,
-			 int margin)
+static void print_kernel(const struct kp_kernel *k, int margin)
 {
-	bool cuda = strcmp(object->type, "hsaco") != 0;
 	const char *between = ": ";
 	char indent[64];
 
@@ -151,8 +149,7 @@ static void print_kernel(const struct kp_object *object, const struct kp_kernel 
 
 		if (value == KP_NOT_STATED)
 			continue;
-		printf("%s%s %" PRId64, between, cuda ? number->cuda : number->label,
-		       value);
+		printf("%s%s %" PRId64, between, number->label, value);
 		between = ", ";
 	}
 	putchar('\n');
@@ -181,7 +178,7 @@ static void print_object(const struct text *t, const struct kp_image *image,
 	print_pairs(&object->facts, margin, " ");
 	for (size_t i = 0; i < object->n_kernels && lists_kernels(t, object->n_kernels);
 	     i++)
-		print_kernel(object, &object->kernels[i], margin);
+		print_kernel(&object->kernels[i], margin);
 }
 
 static void print_image(struct text *t, const struct inspect_row *row)

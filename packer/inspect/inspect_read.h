@@ -7,7 +7,7 @@
 #ifndef PACKER_INSPECT_INSPECT_READ_H
 #define PACKER_INSPECT_INSPECT_READ_H
 
-#include "core/format/object.h"
+#include "core/format/format.h"
 #include "inspect_file.h"
 #include "packer/cli/digest.h"
 

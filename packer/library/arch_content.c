@@ -128,7 +128,7 @@ static kpack_error_t list_targets(const struct library_question *q, struct conte
 
 	/* bytes after a code object do no harm: only its own headers are read */
 	if (strcmp(c->container, "elf") == 0)
-		err = object.format->parse(q->source, 0, &object, &list, why);
+		err = object.format->parse(q->source, &object, &list, why);
 	else
 		err = kp_containers_scan(q->source, &list, why);
 	for (size_t i = 0; !err && i < list.n_images; i++)

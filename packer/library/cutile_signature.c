@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The Python text leaves out what is the default there.  It assumes cuda.tile imported as
+ * ct, and the names of cuda.tile.compilation; pasted into a program, it makes cuTile export
+ * a kernel of the same name.  Names may come from any file: what they contain is escaped.
+ */
 #include "cutile_signature.h"
-#include <errno.h>
-#include <math.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "packer/cli/xalloc.h"
-#include "core/format/cutile.h"
+#include "core/base/decimal.h"
 #include "core/base/json.h"
-#include "core/base/bounds.h"
 #include "core/base/text.h"
+#include "core/format/cutile.h"
+#include "packer/cli/xalloc.h"
 
 /*
  * Limit of bytes of signatures in the facts of one object: readers of metadata accept 1
@@ -16,20 +20,271 @@
  */
 #define FACTS_MAX (256 << 10)
 
-bool signature_named(const char *kernel)
+static struct kp_span string_span(struct kpackx_string s)
 {
-	return kp_cutile_named(kp_span_str(kernel));
+	return (struct kp_span){(const uint8_t *)s.data, s.size};
+}
+
+/* ---- in Python ---- */
+
+/*
+ * A float as repr() writes it: the shortest digits that give the same number, with an
+ * exponent outside of 1e-4 to 1e16.  Of NaNs every bit counts, as another NaN is another
+ * constant in the kernel's name.
+ */
+static void put_float(struct kp_compose *out, uint64_t bits)
+{
+	const uint64_t sign = UINT64_C(1) << 63, infinity = UINT64_C(0x7ff) << 52;
+	uint64_t magnitude = bits & ~sign;
+	char digits[KP_DECIMAL_MAX + 1];
+	int exponent, n;
+	double value;
+
+	if (magnitude > infinity) {
+		if (bits == (UINT64_C(0xfff) << 51))
+			kp_compose_str(out, "float(\"nan\")");
+		else
+			kp_compose_print(
+				out,
+				"struct.unpack(\">d\", bytes.fromhex(\"%016" PRIx64
+				"\"))[0]",
+				bits);
+		return;
+	}
+	if (magnitude == infinity) {
+		kp_compose_str(out, bits & sign ? "float(\"-inf\")" : "float(\"inf\")");
+		return;
+	}
+	kp_compose_str(out, bits & sign ? "-" : "");
+	if (magnitude == 0) {
+		kp_compose_str(out, "0.0");
+		return;
+	}
+	memcpy(&value, &magnitude, sizeof(value));
+	n = (int)kp_decimal_digits(value, digits, &exponent);
+	if (exponent < -4 || exponent >= 16)
+		kp_compose_print(out, "%c%s%se%+03d", digits[0], n > 1 ? "." : "",
+				 digits + 1, exponent);
+	else if (exponent < 0)
+		kp_compose_print(out, "0.%.*s%s", -exponent - 1, "0000", digits);
+	else if (exponent + 1 >= n)
+		kp_compose_print(out, "%s%.*s.0", digits, exponent + 1 - n,
+				 "0000000000000000");
+	else
+		kp_compose_print(out, "%.*s.%s", exponent + 1, digits,
+				 digits + exponent + 1);
+}
+
+/* A string in quotes; as repr() does, what cannot be seen is escaped. */
+static void put_string(struct kp_compose *out, struct kpackx_string s)
+{
+	struct kp_span rest = string_span(s);
+	uint32_t c;
+	size_t n;
+
+	kp_compose_str(out, "'");
+	for (; rest.size; rest = kp_span_tail(rest, n)) {
+		struct kp_span bytes;
+		char shown[24];
+
+		n = kp_python_char(rest, &c);
+		bytes = kp_span_head(rest, n);
+		if (c == '\'' || c == '\\')
+			kp_compose_print(out, "\\%c", (int)c);
+		else if (kp_span_is(bytes, kp_text_escape(bytes, shown, sizeof(shown))))
+			kp_compose_span(out, bytes);
+		else if (c == '\n')
+			kp_compose_str(out, "\\n");
+		else if (c <= 0xff)
+			kp_compose_print(out, "\\x%02" PRIx32, c);
+		else if (c <= 0xffff)
+			kp_compose_print(out, "\\u%04" PRIx32, c);
+		else
+			kp_compose_print(out, "\\U%08" PRIx32, c);
+	}
+	kp_compose_str(out, "'");
+}
+
+/* Write a dotted name, escaped if it is not valid text. */
+static void put_name(struct kp_compose *out, struct kpackx_string s, const char *end)
+{
+	char *escaped = kp_text_escape_new(string_span(s));
+
+	if (!escaped)
+		xalloc_fail(0);
+	kp_compose_str(out, escaped);
+	kp_compose_str(out, end);
+	free(escaped);
+}
+
+/* The arguments that have a value for each dimension, by the letters of cutile.h. */
+static const struct property {
+	char letter;
+	const char *name, *none;
+	bool scalar; /* one value may stand for all dimensions */
+} bound = {'l', "stride_lower_bound_incl", "None", true},
+  properties[] = {
+	  {'t', "stride_constant", "None", false},
+	  {'s', "shape_constant", "None", false},
+	  {'v', "stride_divisible_by", "1", true},
+	  {'i', "shape_divisible_by", "1", true},
+};
+
+/*
+ * Write property P of the array C: nothing if no dimension states it, one number if it is
+ * the same for all that may have it, else a list.  Where a constant implies the number,
+ * cuTile has dropped it.  The lower bound is always written, as it has no default.
+ */
+static void put_property(struct kp_compose *out, const struct kpackx_constraint *c,
+			 const struct property *p)
+{
+	bool stated = false, uniform = p->scalar;
+	int64_t value, first = 0;
+
+	for (uint32_t i = 0; i < c->ndim && !stated; i++)
+		stated = kp_cutile_predicate(&c->axes[i], p->letter, &first);
+	if (!stated && p->letter != 'l')
+		return;
+	for (uint32_t i = 0; i < c->ndim && uniform; i++) {
+		const struct kpackx_axis *a = &c->axes[i];
+
+		if (kp_cutile_predicate(a, p->letter, &value))
+			uniform = value == first;
+		else if (p->letter == 'i')
+			uniform = a->has_shape_constant && a->shape_constant % first == 0;
+		else
+			uniform = a->has_stride_constant &&
+				  (p->letter == 'l' ? a->stride_constant >= first
+						    : a->stride_constant % first == 0);
+	}
+	kp_compose_print(out, ", %s=", p->name);
+	if (!stated) {
+		kp_compose_str(out, p->none);
+	} else if (uniform) {
+		kp_compose_print(out, "%" PRId64, first);
+	} else {
+		for (uint32_t i = 0; i < c->ndim; i++) {
+			kp_compose_str(out, i ? ", " : "[");
+			if (kp_cutile_predicate(&c->axes[i], p->letter, &value))
+				kp_compose_print(out, "%" PRId64, value);
+			else
+				kp_compose_str(out, p->none);
+		}
+		kp_compose_str(out, "]");
+	}
+}
+
+/* Write the alias groups with made-up names: a kernel's name does not keep theirs. */
+static void put_groups(struct kp_compose *out, const struct kpackx_constraint *c,
+		       const char *alias)
+{
+	kp_compose_str(out, ", alias_groups=[");
+	for (size_t i = 0; i < c->n_alias_groups; i++)
+		kp_compose_print(out, "%s\"group%" PRIu32 "\"", i ? ", " : "",
+				 c->alias_groups[i]);
+	kp_compose_print(out, "], %s=%s", alias, c->may_alias ? "True" : "False");
+}
+
+static void put_constraint(struct kp_compose *out, const struct kpackx_constraint *c)
+{
+	switch (c->kind) {
+	case KPACKX_SCALAR:
+		kp_compose_print(out, "ScalarConstraint(ct.%s)",
+				 kp_cutile_dtypes[c->dtype].python);
+		break;
+	case KPACKX_ARRAY:
+		kp_compose_print(out,
+				 "ArrayConstraint(ct.%s, %" PRIu32 ", index_dtype=ct.%s",
+				 kp_cutile_dtypes[c->dtype].python, c->ndim,
+				 kp_cutile_dtypes[c->index_dtype].python);
+		put_property(out, c, &bound);
+		put_groups(out, c, "may_alias_internally");
+		for (size_t i = 0; i < KP_COUNT(properties); i++)
+			put_property(out, c, &properties[i]);
+		if (c->base_addr_divisible_by > 1)
+			kp_compose_print(out, ", base_addr_divisible_by=%" PRId64,
+					 c->base_addr_divisible_by);
+		kp_compose_str(out, ")");
+		break;
+	case KPACKX_LIST:
+		kp_compose_str(out, "ListConstraint(");
+		put_constraint(out, c->items);
+		put_groups(out, c, "elements_may_alias");
+		kp_compose_str(out, ")");
+		break;
+	case KPACKX_TUPLE:
+	case KPACKX_DATACLASS:
+		if (c->kind == KPACKX_DATACLASS) {
+			kp_compose_str(out, "DataclassConstraint(");
+			put_name(out, c->module, ".");
+			put_name(out, c->qualname, ", [");
+		} else {
+			kp_compose_str(out, "TupleConstraint([");
+		}
+		for (size_t i = 0; i < c->n_items; i++) {
+			kp_compose_str(out, i ? ", " : "");
+			put_constraint(out, &c->items[i]);
+		}
+		kp_compose_str(out, "])");
+		break;
+	case KPACKX_CONST_BOOL:
+		kp_compose_str(out, c->bits ? "True" : "False");
+		break;
+	case KPACKX_CONST_INT:
+		kp_compose_span(out, string_span(c->text));
+		break;
+	case KPACKX_CONST_FLOAT:
+		put_float(out, c->bits);
+		break;
+	case KPACKX_CONST_NONE:
+		kp_compose_str(out, "None");
+		break;
+	case KPACKX_CONST_STR:
+		put_string(out, c->text);
+		break;
+	case KPACKX_CONST_ENUM:
+		put_name(out, c->module, ".");
+		put_name(out, c->qualname, ".");
+		put_name(out, c->text, "");
+		break;
+	case KPACKX_CONST_DTYPE:
+		kp_compose_print(out, "ct.%s", kp_cutile_dtypes[c->dtype].python);
+	}
+}
+
+/*
+ * S as Python, for free(): one line or, with MARGIN, each parameter on a line of its own,
+ * indented by MARGIN and four spaces.
+ */
+static char *signature_python(const struct kpackx_signature *s, const char *margin)
+{
+	bool lines = margin && s->n_parameters;
+	struct kp_compose out = {0};
+	char *text;
+
+	kp_compose_str(&out, "KernelSignature([");
+	for (size_t i = 0; i < s->n_parameters; i++) {
+		if (lines)
+			kp_compose_print(&out, "\n%s    ", margin);
+		put_constraint(&out, &s->parameters[i]);
+		if (lines || i + 1 < s->n_parameters)
+			kp_compose_str(&out, lines ? "," : ", ");
+	}
+	if (lines)
+		kp_compose_print(&out, "\n%s", margin);
+	kp_compose_print(&out, "], CallingConvention.cutile_python_v%" PRIu32 "())",
+			 s->convention);
+	if (kp_compose_take(&out, &text, NULL))
+		xalloc_fail(0);
+	return text;
 }
 
 /* ---- as data ---- */
 
-static void put_constraint(struct facts *f, const struct kpackx_constraint *c);
-
 /* Add text that may hold any bytes; they are escaped so that readers can print it. */
-static void put_text(struct facts *f, const char *name, struct kpackx_string s)
+static void put_text(struct facts *f, const char *name, struct kp_span s)
 {
-	char *shown =
-		kp_text_escape_new((struct kp_span){(const uint8_t *)s.data, s.size});
+	char *shown = kp_text_escape_new(s);
 
 	if (!shown)
 		xalloc_fail(0);
@@ -37,237 +292,31 @@ static void put_text(struct facts *f, const char *name, struct kpackx_string s)
 	free(shown);
 }
 
-static void put_dtype(struct facts *f, const char *name, kpackx_dtype_t dtype)
-{
-	facts_string(f, name, kp_cutile_dtype(dtype)->python);
-}
-
-static void put_groups(struct facts *f, const struct kpackx_constraint *c)
-{
-	uint64_t *ids = xcalloc(c->n_alias_groups, sizeof(*ids));
-
-	for (size_t i = 0; i < c->n_alias_groups; i++)
-		ids[i] = c->alias_groups[i];
-	if (c->n_alias_groups)
-		facts_numbers(f, "alias_groups", ids, c->n_alias_groups);
-	free(ids);
-}
-
-static void put_axis(struct facts *f, const struct kpackx_axis *a)
-{
-	if (a->has_shape_constant)
-		facts_signed(f, "shape_constant", a->shape_constant);
-	if (a->shape_divisible_by > 1)
-		facts_signed(f, "shape_divisible_by", a->shape_divisible_by);
-	if (a->has_stride_constant)
-		facts_signed(f, "stride_constant", a->stride_constant);
-	if (a->stride_divisible_by > 1)
-		facts_signed(f, "stride_divisible_by", a->stride_divisible_by);
-	if (a->has_stride_lower_bound)
-		facts_signed(f, "stride_lower_bound_incl", a->stride_lower_bound);
-}
-
-/* Add an array NAME of N maps; FILL makes the map of each item. */
-static void put_maps(struct facts *f, const char *name, const void *items, size_t n,
-		     size_t size, void (*fill)(struct facts *map, const void *item))
-{
-	struct facts *maps = xcalloc(n, sizeof(*maps));
-
-	for (size_t i = 0; i < n; i++)
-		fill(&maps[i], (const char *)items + i * size);
-	facts_maps(f, name, maps, n);
-	for (size_t i = 0; i < n; i++)
-		facts_fini(&maps[i]);
-	free(maps);
-}
-
-static void fill_axis(struct facts *map, const void *item)
-{
-	put_axis(map, item);
-}
-
-static void fill_constraint(struct facts *map, const void *item)
-{
-	put_constraint(map, item);
-}
-
-static void put_array(struct facts *f, const struct kpackx_constraint *c)
-{
-	put_dtype(f, "dtype", c->dtype);
-	facts_number(f, "ndim", c->ndim);
-	put_dtype(f, "index_dtype", c->index_dtype);
-	put_maps(f, "axes", c->axes, c->ndim, sizeof(c->axes[0]), fill_axis);
-	if (c->base_addr_divisible_by > 1)
-		facts_signed(f, "base_addr_divisible_by", c->base_addr_divisible_by);
-	put_groups(f, c);
-	if (c->may_alias)
-		facts_flag(f, "may_alias_internally", true);
-}
-
-static void put_list(struct facts *f, const struct kpackx_constraint *c)
-{
-	struct facts element = {0};
-
-	put_constraint(&element, c->items);
-	facts_map(f, "element", &element);
-	facts_fini(&element);
-	put_groups(f, c);
-	if (c->may_alias)
-		facts_flag(f, "elements_may_alias", true);
-}
-
-static void put_items(struct facts *f, const char *name,
-		      const struct kpackx_constraint *c)
-{
-	put_maps(f, name, c->items, c->n_items, sizeof(c->items[0]), fill_constraint);
-}
-
-static void put_class(struct facts *f, const struct kpackx_constraint *c)
-{
-	put_text(f, "module", c->module);
-	put_text(f, "qualname", c->qualname);
-}
-
-static void put_scalar(struct facts *f, const struct kpackx_constraint *c)
-{
-	put_dtype(f, "dtype", c->dtype);
-}
-
-static void put_tuple(struct facts *f, const struct kpackx_constraint *c)
-{
-	put_items(f, "items", c);
-}
-
-static void put_dataclass(struct facts *f, const struct kpackx_constraint *c)
-{
-	put_class(f, c);
-	put_items(f, "fields", c);
-}
-
-static void put_bool(struct facts *f, const struct kpackx_constraint *c)
-{
-	facts_flag(f, "value", c->bits);
-}
-
-/* Integers beyond 64 bits are text: MessagePack and most JSON readers have none. */
-static void put_int(struct facts *f, const struct kpackx_constraint *c)
-{
-	long long value;
-
-	errno = 0;
-	value = strtoll(c->text.data, NULL, 10);
-	if (errno)
-		put_text(f, "value", c->text);
-	else
-		facts_signed(f, "value", value);
-}
-
-/* Add the bits too: JSON has no numbers for NaN and infinities. */
-static void put_float(struct facts *f, const struct kpackx_constraint *c)
-{
-	char bits[17];
-	double value;
-
-	snprintf(bits, sizeof(bits), "%016llx", (unsigned long long)c->bits);
-	facts_string(f, "bits", bits);
-	memcpy(&value, &c->bits, sizeof(value));
-	if (isfinite(value))
-		facts_real(f, "value", value);
-}
-
-static void put_none(struct facts *f, const struct kpackx_constraint *c)
-{
-	(void)f;
-	(void)c;
-}
-
-static void put_str(struct facts *f, const struct kpackx_constraint *c)
-{
-	put_text(f, "value", c->text);
-}
-
-static void put_enum(struct facts *f, const struct kpackx_constraint *c)
-{
-	put_class(f, c);
-	put_text(f, "value", c->text);
-}
-
-static void put_type(struct facts *f, const struct kpackx_constraint *c)
-{
-	put_dtype(f, "value", c->dtype);
-}
-
-static const struct {
-	const char *kind;
-	const char *type; /* for a constant */
-	void (*put)(struct facts *f, const struct kpackx_constraint *c);
-} kinds[] = {
-	[KPACKX_SCALAR] = {"scalar", NULL, put_scalar},
-	[KPACKX_ARRAY] = {"array", NULL, put_array},
-	[KPACKX_LIST] = {"list", NULL, put_list},
-	[KPACKX_TUPLE] = {"tuple", NULL, put_tuple},
-	[KPACKX_DATACLASS] = {"dataclass", NULL, put_dataclass},
-	[KPACKX_CONST_BOOL] = {"constant", "bool", put_bool},
-	[KPACKX_CONST_INT] = {"constant", "int", put_int},
-	[KPACKX_CONST_FLOAT] = {"constant", "float", put_float},
-	[KPACKX_CONST_NONE] = {"constant", "none", put_none},
-	[KPACKX_CONST_STR] = {"constant", "str", put_str},
-	[KPACKX_CONST_ENUM] = {"constant", "enum", put_enum},
-	[KPACKX_CONST_DTYPE] = {"constant", "dtype", put_type},
-};
-
-static void put_constraint(struct facts *f, const struct kpackx_constraint *c)
-{
-	facts_string(f, "kind", kinds[c->kind].kind);
-	if (kinds[c->kind].type)
-		facts_string(f, "type", kinds[c->kind].type);
-	kinds[c->kind].put(f, c);
-}
-
-/* Name the words of each element of a list's buffer: a pointer, shapes, strides. */
-static void put_words(struct facts *f, uint32_t words)
-{
-	struct kp_span texts[1 + 2 * KP_CUTILE_NDIM_MAX];
-	char names[1 + 2 * KP_CUTILE_NDIM_MAX][20] = {"pointer"};
-	uint32_t ndim = words / 2;
-
-	for (uint32_t i = 0; i < ndim; i++) {
-		snprintf(names[1 + i], sizeof(names[0]), "shape[%u]", i);
-		snprintf(names[1 + ndim + i], sizeof(names[0]), "stride[%u]", i);
-	}
-	for (uint32_t i = 0; i < words; i++)
-		texts[i] = kp_span_str(names[i]);
-	facts_texts(f, "words", texts, words);
-}
-
-static void fill_argument(struct facts *map, const void *item)
-{
-	const struct kpackx_argument *a = item;
-
-	facts_string(map, "name", a->name);
-	facts_string(map, "type", a->type);
-	facts_number(map, "bytes", a->size);
-	facts_string(map, "meaning", a->meaning);
-	facts_number(map, "parameter", a->parameter);
-	if (a->words)
-		put_words(map, a->words);
-}
-
 static void put_signature(struct facts *f, const struct kpackx_signature *s)
 {
-	char convention[32], *python = NULL;
+	struct facts *maps = xcalloc(s->n_arguments, sizeof(*maps));
+	char *python = signature_python(s, NULL), convention[32];
 
 	snprintf(convention, sizeof(convention), "cutile_python_v%u", s->convention);
-	put_text(f, "function", s->function);
+	put_text(f, "function", string_span(s->function));
 	facts_string(f, "convention", convention);
-	if (kp_cutile_python(s, NULL, &python, NULL))
-		xalloc_fail(0);
 	facts_string(f, "python", python);
 	free(python);
-	put_maps(f, "parameters", s->parameters, s->n_parameters,
-		 sizeof(s->parameters[0]), fill_constraint);
-	put_maps(f, "arguments", s->arguments, s->n_arguments, sizeof(s->arguments[0]),
-		 fill_argument);
+	for (size_t i = 0; i < s->n_arguments; i++) {
+		const struct kpackx_argument *a = &s->arguments[i];
+
+		facts_string(&maps[i], "name", a->name);
+		facts_string(&maps[i], "type", a->type);
+		facts_number(&maps[i], "bytes", a->size);
+		facts_string(&maps[i], "meaning", a->meaning);
+		facts_number(&maps[i], "parameter", a->parameter);
+		if (a->words)
+			facts_number(&maps[i], "words", a->words);
+	}
+	facts_maps(f, "arguments", maps, s->n_arguments);
+	for (size_t i = 0; i < s->n_arguments; i++)
+		facts_fini(&maps[i]);
+	free(maps);
 }
 
 /* Describe the signature in KERNEL's name, or say why it is invalid. */
@@ -277,7 +326,7 @@ static struct facts describe_kernel(const char *kernel)
 	struct kpackx_error why = {0};
 	struct facts f = {0};
 
-	put_text(&f, "symbol", (struct kpackx_string){kernel, strlen(kernel)});
+	put_text(&f, "symbol", kp_span_str(kernel));
 	switch (kpackx_demangle(kernel, &s, &why)) {
 	case KPACK_SUCCESS:
 		put_signature(&f, s);
@@ -291,100 +340,36 @@ static struct facts describe_kernel(const char *kernel)
 	return f;
 }
 
-/* ---- in archives ---- */
-
-/* The signatures of an object; LEFT_OUT counts those beyond the limit. */
-struct list {
-	struct facts *maps;
-	size_t count, size, left_out;
-};
-
-static void add_kernel(struct list *list, const char *kernel)
-{
-	struct facts *map = &list->maps[list->count];
-
-	if (!signature_named(kernel))
-		return;
-	*map = describe_kernel(kernel);
-	if (list->size + map->size > FACTS_MAX) {
-		facts_fini(map);
-		list->left_out++;
-		return;
-	}
-	list->size += map->size;
-	list->count++;
-}
-
+/* Readers of archives must be able to read all metadata, so what is too much is counted. */
 void signature_facts(struct facts *f, const struct kp_object *object)
 {
-	struct list list = {.maps = xcalloc(object->n_kernels, sizeof(*list.maps))};
+	struct facts *maps = xcalloc(object->n_kernels, sizeof(*maps));
+	size_t count = 0, size = 0, left_out = 0;
 
-	for (size_t i = 0; i < object->n_kernels; i++)
-		add_kernel(&list, object->kernels[i].name);
-	if (list.count)
-		facts_maps(f, "signatures", list.maps, list.count);
-	if (list.left_out)
-		facts_number(f, "signatures_left_out", list.left_out);
-	for (size_t i = 0; i < list.count; i++)
-		facts_fini(&list.maps[i]);
-	free(list.maps);
-}
+	for (size_t i = 0; i < object->n_kernels; i++) {
+		const char *kernel = object->kernels[i].name;
 
-/* ---- for people ---- */
-
-static void print_argument(const char *margin, const struct kpackx_argument *a)
-{
-	const char *space = a->type[strlen(a->type) - 1] == '*' ? "" : " ";
-
-	printf("%s  %s%s%s: %s", margin, a->type, space, a->name, a->meaning);
-	if (a->words)
-		printf(" (%u word%s each)", a->words, a->words > 1 ? "s" : "");
-	putchar('\n');
-}
-
-static void print_valid(const struct kpackx_signature *s, const char *margin)
-{
-	char *python = NULL;
-
-	if (kp_cutile_python(s, margin, &python, NULL))
-		xalloc_fail(0);
-	printf("%s%s\n", margin, python); /* core has escaped strings in it */
-	free(python);
-	printf("%slaunch arguments:%s\n", margin, s->n_arguments ? "" : " none");
-	for (size_t i = 0; i < s->n_arguments; i++)
-		print_argument(margin, &s->arguments[i]);
-}
-
-void signature_print(const char *kernel, const char *margin)
-{
-	struct kpackx_signature *s = NULL;
-	struct kpackx_error why = {0};
-
-	if (!signature_named(kernel))
-		return;
-	if (kpackx_demangle(kernel, &s, &why) == KPACK_SUCCESS) {
-		print_valid(s, margin);
-	} else {
-		printf("%sno cuTile signature: ", margin);
-		report_message(why.text);
-		putchar('\n');
+		if (!kp_cutile_named(kp_span_str(kernel)))
+			continue;
+		maps[count] = describe_kernel(kernel);
+		if (size + maps[count].size > FACTS_MAX) {
+			facts_fini(&maps[count]);
+			left_out++;
+		} else {
+			size += maps[count++].size;
+		}
 	}
-	kpackx_signature_free(s);
-}
-
-static json_t *too_large(const char *kernel)
-{
-	json_t *map = json_object();
-
-	json_object_set_new(map, "symbol", report_json_text(kernel));
-	json_object_set_new(map, "error",
-			    json_sprintf("this object's signatures take more than %d MiB",
-					 SIGNATURE_JSON_MAX >> 20));
-	return map;
+	if (count)
+		facts_maps(f, "signatures", maps, count);
+	if (left_out)
+		facts_number(f, "signatures_left_out", left_out);
+	while (count)
+		facts_fini(&maps[--count]);
+	free(maps);
 }
 
 /* Convert the facts from MessagePack to JSON, by core's conversion. */
-static json_t *facts_to_json(const struct facts *f, const char *kernel, size_t *left)
+static json_t *facts_to_json(const struct facts *f)
 {
 	struct facts outer = {0};
 	struct kp_json text;
@@ -395,16 +380,11 @@ static json_t *facts_to_json(const struct facts *f, const char *kernel, size_t *
 	facts_map(&outer, "signature", f);
 	cursor = kp_mp_over((struct kp_span){outer.pairs, outer.size});
 	kp_mp_skip(&cursor); /* the name of the pair */
-	kp_json_init(&text, *left);
+	kp_json_init(&text, SIZE_MAX);
 	kp_json_value(&text, &cursor);
-	if (kp_json_finish(&text, &json, NULL) == KPACK_SUCCESS) {
-		*left -= json.size;
+	if (kp_json_finish(&text, &json, NULL) == KPACK_SUCCESS)
 		out = json_loadb((const char *)json.data, json.size, JSON_ALLOW_NUL,
 				 NULL);
-	} else if (text.written == text.limit) {
-		*left = 0;
-		out = too_large(kernel);
-	}
 	kp_json_fini(&text);
 	facts_fini(&outer);
 	return out;
@@ -412,15 +392,56 @@ static json_t *facts_to_json(const struct facts *f, const char *kernel, size_t *
 
 json_t *signature_json(const char *kernel, size_t *left)
 {
-	struct facts f;
+	struct facts f = {0};
 	json_t *out;
 
-	if (!signature_named(kernel))
+	if (!kp_cutile_named(kp_span_str(kernel)))
 		return NULL;
-	if (*left == 0)
-		return too_large(kernel);
-	f = describe_kernel(kernel);
-	out = facts_to_json(&f, kernel, left);
+	if (*left)
+		f = describe_kernel(kernel);
+	if (!*left || f.size > *left) {
+		*left = 0;
+		facts_fini(&f);
+		put_text(&f, "symbol", kp_span_str(kernel));
+		facts_string(&f, "error",
+			     "this object's signatures take more than 16 MiB");
+	} else {
+		*left -= f.size;
+	}
+	out = facts_to_json(&f);
 	facts_fini(&f);
 	return out;
+}
+
+/* ---- for people ---- */
+
+void signature_print(const char *kernel, const char *margin)
+{
+	struct kpackx_signature *s = NULL;
+	struct kpackx_error why = {0};
+	char *python;
+
+	if (!kp_cutile_named(kp_span_str(kernel)))
+		return;
+	if (kpackx_demangle(kernel, &s, &why)) {
+		printf("%sno cuTile signature: ", margin);
+		report_message(why.text);
+		putchar('\n');
+		return;
+	}
+	python = signature_python(s, margin);
+	printf("%s%s\n", margin, python); /* strings in it are escaped */
+	free(python);
+	printf("%slaunch arguments:%s\n", margin, s->n_arguments ? "" : " none");
+	for (size_t i = 0; i < s->n_arguments; i++) {
+		const struct kpackx_argument *a = &s->arguments[i];
+
+		printf("%s  %s%s%s: %s", margin, a->type,
+		       a->type[strlen(a->type) - 1] == '*' ? "" : " ", a->name,
+		       a->meaning);
+		if (a->words)
+			printf(" (%u word%s each)", a->words, a->words > 1 ? "s" : "");
+		putchar('\n');
+	}
+	kpackx_signature_free(s);
 }

@@ -8,26 +8,18 @@
  *   function     name of the Python function
  *   convention   "cutile_python_v1" ...
  *   python       KernelSignature([...], CallingConvention....) in one line
- *   parameters   array of maps: "kind" ("scalar", "array", "list", "tuple", "dataclass",
- *                "constant") and the kind's own members, without defaults; integers
- *                beyond 64 bits are text; floats also have "bits", and no "value" if not
- *                finite
  *   arguments    array of maps, in order of the launch: "name", "type" (of C), "bytes",
  *                "meaning", "parameter" (its number), and for a list's buffer "words":
- *                the contents of each element's 64-bit words, in order
+ *                the number of 64-bit words for each element
  * For a name that begins like a signature and is invalid, the map has "symbol", and
  * "error" with the place and the reason.
  */
 #ifndef PACKER_LIBRARY_CUTILE_SIGNATURE_H
 #define PACKER_LIBRARY_CUTILE_SIGNATURE_H
 
-#include <stdbool.h>
-#include "core/format/object.h"
+#include "core/format/format.h"
 #include "facts.h"
 #include "packer/cli/report.h"
-
-/* Whether KERNEL's name is that of a cuTile kernel, "name_Kt1...". */
-bool signature_named(const char *kernel);
 
 /*
  * Print the signature on stdout with MARGIN before each line: the Python text, one
@@ -39,7 +31,7 @@ void signature_print(const char *kernel, const char *margin);
 /* Add "signatures", an array of the maps above, if OBJECT has cuTile kernels. */
 void signature_facts(struct facts *f, const struct kp_object *object);
 
-/* Limit of JSON bytes for the signatures of one object; real ones take some thousand. */
+/* Limit of bytes for the signatures of one object in JSON; real ones take some thousand. */
 #define SIGNATURE_JSON_MAX (16 << 20)
 
 /*

@@ -60,13 +60,6 @@ void facts_signed(struct facts *f, const char *name, int64_t number)
 	msgpack_pack_int64(&pk, number);
 }
 
-void facts_real(struct facts *f, const char *name, double number)
-{
-	msgpack_packer pk = begin_pair(f, name);
-
-	msgpack_pack_double(&pk, number);
-}
-
 void facts_flag(struct facts *f, const char *name, bool flag)
 {
 	msgpack_packer pk = begin_pair(f, name);

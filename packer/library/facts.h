@@ -22,7 +22,6 @@ void facts_text(struct facts *f, const char *name, struct kp_span text);
 void facts_string(struct facts *f, const char *name, const char *text);
 void facts_number(struct facts *f, const char *name, uint64_t number);
 void facts_signed(struct facts *f, const char *name, int64_t number);
-void facts_real(struct facts *f, const char *name, double number);
 void facts_flag(struct facts *f, const char *name, bool flag);
 void facts_bytes(struct facts *f, const char *name, struct kp_span bytes);
 void facts_numbers(struct facts *f, const char *name, const uint64_t *numbers, size_t n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "entry_meta.h"
 #include <stdlib.h>
-#include "core/format/object.h"
+#include "core/format/format.h"
 #include "core/writer/metadata.h"
 #include "packer/library/cutile_signature.h"
 #include "core/base/text.h"

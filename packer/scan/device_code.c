@@ -2,7 +2,7 @@
 #include "device_code.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/format/object.h"
+#include "core/format/format.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
 #include "packer/cli/xalloc.h"

@@ -3,7 +3,7 @@
 #ifndef FUZZ_OBJECT_H
 #define FUZZ_OBJECT_H
 
-#include "core/format/object.h"
+#include "core/format/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

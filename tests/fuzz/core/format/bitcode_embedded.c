@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Offload binaries embedded in bitcode: each one found begins with the magic. */
 #include <stdlib.h>
-#include "core/format/bitcode_embedded.h"
+#include "core/format/bitcode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CUDA fatbins: decode every fatbin that can be listed. */
-#include "core/format/nest.h"
+#include "core/format/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

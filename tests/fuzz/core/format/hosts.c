@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/format/loose_code.h"
+#include "core/format/sections.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Input of any format: find all containers in it, and load the nested ones. */
-#include "core/format/nest.h"
+#include "core/format/format.h"
 
 /*
  * Limits on containers to load and on their decoded bytes: loading a nested container

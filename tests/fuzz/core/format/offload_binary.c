@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Offload binaries with any content: find, list, inflate and rewrite them. */
 #include <stdlib.h>
-#include "core/format/nest.h"
+#include "core/format/format.h"
 #include "core/format/offload_binary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

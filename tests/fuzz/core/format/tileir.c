@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* TileIR bytecode from any bytes: find it and describe it. */
 #include <assert.h>
-#include "core/format/nest.h"
-#include "core/format/object.h"
+#include "core/format/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

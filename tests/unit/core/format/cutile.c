@@ -226,7 +226,8 @@ TEST(names_have_bounds)
 		const char *want;
 	} rows[] = {
 		{"f_Kt1", "_A64i8", 253, NULL},
-		{"f_Kt1", "_A64i8", 254, "offset 1524: more than 32764 launch arguments"},
+		{"f_Kt1", "_A64i8", 254,
+		 "parameter 253: more than 32764 launch arguments"},
 		{"f_Kt1_I", "7", 65536 - 7, NULL},
 		{"f_Kt1_I", "7", 65537 - 7,
 		 "offset 65536: the name has 65537 bytes, the limit is 65536"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LLVM's bitstreams.  After "BC" C0 DE a file consists of blocks; a block consists of
+ * LLVM's bitcode: bitstreams, and what is read from the modules in them.  After "BC" C0 DE a file consists of blocks; a block consists of
  * blocks, definitions (LLVM: of abbreviations) and records.  Each begins with an ID,
  * whose width in bits the enclosing block states; the width is 2 outside of all blocks:
  *
@@ -13,9 +13,10 @@
  * A word has 32 bits.  VBRn splits a number into pieces of n bits, the lowest first; the
  * highest bit of a piece says that another piece follows.
  */
-#ifndef KP_CORE_FORMAT_LLVM_BITSTREAM_H
-#define KP_CORE_FORMAT_LLVM_BITSTREAM_H
+#ifndef KP_CORE_FORMAT_BITCODE_H
+#define KP_CORE_FORMAT_BITCODE_H
 
+#include "core/base/errors.h"
 #include "core/base/file.h"
 
 enum {
@@ -57,18 +58,6 @@ struct kp_bits_operand {
 };
 
 /*
- * Set OUT to the bitcode in SRC: all of SRC, or the range that a wrapper states.  *END
- * becomes the offset of its end in SRC.
- * INVALID_FORMAT: the range that the wrapper states is not inside SRC.
- */
-kpack_error_t kp_bitcode_unwrap(const struct kp_source *src, struct kp_source *out,
-				uint64_t *end, struct kpackx_error *why);
-
-/* Begin to read SRC at bit POS; read errors are put into WHY (may be NULL). */
-void kp_bits_init(struct kp_bits *b, const struct kp_source *src, uint64_t pos,
-		  struct kpackx_error *why);
-
-/*
  * Begin to read the bitcode in SRC, in a wrapper or not, at its first block.
  * INVALID_FORMAT: SRC is not bitcode.
  */
@@ -95,5 +84,28 @@ struct kp_bits_operand kp_bits_operand(struct kp_bits *b);
 
 /* After the code of a record: go to its blob, and return the stated size in bytes. */
 uint64_t kp_bits_blob(struct kp_bits *b);
+
+/* ---- modules ---- */
+
+/*
+ * Call FOUND, in order, for each byte array among the constants of the modules in CODE -
+ * bitcode, in a wrapper or not - that begins like an offload binary: linkers of host
+ * modules read them.  The bytes stay valid until FOUND returns.
+ * INVALID_FORMAT: the bitcode is damaged.  Otherwise FOUND's error.
+ */
+kpack_error_t kp_bitcode_embedded(struct kp_span code,
+				  kpack_error_t (*found)(void *arg, struct kp_span bytes,
+							 struct kpackx_error *why),
+				  void *arg, struct kpackx_error *why);
+
+/*
+ * Call FOUND for the name of each global symbol that SRC defines, in the order of the
+ * symbol table at its end.
+ * INVALID_FORMAT: SRC cannot be read.  Otherwise FOUND's error.
+ */
+kpack_error_t kp_bitcode_symbols(const struct kp_source *src,
+				 kpack_error_t (*found)(void *arg, struct kp_span name,
+							struct kpackx_error *why),
+				 void *arg, struct kpackx_error *why);
 
 #endif
