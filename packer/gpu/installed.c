@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "packer/cli/xalloc.h"
 
-/* --- dpkg's file --------------------------------------------------------------------- */
+/* --- dpkg's file ---------------------------------------------------------------- */
 
 static const char separators[] = " \t\n,|";
 
@@ -184,7 +185,7 @@ void gpu_installed_fini(struct gpu_installed *list)
 	*list = (struct gpu_installed){0};
 }
 
-/* --- which packages GPUs need ------------------------------------------------------------------ */
+/* --- which packages GPUs need --------------------------------------------------- */
 
 /* Whether the family WORD, as packages name it, has KIND. */
 static bool is_family_of(const char *word, size_t n, const struct gpu_kind *kind)
@@ -234,44 +235,34 @@ bool gpu_installed_serves(const struct gpu_installed_package *p,
 	return false;
 }
 
-static bool is_part_of(const struct gpu_installed_package *part,
-		       const struct gpu_installed_package *base)
-{
-	return part->base && strcmp(part->base, base->name) == 0;
-}
-
-/* Whether P has packages for GPUs: it suggests them, or one is installed. */
-static bool has_parts(const struct gpu_installed *list,
-		      const struct gpu_installed_package *p)
-{
-	char *code = xasprintf("%s-device-code", p->name);
-	const char *names = p->suggests ? p->suggests : "", *word;
-	bool found = false;
-	size_t n;
-
-	while (!found && next_word(&names, &word, &n))
-		found = n == strlen(code) && memcmp(word, code, n) == 0;
-	for (size_t i = 0; i < list->count && !found; i++)
-		found = is_part_of(&list->items[i], p);
-	free(code);
-	return found;
-}
-
 char *gpu_installed_lacks(const struct gpu_installed *list,
 			  const struct gpu_installed_package *p,
 			  const struct gpu_kind *kind)
 {
 	const struct gpu_names names = {.package = p->name};
+	KP_AUTO_FREE char *code = xasprintf("%s-device-code", p->name);
+	const char *suggests = p->suggests ? p->suggests : "", *word;
+	bool has_parts =
+		false; /* packages for GPUs: P suggests them, or one is installed */
+	size_t n;
 
-	if (p->base || !has_parts(list, p) || serves_kind(p, kind))
+	if (p->base || serves_kind(p, kind))
 		return NULL;
-	for (size_t i = 0; i < list->count; i++)
-		if (is_part_of(&list->items[i], p) && serves_kind(&list->items[i], kind))
+	while (!has_parts && next_word(&suggests, &word, &n))
+		has_parts = n == strlen(code) && memcmp(word, code, n) == 0;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct gpu_installed_package *part = &list->items[i];
+
+		if (!part->base || strcmp(part->base, p->name) != 0)
+			continue;
+		if (serves_kind(part, kind))
 			return NULL;
-	return gpu_package_name(&names, kind->arch);
+		has_parts = true;
+	}
+	return has_parts ? gpu_package_name(&names, kind->arch) : NULL;
 }
 
-/* --- which archives have code for them --------------------------------------------- */
+/* --- which archives have code for them ------------------------------------------ */
 
 /* The group of A; if it states none, its file's name. */
 static struct kp_span group_of(const struct kpack_archive *a)

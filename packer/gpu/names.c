@@ -14,7 +14,7 @@
 #include "core/target/target.h"
 #include "packer/cli/xalloc.h"
 
-/* --- AMD's families ------------------------------------------------------------------- */
+/* --- AMD's families ------------------------------------------------------------- */
 
 /* AMD's packages have gfx9 to gfx12; other ones, and gfx117x, follow the same rule. */
 static const struct gpu_subfamily table[] = {
@@ -112,7 +112,7 @@ bool gpu_group_has(const char *group, struct kp_span target)
 	return s && (strcmp(s->name, group) == 0 || strcmp(s->family, group) == 0);
 }
 
-/* --- kinds of GPUs -------------------------------------------------------------------- */
+/* --- kinds of GPUs -------------------------------------------------------------- */
 
 void gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t)
 {
@@ -154,7 +154,7 @@ const char *gpu_kind_generic(const struct gpu_kind *kind)
 	return kp_processor_generic(kp_span_str(kind->target.processor));
 }
 
-/* --- names of archives, packages and wheels ------------------------------------------- */
+/* --- names of archives, packages and wheels ------------------------------------- */
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -255,7 +255,7 @@ char *gpu_wheel_name(const struct gpu_names *names, const char *label)
 	return xasprintf("%s[device-%s]", names->dist, part);
 }
 
-/* --- families of an archive ----------------------------------------------------------- */
+/* --- families of an archive ----------------------------------------------------- */
 
 const struct family *families_find(const struct families *families, const char *arch)
 {

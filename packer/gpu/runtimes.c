@@ -59,7 +59,7 @@ static void each_named(const char *dir, const char *prefix,
 		free(names);
 }
 
-/* ---- what a runtime contains ---- */
+/* --- what a runtime contains ---------------------------------------------------- */
 
 /* The call that every runtime has. */
 #define CALL "__hipRegisterFatBinary"
@@ -158,7 +158,7 @@ static bool inspect_runtime(struct hip_runtime *r)
 	return err || has[HAS_CALL];
 }
 
-/* ---- the list ---- */
+/* --- the list ------------------------------------------------------------------- */
 
 static void runtime_fini(struct hip_runtime *r)
 {
@@ -216,7 +216,7 @@ bool runtimes_one_takes(const struct hip_runtimes *list)
 	return false;
 }
 
-/* ---- where they are ---- */
+/* --- where they are ------------------------------------------------------------- */
 
 bool runtimes_add_tree(struct hip_runtimes *list, const char *tree)
 {
@@ -357,7 +357,7 @@ char *helper_find(void)
 	return found;
 }
 
-/* ---- judging ---- */
+/* --- judging -------------------------------------------------------------------- */
 
 bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse)
 {
@@ -421,7 +421,7 @@ int runtime_take_any(const struct options *o, const struct option_help *row, voi
 					     o->arg);
 }
 
-/* ---- asking ---- */
+/* --- asking --------------------------------------------------------------------- */
 
 enum {
 	ANSWER_TAKES = 10,

@@ -44,7 +44,7 @@ struct extract {
 	bool stop;                    /* no further file can be written */
 };
 
-/* --- names of images -------------------------------------------------------------- */
+/* --- names of images ------------------------------------------------------------ */
 
 /* Make TEXT fit for a file name: keep only bytes that target IDs and types consist of. */
 static void clean_name(char *text)
@@ -159,7 +159,7 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	return KPACK_SUCCESS;
 }
 
-/* --- files ------------------------------------------------------------------------ */
+/* --- files ---------------------------------------------------------------------- */
 
 static kpack_error_t fail_exists(struct kpackx_error *why, const char *name)
 {
@@ -256,7 +256,7 @@ static kpack_error_t check_decoded(void *arg, size_t container,
 				   why);
 }
 
-/* --- the whole file --------------------------------------------------------------- */
+/* --- the whole file ------------------------------------------------------------- */
 
 kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file *file,
 				  struct kpackx_error *why)
@@ -310,7 +310,7 @@ out:
 	return err;
 }
 
-/* --- names of bulk-unbundle ------------------------------------------------------- */
+/* --- names of bulk-unbundle ----------------------------------------------------- */
 
 /* Whether ID, of a bundle's entry, is for the processor ARCH. */
 static bool is_for(const char *id, const char *arch)

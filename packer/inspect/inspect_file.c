@@ -16,7 +16,7 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 
-/* --- faults ----------------------------------------------------------------------- */
+/* --- faults --------------------------------------------------------------------- */
 
 /* "TEXT: MORE", or MORE if TEXT is NULL; frees TEXT. */
 static char *join_texts(char *text, const char *more)
@@ -83,7 +83,7 @@ static void scan_fault(void *arg, const struct kp_containers *list, size_t image
 	inspect_fault(arg, image, why->text);
 }
 
-/* --- the tree --------------------------------------------------------------------- */
+/* --- the tree ------------------------------------------------------------------- */
 
 /* Whether IMAGE is the .hip_fatbin of a host ELF, into which wrappers lead. */
 static bool is_fatbin(const struct kp_containers *list, size_t image)
@@ -253,7 +253,7 @@ static void build_tree(struct inspect_file *f)
 		add_place(f, 0, &f->source, 0);
 }
 
-/* --- wrappers --------------------------------------------------------------------- */
+/* --- wrappers ------------------------------------------------------------------- */
 
 /* A container of .hip_fatbin. */
 struct fatbin_item {
@@ -349,7 +349,7 @@ static void read_wrappers(struct inspect_file *f)
 	free(order);
 }
 
-/* --- the file --------------------------------------------------------------------- */
+/* --- the file ------------------------------------------------------------------- */
 
 kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 				struct kpackx_error *why)

@@ -40,7 +40,7 @@ static int64_t kernel_number(const struct kp_kernel *kernel,
 	return value;
 }
 
-/* --- text: containers ------------------------------------------------------------- */
+/* --- text: containers ----------------------------------------------------------- */
 
 /*
  * Beyond these limits kernels are counted and not listed: images of a file, kernels of an
@@ -117,7 +117,7 @@ static void print_place(const struct text *t, const struct inspect_row *row)
 	printf(": %" PRIu64 " bytes at %" PRIu64 "\n", image->size, image->offset);
 }
 
-/* --- text: images ----------------------------------------------------------------------- */
+/* --- text: images --------------------------------------------------------------- */
 
 static void print_pairs(const struct kp_pairs *pairs, int margin, const char *between)
 {
@@ -214,7 +214,7 @@ static void print_image(struct text *t, const struct inspect_row *row)
 	inspect_seen_drop(seen);
 }
 
-/* --- text: the whole file ---------------------------------------------------------- */
+/* --- text: the whole file ------------------------------------------------------- */
 
 static void print_rows(struct text *t, size_t end)
 {
@@ -302,7 +302,7 @@ struct writer {
 	size_t *positions; /* per image: its number in "images", or KP_NOWHERE */
 };
 
-/* --- JSON: an image --------------------------------------------------------------- */
+/* --- JSON: an image ------------------------------------------------------------- */
 
 static json_t *text_or_null(const char *s)
 {
@@ -395,7 +395,7 @@ static void finish_json(struct inspect_look *look, size_t image)
 	inspect_seen_drop(seen);
 }
 
-/* --- JSON: in order --------------------------------------------------------------- */
+/* --- JSON: in order ------------------------------------------------------------- */
 
 /* Write the images of the rows before END. */
 static void write_images(struct writer *w, size_t end)
@@ -426,7 +426,7 @@ static void write_value(json_t *value)
 	report_json_put(stdout, value, 0);
 }
 
-/* --- JSON: the tree --------------------------------------------------------------- */
+/* --- JSON: the tree ------------------------------------------------------------- */
 
 static void write_containers(struct writer *w, size_t first);
 
@@ -492,7 +492,7 @@ static void write_containers(struct writer *w, size_t first)
 	putchar(']');
 }
 
-/* --- JSON: the whole file ---------------------------------------------------------- */
+/* --- JSON: the whole file ------------------------------------------------------- */
 
 kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error *why)
 {

@@ -122,7 +122,7 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 	return err;
 }
 
-/* --- the pipeline ----------------------------------------------------------------- */
+/* --- the pipeline --------------------------------------------------------------- */
 
 uint8_t *inspect_thread_room(struct inspect_thread *thread, size_t size)
 {
@@ -244,7 +244,7 @@ kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_er
 	return pipeline_run(&p, NULL, why);
 }
 
-/* --- compressed containers -------------------------------------------------------- */
+/* --- compressed containers ------------------------------------------------------ */
 
 kpack_error_t inspect_packed_read(const struct kp_source *src,
 				  const struct kp_container *c,
@@ -286,7 +286,7 @@ kpack_error_t inspect_packed_read(const struct kp_source *src,
 	return KPACK_SUCCESS;
 }
 
-/* --- looking ---------------------------------------------------------------------- */
+/* --- looking -------------------------------------------------------------------- */
 
 /*
  * Images up to this size are held in memory and read once; larger ones are partly reread.

@@ -31,7 +31,7 @@ const struct command_help mark_strip_safe_help = {
 	" and\nprofiling runtimes do not find them.",
 };
 
-/* --- repairing ---------------------------------------------------------------------- */
+/* --- repairing ------------------------------------------------------------------ */
 
 static bool repair_file(const char *path)
 {
@@ -58,7 +58,7 @@ static bool repair_file(const char *path)
 	return true;
 }
 
-/* --- checking ----------------------------------------------------------------------- */
+/* --- checking ------------------------------------------------------------------- */
 
 /*
  * Files that are not converted are looked at, too, but may be of any kind; a library among
@@ -133,7 +133,7 @@ static void check_root(struct strip_safe *s, const char *root)
 	tree_list_close(list);
 }
 
-/* --- the command -------------------------------------------------------------------- */
+/* --- the command ---------------------------------------------------------------- */
 
 int mark_strip_safe(int argc, char **argv)
 {
