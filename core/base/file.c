@@ -628,3 +628,18 @@ void kp_outfile_close(struct kp_outfile *out)
 	free(out->name);
 	*out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
 }
+
+void kp_close_keeping_errno(int fd)
+{
+	int error = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = error;
+}
+
+const char *kp_fd_name(int fd, char out[KP_FD_NAME_SIZE])
+{
+	snprintf(out, KP_FD_NAME_SIZE, "/proc/self/fd/%d", fd);
+	return out;
+}

@@ -198,4 +198,11 @@ void kp_outfile_close(struct kp_outfile *out);
  */
 int kp_flush_dir(int fd);
 
+/* Close FD, unless it is -1, keeping errno. */
+void kp_close_keeping_errno(int fd);
+
+/* A name that leads to a descriptor, also to one of O_PATH. */
+enum { KP_FD_NAME_SIZE = 32 };
+const char *kp_fd_name(int fd, char out[KP_FD_NAME_SIZE]);
+
 #endif

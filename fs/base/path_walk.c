@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "core/base/path_step.h"
+#include "core/base/file.h"
 
 #define LINKS_MAX 40 /* in one path, as the kernel's */
 

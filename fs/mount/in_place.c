@@ -35,7 +35,7 @@
 #include "core/base/alloc.h"
 #include "core/base/mountinfo.h"
 #include "core/base/path.h"
-#include "core/base/path_step.h"
+#include "core/base/file.h"
 #include "fs/base/path_walk.h"
 #include "core/view/view.h"
 #include "fs/base/log.h"

@@ -16,7 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "core/archive/naming.h"
-#include "core/base/path_step.h"
+#include "core/base/file.h"
 #include "fs/base/path_walk.h"
 #include "inotify.h"
 

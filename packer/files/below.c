@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "core/archive/archive.h"
 #include "core/archive/find.h"
-#include "core/base/path_step.h"
+#include "core/base/file.h"
 #include "core/writer/writer.h"
 #include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"

@@ -23,7 +23,6 @@
 #include "below.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
-#include "core/base/path_step.h"
 #include "core/base/span.h"
 #include "packer/cli/xalloc.h"
 #include "replace.h"

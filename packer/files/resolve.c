@@ -7,6 +7,7 @@
 #include "resolve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -19,7 +20,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "below.h"
-#include "core/base/path_step.h"
+#include "core/base/file.h"
 #include "packer/cli/xalloc.h"
 
 /* Directories are passed through without the right to list them. */

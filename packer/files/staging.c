@@ -24,7 +24,6 @@
 #include "below.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
-#include "core/base/path_step.h"
 #include "core/base/text.h"
 #include "journal.h"
 #include "leftovers.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "below.h"
-#include "core/base/path_step.h"
+#include "core/base/file.h"
 #include "output.h"
 #include "replace.h"
 #include "resolve.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "below.h"
-#include "core/base/path_step.h"
+#include "core/base/file.h"
 #include "packer/cli/xalloc.h"
 
 struct listed {
