@@ -10,7 +10,6 @@
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/inspect/extract.h"
-#include "packer/inspect/unbundle.h"
 
 struct bulk_unbundle {
 	const char *dir, *arch;

@@ -16,7 +16,6 @@
 #include "packer/files/below.h"
 #include "packer/gpu/installed.h"
 #include "packer/gpu/names.h"
-#include "packer/gpu/served.h"
 
 struct detect {
 	const char *topology;

@@ -8,8 +8,7 @@
 #include "core/archive/archive.h"
 #include "packer/command.h"
 #include "packer/inspect/extract.h"
-#include "packer/inspect/inspect_json.h"
-#include "packer/inspect/inspect_text.h"
+#include "packer/inspect/inspect_print.h"
 #include "core/base/bounds.h"
 #include "packer/cli/report.h"
 

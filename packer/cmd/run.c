@@ -13,7 +13,7 @@
 #include "packer/archives/arch_filter.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
-#include "packer/gpu/helper.h"
+#include "packer/gpu/runtimes.h"
 
 struct run_args {
 	struct arch_filter gpus;

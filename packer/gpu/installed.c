@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * dpkg's file is read line by line, a paragraph for each package.  It comes from the system,
+ * but its names are printed for command lines, so that only names as dpkg allows them pass.
+ * A package "base" has its code in packages that enhance it, "base-gfx1100"; which of them a
+ * GPU lacks follows from the fields of both.
+ */
 #include "installed.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "core/base/alloc.h"
+#include "core/base/order.h"
+#include "core/base/path.h"
 #include "packer/cli/xalloc.h"
 
-/* --- dpkg's file --------------------------------------------------------------------- */
+/* --- dpkg's file ---------------------------------------------------------------- */
 
 static const char separators[] = " \t\n,|";
-
-/* Whether TEXT can be a package's name, which is printed for command lines. */
-static bool is_name(const char *text)
-{
-	return *text && *text != '-' &&
-	       !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.+-")];
-}
 
 /* Step to the next word of *LIST; what stands in parentheses is none. */
 static bool next_word(const char **list, const char **word, size_t *size)
@@ -67,7 +69,7 @@ struct paragraph {
 	char **field; /* the last one; NULL: one that is not needed */
 };
 
-static char **field_of(struct paragraph *p, const char *name, size_t n)
+static void take_line(struct paragraph *p, const char *line, size_t n)
 {
 	const struct {
 		const char *name;
@@ -77,25 +79,23 @@ static char **field_of(struct paragraph *p, const char *name, size_t n)
 		      {"Enhances", &p->package.base},
 		      {"Suggests", &p->package.suggests},
 		      {"X-Rocm-Gpu-Architecture", &p->package.gpus}};
-
-	for (size_t i = 0; i < KP_COUNT(fields); i++)
-		if (strlen(fields[i].name) == n &&
-		    strncasecmp(fields[i].name, name, n) == 0)
-			return fields[i].value;
-	return NULL;
-}
-
-static void take_line(struct paragraph *p, const char *line, size_t n)
-{
 	const char *colon = memchr(line, ':', n);
 
+	/* a line that begins with a blank continues the field before it */
 	if (*line != ' ' && *line != '\t') {
-		p->field = colon ? field_of(p, line, (size_t)(colon - line)) : NULL;
+		size_t name = colon ? (size_t)(colon - line) : 0;
+
+		p->field = NULL;
 		/* a field counts once */
-		if (p->field && *p->field)
-			p->field = NULL;
-		n -= colon ? (size_t)(colon + 1 - line) : 0;
-		line = colon ? colon + 1 : line;
+		for (size_t i = 0; i < KP_COUNT(fields); i++)
+			if (name && strlen(fields[i].name) == name &&
+			    strncasecmp(fields[i].name, line, name) == 0 &&
+			    !*fields[i].value)
+				p->field = fields[i].value;
+		if (colon) {
+			n -= name + 1;
+			line = colon + 1;
+		}
 	}
 	if (p->field)
 		append_value(p->field, line, n);
@@ -111,19 +111,19 @@ static bool is_installed(const char *status)
 			 strcmp(state, " triggers-pending") == 0);
 }
 
-/* Replace *VALUE by its first word; NULL: that is no package's name. */
+/*
+ * Replace *VALUE by its first word, or by NULL if that cannot be a package's name, which is
+ * printed for command lines.
+ */
 static void keep_name(char **value)
 {
 	const char *list = *value ? *value : "", *word;
 	char *name = NULL;
 	size_t size;
 
-	if (next_word(&list, &word, &size))
+	if (next_word(&list, &word, &size) && *word != '-' &&
+	    strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789.+-") >= size)
 		name = xstrndup(word, size);
-	if (name && !is_name(name)) {
-		free(name);
-		name = NULL;
-	}
 	free(*value);
 	*value = name;
 }
@@ -148,30 +148,10 @@ static void end_paragraph(struct paragraph *p, struct gpu_installed *out)
 	*p = (struct paragraph){0};
 }
 
-static int by_name(const void *a, const void *b)
-{
-	const struct gpu_installed_package *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
-
-/* A package may be installed for several machines. */
-static void keep_each_once(struct gpu_installed *list)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < list->count; i++) {
-		if (kept && by_name(&list->items[kept - 1], &list->items[i]) == 0)
-			fini_package(&list->items[i]);
-		else
-			list->items[kept++] = list->items[i];
-	}
-	list->count = kept;
-}
-
 void gpu_installed_parse(struct kp_span status, struct gpu_installed *out)
 {
 	struct paragraph p = {0};
+	size_t kept = 0;
 
 	*out = (struct gpu_installed){0};
 	while (status.size) {
@@ -186,9 +166,15 @@ void gpu_installed_parse(struct kp_span status, struct gpu_installed *out)
 		status = kp_span_tail(status, end ? n + 1 : n);
 	}
 	end_paragraph(&p, out);
-	if (out->count)
-		qsort(out->items, out->count, sizeof(*out->items), by_name);
-	keep_each_once(out);
+	kp_sort(out->items, out->count, KP_BY_TEXT(struct gpu_installed_package, name));
+	/* a package may be installed for several machines */
+	for (size_t i = 0; i < out->count; i++) {
+		if (kept && strcmp(out->items[kept - 1].name, out->items[i].name) == 0)
+			fini_package(&out->items[i]);
+		else
+			out->items[kept++] = out->items[i];
+	}
+	out->count = kept;
 }
 
 void gpu_installed_fini(struct gpu_installed *list)
@@ -199,7 +185,7 @@ void gpu_installed_fini(struct gpu_installed *list)
 	*list = (struct gpu_installed){0};
 }
 
-/* --- what GPUs need ------------------------------------------------------------------ */
+/* --- which packages GPUs need --------------------------------------------------- */
 
 /* Whether the family WORD, as packages name it, has KIND. */
 static bool is_family_of(const char *word, size_t n, const struct gpu_kind *kind)
@@ -249,39 +235,103 @@ bool gpu_installed_serves(const struct gpu_installed_package *p,
 	return false;
 }
 
-static bool is_part_of(const struct gpu_installed_package *part,
-		       const struct gpu_installed_package *base)
-{
-	return part->base && strcmp(part->base, base->name) == 0;
-}
-
-/* Whether P has packages for GPUs: it suggests them, or one is installed. */
-static bool has_parts(const struct gpu_installed *list,
-		      const struct gpu_installed_package *p)
-{
-	char *code = xasprintf("%s-device-code", p->name);
-	const char *names = p->suggests ? p->suggests : "", *word;
-	bool found = false;
-	size_t n;
-
-	while (!found && next_word(&names, &word, &n))
-		found = n == strlen(code) && memcmp(word, code, n) == 0;
-	for (size_t i = 0; i < list->count && !found; i++)
-		found = is_part_of(&list->items[i], p);
-	free(code);
-	return found;
-}
-
 char *gpu_installed_lacks(const struct gpu_installed *list,
 			  const struct gpu_installed_package *p,
 			  const struct gpu_kind *kind)
 {
 	const struct gpu_names names = {.package = p->name};
+	KP_AUTO_FREE char *code = xasprintf("%s-device-code", p->name);
+	const char *suggests = p->suggests ? p->suggests : "", *word;
+	bool has_parts =
+		false; /* packages for GPUs: P suggests them, or one is installed */
+	size_t n;
 
-	if (p->base || !has_parts(list, p) || serves_kind(p, kind))
+	if (p->base || serves_kind(p, kind))
 		return NULL;
-	for (size_t i = 0; i < list->count; i++)
-		if (is_part_of(&list->items[i], p) && serves_kind(&list->items[i], kind))
+	while (!has_parts && next_word(&suggests, &word, &n))
+		has_parts = n == strlen(code) && memcmp(word, code, n) == 0;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct gpu_installed_package *part = &list->items[i];
+
+		if (!part->base || strcmp(part->base, p->name) != 0)
+			continue;
+		if (serves_kind(part, kind))
 			return NULL;
-	return gpu_package_name(&names, kind->arch);
+		has_parts = true;
+	}
+	return has_parts ? gpu_package_name(&names, kind->arch) : NULL;
+}
+
+/* --- which archives have code for them ------------------------------------------ */
+
+/* The group of A; if it states none, its file's name. */
+static struct kp_span group_of(const struct kpack_archive *a)
+{
+	struct kp_span group = kp_archive_group(a);
+
+	return group.size ? group : kp_span_str(kp_path_name(kp_archive_path(a)));
+}
+
+/* Whether A has entries that are for every GPU (NEUTRAL), or that are not. */
+static bool has_entries(const struct kpack_archive *a, bool neutral)
+{
+	struct kp_target t;
+
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		if ((!kp_target_parse(kp_span_str(kp_archive_arch(a, i)), &t, NULL) &&
+		     kp_target_neutral(&t)) == neutral)
+			return true;
+	return false;
+}
+
+void gpu_served_open(struct gpu_served *served, int n, char **operands, const char *group)
+{
+	struct archives *set = &served->archives;
+	size_t kept = 0;
+
+	*served = (struct gpu_served){0};
+	archives_open(set, n, operands);
+	for (size_t i = 0; i < set->count; i++) {
+		if (!group || kp_span_is(group_of(set->items[i]), group))
+			set->items[kept++] = set->items[i];
+		else
+			kp_archive_close(set->items[i]);
+	}
+	set->count = kept;
+	served->groups = xcalloc(set->count + 1, sizeof(*served->groups));
+	/* a group that was requested by name counts even if it has no archive */
+	if (group)
+		served->groups[served->n_groups++] = kp_span_str(group);
+	for (size_t i = 0; i < set->count; i++) {
+		bool listed = !has_entries(set->items[i], false);
+
+		for (size_t g = 0; g < served->n_groups && !listed; g++)
+			listed = kp_span_eq(served->groups[g], group_of(set->items[i]));
+		if (!listed)
+			served->groups[served->n_groups++] = group_of(set->items[i]);
+	}
+}
+
+void gpu_served_close(struct gpu_served *served)
+{
+	free(served->groups);
+	archives_close(&served->archives);
+	*served = (struct gpu_served){0};
+}
+
+bool gpu_served_by(const struct gpu_served *served, size_t i, const struct gpu_kind *kind)
+{
+	const struct kpack_archive *a = served->archives.items[i];
+
+	return kp_archive_serves(a, &kind->target) || has_entries(a, true);
+}
+
+bool gpu_served_group(const struct gpu_served *served, size_t g,
+		      const struct gpu_kind *kind)
+{
+	for (size_t i = 0; i < served->archives.count; i++)
+		if (kp_span_eq(group_of(served->archives.items[i]), served->groups[g]) &&
+		    kp_archive_serves(served->archives.items[i], &kind->target))
+			return true;
+	return false;
 }

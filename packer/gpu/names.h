@@ -1,9 +1,70 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of the archive, the native package and the wheel of a kind of GPU. */
+/*
+ * How GPUs are named: AMD's families of processors, the kinds of GPUs of a machine, the
+ * names of the archive, the native package and the wheel for a kind, and the families that
+ * a user of kpack defines, whose architectures go into one archive together.
+ */
 #ifndef PACKER_GPU_NAMES_H
 #define PACKER_GPU_NAMES_H
 
-#include "kinds.h"
+#include "core/base/errors.h"
+#include "core/base/span.h"
+#include "core/target/choice.h"
+
+/*
+ * AMD's hierarchy of GPUs, by which packages are named: a target (gfx1100) belongs to a
+ * sub-family (gfx110x), and a sub-family to a family (gfx11).
+ */
+struct gpu_subfamily {
+	const char *name;   /* "gfx110x", "gfx9_4" */
+	const char *family; /* "gfx11", "gfx9" */
+	const char *series; /* as the paper and TheRock spell NAME: "gfx110X", "gfx94X" */
+	const char *members[12]; /* processors, NULL-terminated */
+};
+
+/* All sub-families, in order of their numbers. */
+const struct gpu_subfamily *gpu_subfamily_table(size_t *count);
+
+/*
+ * The sub-family of the target ID TARGET; its features, and a "-strict" after the
+ * processor, are ignored.  NULL: not a processor of the table.  Sub-families, families
+ * and generic targets are not processors.
+ */
+const struct gpu_subfamily *gpu_subfamily_of(struct kp_span target);
+
+/*
+ * The canonical name of a sub-family or a family in any spelling: gfx110x, gfx110X and
+ * gfx11_0 are "gfx110x"; gfx120x is "gfx12_0"; gfx11xx is "gfx11".  NULL: NAME is
+ * neither.  The string is static; equal names are the same pointer.
+ */
+const char *gpu_group_name(struct kp_span name);
+
+/* Whether TARGET, as for gpu_subfamily_of, is in GROUP, a name from gpu_group_name. */
+bool gpu_group_has(const char *group, struct kp_span target);
+
+/* Kinds of GPUs: those of this machine, or chosen ones. */
+struct gpu_kind {
+	struct kp_target target;
+	char arch[KP_TARGET_TEXT_MAX];
+	const struct gpu_subfamily *subfamily; /* NULL: unknown */
+};
+
+struct gpu_kinds {
+	struct gpu_kind *items; /* all different, in the order of their nodes */
+	size_t count, cap;
+	bool find; /* by gpu_kinds_parse: the GPUs of this machine are to be added */
+};
+
+/* Add T unless it already exists. */
+void gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t);
+
+/* Add the targets of LIST, which may have "auto" (kp_choice_add).  INVALID_ARGUMENT. */
+kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
+			      struct kpackx_error *why);
+void gpu_kinds_fini(struct gpu_kinds *kinds);
+
+/* The generic target that covers KIND, or NULL. */
+const char *gpu_kind_generic(const struct gpu_kind *kind);
 
 /* The kinds of names that are requested; NULL: not that kind. */
 struct gpu_names {
@@ -42,5 +103,32 @@ void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX]);
 char *gpu_archive_name(const struct gpu_names *names, const char *label);
 char *gpu_package_name(const struct gpu_names *names, const char *label);
 char *gpu_wheel_name(const struct gpu_names *names, const char *label);
+
+/* Architectures that go into one archive together, as --family defines them. */
+struct family {
+	char *name;
+	char **arches; /* canonical */
+	size_t n_arches;
+};
+
+struct families {
+	struct family *items;
+	size_t count;
+};
+
+/*
+ * Add a family NAME of the architectures in the comma-separated LIST.  INVALID_ARGUMENT:
+ * NAME cannot be part of a file name, or an item is not a target ID, or is in a family
+ * already.
+ */
+kpack_error_t families_add(struct families *families, struct kp_span name,
+			   const char *list, struct kpackx_error *why);
+void families_fini(struct families *families);
+
+/* The family that contains ARCH, or NULL. */
+const struct family *families_find(const struct families *families, const char *arch);
+
+/* The part after the group in names of ARCH's archives: "_gfx942", "-rdna".  On the heap. */
+char *families_stem(const struct families *families, const char *arch);
 
 #endif

@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Which HIP runtimes a system has, and what each does with converted binaries.  The file of a
+ * runtime tells by the names in it (what a runtime contains); they are found in trees, in
+ * /opt and in the dynamic linker's cache (where they are); commands that would make binaries
+ * that none takes refuse it here (judging); and a runtime can be asked by loading it in
+ * another process (asking).
+ */
 #include "runtimes.h"
+#include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include "core/base/alloc.h"
 #include "core/base/file.h"
-#include "loader_cache.h"
 #include "core/base/path.h"
-#include "packer/cli/xalloc.h"
+#include "core/base/text.h"
+#include "core/elf/marker.h"
+#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 
@@ -23,7 +36,30 @@ bool runtime_is_name(const char *name)
 	return strncmp(name, LIBRARY, n) == 0 && (name[n] == '\0' || name[n] == '.');
 }
 
-/* ---- what a runtime contains ---- */
+/*
+ * Call FN with the path of each entry of DIR whose name begins with PREFIX; it is no fault if
+ * there is no such directory.
+ */
+static void each_named(const char *dir, const char *prefix,
+		       void (*fn)(void *arg, const char *path), void *arg)
+{
+	struct dirent **names;
+	int n = below_scandir(dir, &names, NULL);
+
+	for (int i = 0; i < n; i++) {
+		if (strncmp(names[i]->d_name, prefix, strlen(prefix)) == 0) {
+			KP_AUTO_FREE char *path =
+				xasprintf("%s/%s", dir, names[i]->d_name);
+
+			fn(arg, path);
+		}
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+}
+
+/* --- what a runtime contains ---------------------------------------------------- */
 
 /* The call that every runtime has. */
 #define CALL "__hipRegisterFatBinary"
@@ -75,6 +111,20 @@ static kpack_error_t find_signs(const char *path, const char *const *signs, size
 	return err;
 }
 
+/* What the libraries libamd_comgr in a runtime's directory say. */
+struct comgr {
+	bool known, confuses;
+};
+
+static void look_at_comgr(void *arg, const char *path)
+{
+	bool has[COMGR_SIGNS] = {false};
+	struct comgr *comgr = arg;
+
+	comgr->known |= !find_signs(path, comgr_signs, COMGR_SIGNS, has, NULL);
+	comgr->confuses |= has[HAS_CACHE] && has[HAS_LLVM] && has[HAS_SLICE];
+}
+
 /*
  * A libamd_comgr in the runtime's directory tells.  If there is none, it may be any, as Debian's
  * packages let it be for HIP 6.
@@ -82,28 +132,15 @@ static kpack_error_t find_signs(const char *path, const char *const *signs, size
 enum runtime_bundles runtime_bundles(const struct hip_runtime *r)
 {
 	struct kp_span parent = kp_path_directory(r->path);
-	char *dir = xasprintf("%.*s", (int)parent.size, (const char *)parent.data);
-	bool known = false, confuses = false;
-	struct dirent **names;
-	int n = r->decompresses ? below_scandir(dir, &names, NULL) : -1;
+	KP_AUTO_FREE char *dir =
+		xasprintf("%.*s", (int)parent.size, (const char *)parent.data);
+	struct comgr comgr = {false, false};
 
-	for (int i = 0; i < n; i++) {
-		if (strncmp(names[i]->d_name, COMGR, strlen(COMGR)) == 0) {
-			char *path = xasprintf("%s/%s", dir, names[i]->d_name);
-			bool has[COMGR_SIGNS] = {false};
-
-			known |= !find_signs(path, comgr_signs, COMGR_SIGNS, has, NULL);
-			confuses |= has[HAS_CACHE] && has[HAS_LLVM] && has[HAS_SLICE];
-			free(path);
-		}
-		free(names[i]);
-	}
-	if (n >= 0)
-		free(names);
-	free(dir);
 	if (!r->decompresses)
 		return BUNDLES_REFUSED;
-	return confuses || (!known && r->is_6) ? BUNDLES_CONFUSED : BUNDLES_READ;
+	each_named(dir, COMGR, look_at_comgr, &comgr);
+	return comgr.confuses || (!comgr.known && r->is_6) ? BUNDLES_CONFUSED
+							   : BUNDLES_READ;
 }
 
 /* false: it is no runtime. */
@@ -121,15 +158,7 @@ static bool inspect_runtime(struct hip_runtime *r)
 	return err || has[HAS_CALL];
 }
 
-/* ---- the list ---- */
-
-static bool has_runtime(const struct hip_runtimes *list, const char *path)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->items[i].path, path) == 0)
-			return true;
-	return false;
-}
+/* --- the list ------------------------------------------------------------------- */
 
 static void runtime_fini(struct hip_runtime *r)
 {
@@ -148,9 +177,11 @@ void runtimes_add(struct hip_runtimes *list, const char *path)
 		below_fail(&unresolved, "cannot resolve its path");
 		real = xstrdup(path);
 	}
-	if (has_runtime(list, real)) {
-		free(real);
-		return;
+	for (size_t i = 0; i < list->count; i++) {
+		if (strcmp(list->items[i].path, real) == 0) {
+			free(real);
+			return;
+		}
 	}
 	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
 	r = &list->items[list->count++];
@@ -185,7 +216,7 @@ bool runtimes_one_takes(const struct hip_runtimes *list)
 	return false;
 }
 
-/* ---- where they are ---- */
+/* --- where they are ------------------------------------------------------------- */
 
 bool runtimes_add_tree(struct hip_runtimes *list, const char *tree)
 {
@@ -206,53 +237,74 @@ bool runtimes_add_tree(struct hip_runtimes *list, const char *tree)
 	return whole;
 }
 
-/* Add the runtimes in DIR itself; it is no fault if there is no such directory. */
-static void add_directory(struct hip_runtimes *list, const char *dir)
+static void add_named(void *list, const char *path)
 {
-	struct dirent **names;
-	int n = below_scandir(dir, &names, NULL);
-
-	for (int i = 0; i < n; i++) {
-		if (runtime_is_name(names[i]->d_name)) {
-			char *path = xasprintf("%s/%s", dir, names[i]->d_name);
-
-			runtimes_add(list, path);
-			free(path);
-		}
-		free(names[i]);
-	}
-	if (n >= 0)
-		free(names);
+	if (runtime_is_name(kp_path_name(path)))
+		runtimes_add(list, path);
 }
 
-static void add_installation(struct hip_runtimes *list, const char *root)
+static void add_installation(void *list, const char *root)
 {
 	static const char *const dirs[] = {"lib", "lib64"};
 
 	for (size_t i = 0; i < KP_COUNT(dirs); i++) {
-		char *dir = xasprintf("%s/%s", root, dirs[i]);
+		KP_AUTO_FREE char *dir = xasprintf("%s/%s", root, dirs[i]);
 
-		add_directory(list, dir);
-		free(dir);
+		each_named(dir, LIBRARY, add_named, list);
 	}
 }
 
-static void add_opt(struct hip_runtimes *list)
+/* Followed by u32 number of entries, u32 bytes of strings, and 20 bytes more. */
+static const char magic[] = "glibc-ld.so.cache1.1";
+
+enum {
+	MAGIC_SIZE = sizeof(magic) - 1,
+	HEADER_SIZE = MAGIC_SIZE + 28,
+	/* i32 flags, u32 name, u32 path, u32 OS version, u64 capabilities */
+	ENTRY_SIZE = 24,
+};
+
+/* The machine's byte order: the file is this machine's own. */
+static uint32_t number_at(const uint8_t *p)
 {
-	struct dirent **names;
-	int n = below_scandir("/opt", &names, NULL);
+	uint32_t n;
 
-	for (int i = 0; i < n; i++) {
-		if (strncmp(names[i]->d_name, "rocm", 4) == 0) {
-			char *root = xasprintf("/opt/%s", names[i]->d_name);
+	memcpy(&n, p, sizeof(n));
+	return n;
+}
 
-			add_installation(list, root);
-			free(root);
-		}
-		free(names[i]);
+/* The string at OFFSET; NULL: it does not end in CACHE. */
+static const char *string_at(struct kp_span cache, uint32_t offset)
+{
+	if (offset >= cache.size || !memchr(cache.data + offset, 0, cache.size - offset))
+		return NULL;
+	return (const char *)cache.data + offset;
+}
+
+bool loader_cache_walk(struct kp_span cache,
+		       void (*fn)(const char *name, const char *path, void *arg),
+		       void *arg)
+{
+	const uint8_t *at =
+		cache.size ? memmem(cache.data, cache.size, magic, MAGIC_SIZE) : NULL;
+	size_t n;
+
+	/* offsets count from the table's own beginning */
+	if (!at || (size_t)(cache.data + cache.size - at) < HEADER_SIZE)
+		return false;
+	cache = (struct kp_span){at, (size_t)(cache.data + cache.size - at)};
+	n = number_at(cache.data + MAGIC_SIZE);
+	if (n > (cache.size - HEADER_SIZE) / ENTRY_SIZE)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *entry = cache.data + HEADER_SIZE + i * ENTRY_SIZE;
+		const char *name = string_at(cache, number_at(entry + 4));
+		const char *path = string_at(cache, number_at(entry + 8));
+
+		if (name && path)
+			fn(name, path, arg);
 	}
-	if (n >= 0)
-		free(names);
+	return true;
 }
 
 static void add_cached(const char *name, const char *path, void *arg)
@@ -261,24 +313,221 @@ static void add_cached(const char *name, const char *path, void *arg)
 		runtimes_add(arg, path);
 }
 
-static void add_cache(struct hip_runtimes *list)
+void runtimes_add_system(struct hip_runtimes *list)
 {
+	const char *root = secure_getenv("ROCM_PATH");
 	struct kpackx_error why;
 	uint8_t *data;
 	size_t size;
 
+	if (root && *root)
+		add_installation(list, root);
+	each_named("/opt", "rocm", add_installation, list);
 	if (below_file_load(CACHE, SIZE_MAX, "the loader's cache", &data, &size, &why))
 		return; /* musl has none */
 	(void)loader_cache_walk((struct kp_span){data, size}, add_cached, list);
 	free(data);
 }
 
-void runtimes_add_system(struct hip_runtimes *list)
-{
-	const char *root = secure_getenv("ROCM_PATH");
+/* From the program's directory: as built, and as installed. */
+static const char *const helper_places[] = {"", "/../libexec/kpackfs", "/../lib/kpackfs",
+					    "/../lib64/kpackfs"};
 
-	if (root && *root)
-		add_installation(list, root);
-	add_opt(list);
-	add_cache(list);
+char *helper_find(void)
+{
+	char *program = below_real("/proc/self/exe");
+	char *found = NULL;
+	int error = ENOENT;
+
+	if (!program)
+		return NULL;
+	*strrchr(program, '/') = '\0';
+	for (size_t i = 0; i < KP_COUNT(helper_places) && !found; i++) {
+		char *path = xasprintf("%s%s/libkpack_hip.so", program, helper_places[i]);
+
+		if (below_access(path, R_OK) == 0)
+			found = below_real(path);
+		if (!found && errno != ENOENT && errno != ENOTDIR && error == ENOENT)
+			error = errno;
+		free(path);
+	}
+	free(program);
+	if (!found)
+		errno = error;
+	return found;
+}
+
+/* --- judging -------------------------------------------------------------------- */
+
+bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse)
+{
+	char path[4096];
+
+	if (!list->count)
+		runtimes_add_system(list);
+	if (!list->count || runtimes_one_takes(list))
+		return true;
+	kp_text_escape(kp_span_str(list->items[0].path), path, sizeof(path));
+	if (refuse)
+		report_error(
+			input,
+			"not converted, because the HIP runtime %s refuses converted "
+			"binaries: with --runtime any they are converted, and need "
+			"libkpack_hip(7) or 'kpack run' to have GPU code; 'kpack "
+			"thin' saves space without converting them",
+			path);
+	else
+		report_error(
+			input,
+			"warning: the HIP runtime %s refuses converted binaries: they "
+			"need libkpack_hip(7) or 'kpack run' to have GPU code",
+			path);
+	return false;
+}
+
+bool runtimes_judge_compressed(struct hip_runtimes *list)
+{
+	static const char *const reasons[] = {
+		[BUNDLES_REFUSED] =
+			"this HIP runtime does not read compressed bundles: leave out "
+			"--compress; or add --runtime any and use HIP 7.2 or later",
+		[BUNDLES_CONFUSED] =
+			"this HIP runtime does not find the kernels of compressed "
+			"bundles, "
+			"because the cache of libamd_comgr 7.0.2 takes one bundle for "
+			"another: leave out --compress; use a later libamd_comgr; or add "
+			"--runtime any and run all programs with AMD_COMGR_CACHE=0",
+	};
+	bool fine = true;
+
+	if (!list->count)
+		runtimes_add_system(list);
+	for (size_t i = 0; i < list->count; i++) {
+		enum runtime_bundles bundles = runtime_bundles(&list->items[i]);
+
+		if (bundles == BUNDLES_READ)
+			continue;
+		report_error(list->items[i].path, "%s", reasons[bundles]);
+		fine = false;
+	}
+	return fine;
+}
+
+int runtime_take_any(const struct options *o, const struct option_help *row, void *slot)
+{
+	*(bool *)slot = strcmp(o->arg, "any") == 0;
+	return *(bool *)slot ? EXIT_OK
+			     : options_usage(o->help, "--%s %s: not any", row->long_name,
+					     o->arg);
+}
+
+/* --- asking --------------------------------------------------------------------- */
+
+enum {
+	ANSWER_TAKES = 10,
+	ANSWER_REFUSES,
+	ANSWER_NO_LOADING,
+	ANSWER_NO_CALL,
+	SECONDS_MAX = 60,
+};
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *pointer;
+	uint64_t index;
+};
+
+/*
+ * In the child: register the wrapper of a converted binary whose marker leads to no archive.
+ * A runtime may print, and must not end what the user sees.  The dynamic linker's reason goes
+ * to the pipe REASON, which has room for it.
+ */
+static int answer_of(const char *path, int reason)
+{
+	char *nowhere = (char *)"/nonexistent/none.kpack";
+	struct kp_marker marker = {.kernel_name = (char *)"none",
+				   .search_paths = &nowhere,
+				   .n_search_paths = 1};
+	struct wrapper w = {.magic = KP_WRAPPER_HIPK, .version = KP_WRAPPER_VERSION};
+	int nothing = below_open("/dev/null", O_RDWR, 0);
+	void *library, *found;
+	void *(*add)(const void *);
+	uint8_t *bytes;
+	size_t size;
+
+	if (nothing >= 0) {
+		dup2(nothing, STDOUT_FILENO);
+		dup2(nothing, STDERR_FILENO);
+	}
+	alarm(SECONDS_MAX);
+	if (!kp_marker_write(&marker, &bytes, &size, NULL))
+		w.pointer = bytes;
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		const char *text = dlerror();
+		ssize_t written = text ? write(reason, text, strlen(text)) : 0;
+
+		(void)written; /* else it is missing in the message */
+		return ANSWER_NO_LOADING;
+	}
+	found = dlsym(library, "__hipRegisterFatBinary");
+	if (!found || !w.pointer)
+		return ANSWER_NO_CALL;
+	memcpy(&add, &found, sizeof(add));
+	return add(&w) ? ANSWER_TAKES : ANSWER_REFUSES;
+}
+
+/* The child ended with STATUS; the pipe REASON may have the dynamic linker's reason. */
+static void set_failure(struct hip_runtime *runtime, int status, int reason)
+{
+	char bytes[400], text[600] = "";
+	const char *what = "the process ended by itself";
+	ssize_t n;
+
+	if (!WIFEXITED(status))
+		what = "the process ended by a signal";
+	else if (WEXITSTATUS(status) == ANSWER_NO_CALL)
+		what = "it has no __hipRegisterFatBinary";
+	else if (WEXITSTATUS(status) == ANSWER_NO_LOADING) {
+		what = "it cannot be loaded here";
+		n = read(reason, bytes, sizeof(bytes));
+		if (n > 0)
+			kp_text_escape((struct kp_span){(uint8_t *)bytes, (size_t)n},
+				       text, sizeof(text));
+	}
+	kp_fail(&runtime->why, KPACK_ERROR_IO_ERROR, "%s%s%s", what, *text ? ": " : "",
+		text);
+}
+
+void runtime_ask(struct hip_runtime *runtime)
+{
+	int reason[2], status = 0;
+	pid_t child;
+
+	runtime->was_asked = true;
+	runtime->asked = RUNTIME_UNKNOWN;
+	if (!below_is_firm(runtime->path)) {
+		kp_fail(&runtime->why, KPACK_ERROR_IO_ERROR,
+			"is not loaded, because a user other than root can write it, or "
+			"put another file in its place");
+		return;
+	}
+	/* nonblocking: processes that the runtime started may keep it open */
+	if (pipe2(reason, O_CLOEXEC | O_NONBLOCK)) {
+		kp_fail_errno(&runtime->why, errno, "no pipe to ask it by");
+		return;
+	}
+	child = fork();
+	if (child == 0)
+		_exit(answer_of(runtime->path, reason[1]));
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		kp_fail(&runtime->why, KPACK_ERROR_IO_ERROR, "no process to ask it in");
+	else if (WIFEXITED(status) && WEXITSTATUS(status) == ANSWER_TAKES)
+		runtime->asked = RUNTIME_TAKES;
+	else if (WIFEXITED(status) && WEXITSTATUS(status) == ANSWER_REFUSES)
+		runtime->asked = RUNTIME_REFUSES;
+	else
+		set_failure(runtime, status, reason[0]);
+	close(reason[0]);
+	close(reason[1]);
 }

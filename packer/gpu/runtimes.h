@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/base/errors.h"
+#include "core/base/span.h"
 #include "packer/cli/options.h"
 
 enum runtime_answer {
@@ -79,5 +80,20 @@ int runtime_take_any(const struct options *o, const struct option_help *row, voi
  * does not exist.  Runs its code; root runs none that another user can write.
  */
 void runtime_ask(struct hip_runtime *runtime);
+
+/*
+ * Call FN with the name and path of each library in CACHE, the bytes of /etc/ld.so.cache in the
+ * format of glibc 2.2 and later, also after a table in the older format.  Strings are
+ * NUL-terminated, borrowed from CACHE.  false: another format.
+ */
+bool loader_cache_walk(struct kp_span cache,
+		       void (*fn)(const char *name, const char *path, void *arg),
+		       void *arg);
+
+/*
+ * The path of the libkpack_hip.so that was built or installed with this program, on the
+ * heap; NULL with errno, which is ENOENT if there is none.
+ */
+char *helper_find(void);
 
 #endif

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Extraction is a walk (inspect_read.h) whose threads write each leaf as a file.  A name must
+ * not depend on which thread comes first: images that are plain in the file are named before
+ * the walk, those of a compressed container by the one thread that decodes it.  Faults are
+ * kept per image and reported in the order of the file for the same reason.
+ */
 #include "extract.h"
 #include <errno.h>
 #include <pthread.h>
@@ -6,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/format/format.h"
-#include "packed.h"
-#include "walk.h"
+#include "core/base/order.h"
+#include "inspect_read.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
@@ -38,7 +44,7 @@ struct extract {
 	bool stop;                    /* no further file can be written */
 };
 
-/* --- names ------------------------------------------------------------------------ */
+/* --- names of images ------------------------------------------------------------ */
 
 /* Make TEXT fit for a file name: keep only bytes that target IDs and types consist of. */
 static void clean_name(char *text)
@@ -91,24 +97,15 @@ static char *make_name(struct extract *e, size_t image, const char *arch,
 	return xasprintf("%s%s%s.%s", clean_arch, of, at, type);
 }
 
-/* The architecture in the name of an image that states none: bytecode suits all GPUs. */
-static const char *default_arch(const char *type)
-{
-	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
-
-	for (size_t i = 0; i < KP_COUNT(neutral); i++)
-		if (strcmp(type, neutral[i]) == 0)
-			return "generic";
-	return "unknown";
-}
-
 /*
- * Find the architecture of IMAGE; for PTX it is compute_NN, whatever its container says.
+ * Find the architecture in the name of IMAGE.  For PTX it is compute_NN, whatever its
+ * container says; bytecode that states none suits all GPUs.
  */
 static void find_arch(const struct kp_containers *list, const struct kp_image *image,
 		      const struct kp_source *src, const char *type,
 		      char arch[KP_TARGET_TEXT_MAX])
 {
+	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
 	struct kp_object object = {0};
 	const char *found;
 
@@ -116,26 +113,17 @@ static void find_arch(const struct kp_containers *list, const struct kp_image *i
 	if (!image->host && !image->arch[0])
 		kp_object_describe(src, &object, NULL);
 	found = inspect_arch(list, image, object.arch);
-	if (strcmp(type, "ptx") == 0 && strncmp(found, "sm_", 3) == 0)
+	if (strcmp(type, "ptx") == 0 && strncmp(found, "sm_", 3) == 0) {
 		snprintf(arch, KP_TARGET_TEXT_MAX, "compute_%.50s", found + 3);
-	else
-		snprintf(arch, KP_TARGET_TEXT_MAX, "%s",
-			 image->host ? "host"
-			 : *found    ? found
-				     : default_arch(type));
+	} else {
+		const char *name = image->host ? "host" : *found ? found : "unknown";
+
+		for (size_t i = 0; i < KP_COUNT(neutral); i++)
+			if (!image->host && !*found && strcmp(type, neutral[i]) == 0)
+				name = "generic";
+		snprintf(arch, KP_TARGET_TEXT_MAX, "%s", name);
+	}
 	kp_object_fini(&object);
-}
-
-static bool is_chosen(struct extract *e, const struct kp_image *image, const char *arch)
-{
-	bool chosen;
-
-	pthread_mutex_lock(&e->lock);
-	chosen = arch_filter_match(&e->x->filter, kp_span_str(arch));
-	if (!chosen && image->arch[0] && !image->host)
-		chosen = arch_filter_match(&e->x->filter, kp_span_str(image->arch));
-	pthread_mutex_unlock(&e->lock);
-	return chosen;
 }
 
 /* Give IMAGE a name if it has bytes and is selected. */
@@ -148,6 +136,7 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *type;
 	char *name;
+	bool chosen;
 
 	e->named[image] = true;
 	if (!src->size)
@@ -157,37 +146,20 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	find_arch(&e->file->list, img, src, type, arch);
 	/* count unselected images too: names do not depend on the selection */
 	name = make_name(e, image, arch, type);
-	if (is_chosen(e, img, arch))
+	pthread_mutex_lock(&e->lock);
+	chosen = arch_filter_match(&e->x->filter, kp_span_str(arch));
+	/* PTX of sm_90 is compute_90 by name, and is chosen as either */
+	if (!chosen && img->arch[0] && !img->host)
+		chosen = arch_filter_match(&e->x->filter, kp_span_str(img->arch));
+	pthread_mutex_unlock(&e->lock);
+	if (chosen)
 		e->names[image] = name;
 	else
 		free(name);
 	return KPACK_SUCCESS;
 }
 
-/*
- * Name the images that need no decoding, in order, before the threads take them.  The
- * images of a container that must be decoded are named by the one thread that decodes it.
- */
-static kpack_error_t name_images(struct extract *e, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < e->file->n_jobs; i++) {
-		const struct inspect_job *job = &e->file->jobs[i];
-
-		if (job->image != KP_NOWHERE && !e->named[job->image])
-			KP_TRY(name_image(e, job->image, &job->src, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-/* --- files ------------------------------------------------------------------------ */
-
-static kpack_error_t fill_file(struct kp_outfile *out, const struct kp_source *src,
-			       struct kpackx_error *why)
-{
-	if (src->fd >= 0)
-		return kp_outfile_copy(out, 0, src->fd, src->offset, src->size, why);
-	return kp_outfile_pwrite(out, 0, src->mem, (size_t)src->size, why);
-}
+/* --- files ---------------------------------------------------------------------- */
 
 static kpack_error_t fail_exists(struct kpackx_error *why, const char *name)
 {
@@ -213,29 +185,16 @@ static kpack_error_t write_file(const struct inspect_extract *x, const char *nam
 	/* check before copying, which is work */
 	if (out.keep && exists)
 		err = fail_exists(why, name);
+	else if (src->fd >= 0)
+		err = kp_outfile_copy(&out, 0, src->fd, src->offset, src->size, why);
 	else
-		err = fill_file(&out, src, why);
+		err = kp_outfile_pwrite(&out, 0, src->mem, (size_t)src->size, why);
 	if (!err)
 		err = kp_outfile_publish(&out, why);
 	if (err && why->sys_errno == EEXIST)
 		err = fail_exists(why, name);
 	kp_outfile_close(&out);
 	return err;
-}
-
-/* Count the file of IMAGE, which was written, or keep WHY it was not. */
-static void count_written(struct extract *e, size_t image, kpack_error_t err,
-			  const struct kpackx_error *why)
-{
-	if (err) {
-		e->faults[image] = xmalloc(sizeof(*why));
-		*e->faults[image] = *why;
-	}
-	pthread_mutex_lock(&e->lock);
-	e->x->written += !err;
-	/* an existing file concerns one image; any other error the disk or the input */
-	e->stop |= err && err != KPACK_ERROR_INVALID_ARGUMENT;
-	pthread_mutex_unlock(&e->lock);
 }
 
 /*
@@ -273,7 +232,15 @@ static kpack_error_t extract_leaf(void *arg, struct inspect_thread *thread, size
 	if (!e->names[image])
 		return KPACK_SUCCESS;
 	err = write_file(e->x, e->names[image], src, &fault);
-	count_written(e, image, err, &fault);
+	if (err) {
+		e->faults[image] = xmalloc(sizeof(fault));
+		*e->faults[image] = fault;
+	}
+	pthread_mutex_lock(&e->lock);
+	e->x->written += !err;
+	/* an existing file concerns one image; any other error the disk or the input */
+	e->stop |= err && err != KPACK_ERROR_INVALID_ARGUMENT;
+	pthread_mutex_unlock(&e->lock);
 	return KPACK_SUCCESS;
 }
 
@@ -289,49 +256,51 @@ static kpack_error_t check_decoded(void *arg, size_t container,
 				   why);
 }
 
-/* --- the whole file --------------------------------------------------------------- */
-
-static kpack_error_t extract_all(struct extract *e, struct kpackx_error *why)
-{
-	const struct inspect_walk walk = {.file = e->file,
-					  .arg = e,
-					  .leaf = extract_leaf,
-					  .decoded = check_decoded};
-	const struct kp_containers *list = &e->file->list;
-	kpack_error_t err;
-	size_t failed;
-
-	e->faults = xcalloc(list->n_images, sizeof(*e->faults));
-	e->names = xcalloc(list->n_images, sizeof(*e->names));
-	e->used = xcalloc(list->count, sizeof(*e->used));
-	e->named = xcalloc(list->n_images, sizeof(*e->named));
-	for (size_t i = 0; e->x->names && i < list->n_images; i++) {
-		e->names[i] = e->x->names[i] ? xstrdup(e->x->names[i]) : NULL;
-		e->named[i] = true;
-	}
-	KP_TRY(below_make_root(e->x->dir, 0777, why));
-	KP_TRY(name_images(e, why));
-	err = inspect_walk_run(&walk, why);
-	failed = report_unwritten(e);
-	if (err)
-		return err;
-	arch_filter_unmatched(&e->x->filter, "image");
-	if (failed)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "not everything was written");
-	return KPACK_SUCCESS;
-}
+/* --- the whole file ------------------------------------------------------------- */
 
 kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file *file,
 				  struct kpackx_error *why)
 {
-	struct extract e = {.x = x, .file = file, .lock = PTHREAD_MUTEX_INITIALIZER};
-	kpack_error_t err = extract_all(&e, why);
+	const struct kp_containers *list = &file->list;
+	struct extract e = {
+		.x = x,
+		.file = file,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.names = xcalloc(list->n_images, sizeof(*e.names)),
+		.named = xcalloc(list->n_images, sizeof(*e.named)),
+		.used = xcalloc(list->count, sizeof(*e.used)),
+		.faults = xcalloc(list->n_images, sizeof(*e.faults)),
+	};
+	const struct inspect_walk walk = {
+		.file = file, .arg = &e, .leaf = extract_leaf, .decoded = check_decoded};
+	kpack_error_t err = below_make_root(x->dir, 0777, why);
+	size_t failed;
 
-	for (size_t i = 0; i < file->list.n_images; i++) {
+	for (size_t i = 0; x->names && i < list->n_images; i++) {
+		e.names[i] = x->names[i] ? xstrdup(x->names[i]) : NULL;
+		e.named[i] = true;
+	}
+	for (size_t i = 0; i < file->n_jobs && !err; i++) {
+		const struct inspect_job *job = &file->jobs[i];
+
+		if (job->image != KP_NOWHERE && !e.named[job->image])
+			err = name_image(&e, job->image, &job->src, why);
+	}
+	if (err)
+		goto out;
+	err = inspect_walk_run(&walk, why);
+	failed = report_unwritten(&e);
+	if (err)
+		goto out;
+	arch_filter_unmatched(&x->filter, "image");
+	if (failed)
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "not everything was written");
+out:
+	for (size_t i = 0; i < list->n_images; i++) {
 		free(e.names[i]);
 		free(e.faults[i]);
 	}
-	for (size_t i = 0; i < file->list.count; i++)
+	for (size_t i = 0; i < list->count; i++)
 		tdestroy(e.used[i], free);
 	free(e.names);
 	free(e.faults);
@@ -339,4 +308,84 @@ kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file
 	free(e.used);
 	pthread_mutex_destroy(&e.lock);
 	return err;
+}
+
+/* --- names of bulk-unbundle ----------------------------------------------------- */
+
+/* Whether ID, of a bundle's entry, is for the processor ARCH. */
+static bool is_for(const char *id, const char *arch)
+{
+	const char *last = NULL;
+
+	for (const char *at = id; (at = strstr(at, "--")); at++)
+		last = at + 2;
+	return last && strlen(arch) == strcspn(last, ":") &&
+	       strncmp(last, arch, strlen(arch)) == 0;
+}
+
+static bool is_wanted(const struct inspect_file *file, size_t image, const char *arch)
+{
+	const struct kp_image *img = &file->list.images[image];
+	const struct kp_format *format = file->list.items[img->container].format;
+
+	return (format == &kp_format_bundle || format == &kp_format_ccob) && img->id &&
+	       img->size && !img->host && inspect_leaf(img) &&
+	       (!arch || is_for(img->id, arch));
+}
+
+/* The name of entry NUMBER, on the heap; a slash in its ID would lead elsewhere. */
+static char *name_entry(const char *id, size_t number, bool numbered)
+{
+	const char *type = strncmp(id, "hip", 3) == 0 ? "hsaco" : "elf";
+	char *name = numbered ? xasprintf("%s_%zu.%s", id, number, type)
+			      : xasprintf("%s.%s", id, type);
+
+	for (char *c = name; *c; c++)
+		if (*c == '/' || (*c == '.' && c == name))
+			*c = '_';
+	return name;
+}
+
+kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *arch,
+				  struct unbundle_names *out, struct kpackx_error *why)
+{
+	bool numbered = false; /* an ID is there twice */
+	const char **ids;
+	size_t cap = 0;
+
+	*out = (struct unbundle_names){
+		.items = xcalloc(file->list.n_images, sizeof(*out->items))};
+	for (size_t i = 0; i < file->n_rows; i++) {
+		const struct inspect_row *row = &file->rows[i];
+
+		if (row->kind != INSPECT_IMAGE || !is_wanted(file, row->image, arch))
+			continue;
+		xgrow(&out->images, out->count, &cap, sizeof(*out->images));
+		out->images[out->count++] = row->image;
+	}
+	if (out->count == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       arch ? "no device code for %s in its bundles"
+				    : "no device code in bundles",
+			       arch);
+	ids = xmalloc(out->count * sizeof(*ids));
+	for (size_t i = 0; i < out->count; i++)
+		ids[i] = file->list.images[out->images[i]].id;
+	kp_sort(ids, out->count, KP_AS_TEXT);
+	for (size_t i = 1; i < out->count; i++)
+		numbered |= strcmp(ids[i - 1], ids[i]) == 0;
+	free(ids);
+	for (size_t i = 0; i < out->count; i++)
+		out->items[out->images[i]] =
+			name_entry(file->list.images[out->images[i]].id, i, numbered);
+	return KPACK_SUCCESS;
+}
+
+void unbundle_names_fini(struct unbundle_names *names, size_t n_images)
+{
+	for (size_t i = 0; names->items && i < n_images; i++)
+		free(names->items[i]);
+	free(names->items);
+	free(names->images);
+	*names = (struct unbundle_names){0};
 }

@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "missing_arches.h"
-#include "mark_losses.h"
+#include "core/base/alloc.h"
+#include "mark_check.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/cli/xalloc.h"
 #include "packer/archives/built_arches.h"
@@ -24,7 +24,6 @@
 #include "packer/trees/artifact.h"
 #include "packer/trees/generic_tree.h"
 #include "mark.h"
-#include "mark_faults.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 
@@ -136,22 +135,6 @@ static void check_demanded(struct subject *s)
 	check_unbuilt(s);
 }
 
-/* Whether ARCH is not installed and no other check reports that. */
-static bool is_absent(struct subject *s, size_t arch)
-{
-	return !s->arches.installed[arch] && !s->losses.lost[arch] &&
-	       !reach_has_broken(&s->reach, s->arches.items[arch]);
-}
-
-/* Keep the missing architectures: check_absent decides at the end if they are faults. */
-static void keep_absent(struct subject *s)
-{
-	for (size_t i = 0; i < s->arches.count; i++)
-		if (is_absent(s, i))
-			missing_arches_add(&s->check->absent, s->b.path,
-					   s->arches.items[i]);
-}
-
 /* --- objects ---------------------------------------------------------------------- */
 
 /* Check the object WANT, which must exist if MUST. */
@@ -246,69 +229,39 @@ static void check_by_archives(struct subject *s, size_t wrapper)
 
 /* --- a binary --------------------------------------------------------------------- */
 
-/* Report entries that the loader refuses. */
-static void check_refused(struct check *c, const struct installed_archive *a)
-{
-	size_t kept, counted;
-	const struct kp_fault *faults = kp_archive_faults(a->archive, &kept, &counted);
-
-	for (size_t i = 0; i < kept; i++)
-		if (faults[i].refused)
-			mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, NULL, "%s",
-				   faults[i].text);
-}
-
-/* A misnamed archive is found only by programs on GPUs that cannot use it. */
-static void check_archive(struct check *c, const struct reached *r)
-{
-	struct installed_archive *a = r->archive;
-
-	c->n_archives++;
-	if (!a->archive)
-		mark_fault_why(&c->faults, a->path, &a->why);
-	else
-		check_refused(c, a);
-	if (r->misnamed)
-		mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, r->arch,
-			   "the archive is named for it, but has no code for it");
-}
-
-/* Check each archive once over all binaries.  Returns how many in REACH can be used. */
+/*
+ * Check each archive of REACH once over all binaries: whether it can be read, and has no entry
+ * that the loader refuses.  Returns how many can be used.
+ */
 static size_t check_archives(struct check *c, const struct reach *reach)
 {
 	size_t usable = 0;
 
 	for (size_t i = 0; i < reach->count; i++) {
-		struct installed_archive *a = reach->items[i].archive;
+		const struct reached *r = &reach->items[i];
+		struct installed_archive *a = r->archive;
+		const struct kp_fault *faults = NULL;
+		size_t kept = 0, counted;
 
 		usable += a->archive != NULL;
-		if (!a->reported)
-			check_archive(c, &reach->items[i]);
+		if (a->reported)
+			continue;
 		a->reported = true;
+		c->n_archives++;
+		if (!a->archive)
+			mark_fault_why(&c->faults, a->path, &a->why);
+		else
+			faults = kp_archive_faults(a->archive, &kept, &counted);
+		for (size_t k = 0; k < kept; k++)
+			if (faults[k].refused)
+				mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, NULL,
+					   "%s", faults[k].text);
+		/* it is found only by programs on GPUs that cannot use it */
+		if (r->misnamed)
+			mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, r->arch,
+				   "the archive is named for it, but has no code for it");
 	}
 	return usable;
-}
-
-static void check_objects(struct subject *s)
-{
-	for (size_t i = 0; i < s->b.fat.elf.n_wrappers; i++) {
-		if (s->b.has_layout)
-			check_by_layout(s, i);
-		check_by_archives(s, i);
-	}
-}
-
-/* Without a layout, no architecture means no object. */
-static void check_any(struct subject *s)
-{
-	char *name;
-
-	if (s->arches.count || s->b.has_layout)
-		return;
-	name = kp_text_escape_new(kp_span_str(s->b.marker.kernel_name));
-	mark_fault(&s->check->faults, s->b.path, MARK_NO_WRAPPER, NULL,
-		   "no archive has an object of %s", name ? name : "?");
-	free(name);
 }
 
 /* The binary reaches no archive: in a generic tree none is expected, unless asked for. */
@@ -365,20 +318,27 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 		return KPACK_SUCCESS;
 	}
 	built_arches_find(&s->b, &s->reach, &s->arches);
-	check_any(s);
+	/* without a layout, no architecture means no object */
+	if (!s->arches.count && !s->b.has_layout) {
+		KP_AUTO_FREE char *name =
+			kp_text_escape_new(kp_span_str(s->b.marker.kernel_name));
+
+		mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, NULL,
+			   "no archive has an object of %s", name ? name : "?");
+	}
 	losses_find(&s->b, &s->arches, &c->filter.chosen, &s->losses);
 	check_demanded(s);
-	check_objects(s);
-	keep_absent(s);
+	for (size_t i = 0; i < s->b.fat.elf.n_wrappers; i++) {
+		if (s->b.has_layout)
+			check_by_layout(s, i);
+		check_by_archives(s, i);
+	}
+	/* what is not installed, and no check above reported; check_absent judges it */
+	for (size_t i = 0; i < s->arches.count; i++)
+		if (!s->arches.installed[i] && !s->losses.lost[i] &&
+		    !reach_has_broken(&s->reach, s->arches.items[i]))
+			missing_arches_add(&c->absent, s->b.path, s->arches.items[i]);
 	return KPACK_SUCCESS;
-}
-
-static const struct kp_elf_wrapper *converted_wrapper(const struct kp_elf *elf)
-{
-	for (size_t i = 0; i < elf->n_wrappers; i++)
-		if (elf->wrappers[i].fields.magic == KP_WRAPPER_HIPK)
-			return &elf->wrappers[i];
-	return NULL;
 }
 
 __attribute__((format(printf, 3, 4))) static void
@@ -400,11 +360,13 @@ print_note(const struct check *c, const char *path, const char *format, ...)
 
 static void check_fat(struct check *c, const struct binary *b)
 {
-	const struct kp_elf_wrapper *w = converted_wrapper(&b->fat.elf);
+	size_t n = b->fat.elf.n_wrappers, i = 0;
 
 	c->n_fat++;
-	if (w)
-		mark_fault(&c->faults, b->path, (size_t)(w - b->fat.elf.wrappers), NULL,
+	while (i < n && b->fat.elf.wrappers[i].fields.magic != KP_WRAPPER_HIPK)
+		i++;
+	if (i < n)
+		mark_fault(&c->faults, b->path, i, NULL,
 			   "is converted, other wrappers are not");
 	else
 		print_note(c, b->path, "note: not converted");
@@ -425,24 +387,11 @@ static void check_binary(struct check *c, struct subject *s)
 	losses_fini(&s->losses);
 }
 
-/* A binary whose device code kpack pack leaves alone. */
-static void check_unlisted(struct check *c, const struct binary *b)
-{
-	struct kpackx_error why = {0};
-	const char *unlisted;
-
-	if (binary_unlisted(b, &unlisted, &why)) {
-		mark_fault_why(&c->faults, b->path, &why);
-	} else if (unlisted) {
-		c->n_fat++;
-		print_note(c, b->path, "note: not converted: %s", unlisted);
-	}
-}
-
 static void check_file(struct check *c, const char *path)
 {
 	struct subject s = {.check = c};
 	struct kpackx_error why = {0};
+	const char *unlisted;
 	kpack_error_t err = binary_open(path, &s.b, &why);
 
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
@@ -457,39 +406,40 @@ static void check_file(struct check *c, const char *path)
 	}
 	generic_tree_binary(&c->generic, &s.b);
 	c->n_seen += s.b.fat.elf.type != 0;
-	if (s.b.fat.kind == KP_FATBIN_CONVERTED)
+	if (s.b.fat.kind == KP_FATBIN_CONVERTED) {
 		check_binary(c, &s);
-	else if (s.b.fat.kind == KP_FATBIN_ELF)
+	} else if (s.b.fat.kind == KP_FATBIN_ELF) {
 		check_fat(c, &s.b);
-	else
-		check_unlisted(c, &s.b);
+	} else if (binary_unlisted(&s.b, &unlisted, &why)) {
+		mark_fault_why(&c->faults, path, &why);
+	} else if (unlisted) {
+		/* kpack pack leaves its device code alone */
+		c->n_fat++;
+		print_note(c, path, "note: not converted: %s", unlisted);
+	}
 	binary_close(&s.b);
 }
 
 /* --- trees ------------------------------------------------------------------------ */
-
-/* Whether ITEM is an operand that is a link to nothing. */
-static bool is_dangling(const struct tree_item *item)
-{
-	struct stat st;
-
-	return item->level == 0 && item->kind == TREE_FAULT && item->error == ENOENT &&
-	       below_lstat(item->path, &st) == 0;
-}
 
 static void report_left(void *arg, const char *file, const char *text)
 {
 	mark_fault(arg, file, MARK_NO_WRAPPER, NULL, "%s", text);
 }
 
-static void visit_item(struct check *c, const struct tree_item *item)
+static void check_item(struct check *c, const struct tree_item *item)
 {
+	bool operand = item->level == 0;
+	struct stat st;
+
 	generic_tree_item(&c->generic, item);
 	artifact_root_item(&c->artifact, item);
 	if (item->kind == TREE_OTHER && S_ISREG(item->st.st_mode))
 		check_file(c, item->path);
-	/* links, devices and so on are a fault only as operands */
-	else if ((item->kind == TREE_OTHER && item->level == 0) || is_dangling(item))
+	/* links, also to nothing, devices and so on are a fault only as operands */
+	else if (operand && (item->kind == TREE_OTHER ||
+			     (item->kind == TREE_FAULT && item->error == ENOENT &&
+			      below_lstat(item->path, &st) == 0)))
 		mark_fault(&c->faults, item->path, MARK_NO_WRAPPER, NULL,
 			   "leads to no file and no directory");
 	else if (item->kind == TREE_FAULT)
@@ -502,15 +452,14 @@ static void check_root(struct check *c, const char *root)
 	struct tree_list *list = tree_list_open(root);
 	struct kpackx_error why = {0};
 	struct tree_item item;
-	bool empty =
-		true; /* others may have only archives, or files of kernel databases */
+	bool empty = true; /* others may have only archives, or kernel databases */
 
 	if (below_root_if_directory(root, &why)) {
 		mark_fault_why(&c->faults, root, &why);
 	} else {
 		while (tree_list_next(list, &item)) {
 			empty &= item.kind == TREE_DIR || item.kind == TREE_DIR_END;
-			visit_item(c, &item);
+			check_item(c, &item);
 		}
 		if (empty)
 			mark_fault(&c->faults, root, MARK_NO_WRAPPER, NULL,
@@ -521,23 +470,6 @@ static void check_root(struct check *c, const char *root)
 
 /* --- in the end ------------------------------------------------------------------- */
 
-static void check_unasked(struct check *c, struct installed_archive *a, size_t entry)
-{
-	struct kpackx_error why = {0};
-	struct kp_entry_info info;
-	char *key, *arch;
-
-	if (installed_decode(a, entry, NULL, &why) == KPACK_SUCCESS)
-		return;
-	kp_archive_entry(a->archive, entry, &info);
-	key = kp_text_escape_new(info.key);
-	arch = xstrndup((const char *)info.arch.data, info.arch.size);
-	mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, arch, "%s: %s", key ? key : "?",
-		   why.text);
-	free(key);
-	free(arch);
-}
-
 /* Decode what no binary asked for: code of libraries that are elsewhere, database files. */
 static void check_rest(struct check *c)
 {
@@ -546,9 +478,20 @@ static void check_rest(struct check *c)
 		size_t n =
 			a->reached && a->archive ? kp_archive_entry_count(a->archive) : 0;
 
-		for (size_t e = 0; e < n; e++)
-			if (!installed_was_decoded(a, e))
-				check_unasked(c, a, e);
+		for (size_t e = 0; e < n; e++) {
+			KP_AUTO_FREE char *key = NULL, *arch = NULL;
+			struct kpackx_error why = {0};
+			struct kp_entry_info info;
+
+			if (installed_was_decoded(a, e) ||
+			    !installed_decode(a, e, NULL, &why))
+				continue;
+			kp_archive_entry(a->archive, e, &info);
+			key = kp_text_escape_new(info.key);
+			arch = xstrndup((const char *)info.arch.data, info.arch.size);
+			mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, arch, "%s: %s",
+				   key ? key : "?", why.text);
+		}
 	}
 }
 
@@ -560,7 +503,7 @@ static void check_absent(struct check *c)
 	for (size_t i = 0; i < list->count; i++) {
 		struct missing_arches_item *item = &list->items[i];
 
-		item->elsewhere = absent_begins(list, i)
+		item->elsewhere = missing_arches_begins(list, i)
 					  ? installed_has_arch(&c->set, item->arch)
 					  : item[-1].elsewhere;
 		if (item->elsewhere)
@@ -603,95 +546,63 @@ static void check_unbuilt_anywhere(struct check *c, bool by_layout)
 	}
 }
 
-/* The next architecture from item I on that is installed for no binary, or the end. */
-static size_t next_absent(const struct missing_arches *list, size_t i)
+/* Whether item I is the first of an architecture that is installed for no binary. */
+static bool is_absent(const struct missing_arches *list, size_t i)
 {
-	while (i < list->count && (list->items[i].elsewhere || !absent_begins(list, i)))
-		i++;
-	return i;
+	return !list->items[i].elsewhere && missing_arches_begins(list, i);
 }
 
-static void print_absent(const struct missing_arches *list)
+static bool print_json(const struct check *c)
 {
-	size_t i = next_absent(list, 0);
+	json_t *absent = json_array(), *unbuilt = json_array();
 
-	if (i == list->count)
-		return;
-	fputs("not installed:", stdout);
-	for (; i < list->count; i = next_absent(list, i + 1)) {
-		putchar(' ');
-		report_text(list->items[i].arch);
-	}
-	putchar('\n');
-}
-
-static json_t *missing_arches_json(const struct missing_arches *list)
-{
-	json_t *arches = json_array();
-
-	for (size_t i = next_absent(list, 0); i < list->count;
-	     i = next_absent(list, i + 1))
-		json_array_append_new(arches, report_json_text(list->items[i].arch));
-	return arches;
-}
-
-/* The binaries that were not built for GPUs of --arch for which others were. */
-static json_t *unbuilt_json(const struct check *c)
-{
-	json_t *rows = json_array();
-
+	for (size_t i = 0; i < c->absent.count; i++)
+		if (is_absent(&c->absent, i))
+			json_array_append_new(absent,
+					      report_json_text(c->absent.items[i].arch));
+	/* the binaries that were not built for GPUs of --arch for which others were */
 	for (size_t k = 0; k < 2; k++)
 		for (size_t i = 0; i < c->unbuilt[k].count; i++) {
 			const struct missing_arches_item *item = &c->unbuilt[k].items[i];
 
 			if (item->elsewhere)
 				json_array_append_new(
-					rows, json_pack("{so ss}", "file",
-							report_json_text(item->file),
-							"arch", item->arch));
+					unbuilt, json_pack("{so ss}", "file",
+							   report_json_text(item->file),
+							   "arch", item->arch));
 		}
-	return rows;
-}
-
-static size_t count_unbuilt(const struct check *c, const char *gpu)
-{
-	size_t n = 0;
-
-	for (size_t k = 0; k < 2; k++)
-		for (size_t i = 0; i < c->unbuilt[k].count; i++)
-			n += c->unbuilt[k].items[i].elsewhere &&
-			     strcmp(c->unbuilt[k].items[i].arch, gpu) == 0;
-	return n;
-}
-
-static void print_unbuilt(const struct check *c)
-{
-	char gpu[KP_TARGET_TEXT_MAX];
-
-	for (size_t i = 0; i < c->filter.chosen.count; i++) {
-		size_t n;
-
-		kp_target_format(&c->filter.chosen.gpus[i], gpu);
-		n = count_unbuilt(c, gpu);
-		if (n)
-			printf("not built for %s: %zu of %zu\n", gpu, n, c->n_binaries);
-	}
-}
-
-static bool report_check(const struct check *c)
-{
 	return report_json(json_pack(
 		"{sI sI sI sI so so so}", "converted", (json_int_t)c->n_binaries, "fat",
 		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
-		(json_int_t)c->n_archives, "not_installed",
-		missing_arches_json(&c->absent), "not_built", unbuilt_json(c), "faults",
-		json_incref(c->faults.list)));
+		(json_int_t)c->n_archives, "not_installed", absent, "not_built", unbuilt,
+		"faults", json_incref(c->faults.list)));
 }
 
 static void print_summary(const struct check *c)
 {
-	print_absent(&c->absent);
-	print_unbuilt(c);
+	const char *lead = "not installed:";
+
+	for (size_t i = 0; i < c->absent.count; i++) {
+		if (!is_absent(&c->absent, i))
+			continue;
+		printf("%s ", lead);
+		report_text(c->absent.items[i].arch);
+		lead = "";
+	}
+	if (!*lead)
+		putchar('\n');
+	for (size_t g = 0; g < c->filter.chosen.count; g++) {
+		char gpu[KP_TARGET_TEXT_MAX];
+		size_t n = 0;
+
+		kp_target_format(&c->filter.chosen.gpus[g], gpu);
+		for (size_t k = 0; k < 2; k++)
+			for (size_t i = 0; i < c->unbuilt[k].count; i++)
+				n += c->unbuilt[k].items[i].elsewhere &&
+				     strcmp(c->unbuilt[k].items[i].arch, gpu) == 0;
+		if (n)
+			printf("not built for %s: %zu of %zu\n", gpu, n, c->n_binaries);
+	}
 	printf("%zu converted, %zu not converted, %zu objects in %zu archives, "
 	       "%zu faults\n",
 	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->faults.count);
@@ -719,7 +630,7 @@ static bool check_all(struct check *c, int n, char **roots)
 	if (!c->faults.json)
 		print_summary(c);
 	else
-		printed = report_check(c);
+		printed = print_json(c);
 	json_decref(c->faults.list);
 	missing_arches_fini(&c->absent);
 	missing_arches_fini(&c->unbuilt[0]);
@@ -730,25 +641,15 @@ static bool check_all(struct check *c, int n, char **roots)
 	return printed && c->faults.count == 0;
 }
 
-/* The exit status to leave with, or -1. */
-static int read_options(struct check *c, struct options *o)
-{
-	int status = arch_filter_read(o, c, &c->filter);
-
-	if (status >= 0)
-		return status;
-	if (optind == o->argc)
-		return options_usage(o->help, "a tree or a file is missing");
-	return -1;
-}
-
 int mark_check(int argc, char **argv)
 {
 	struct options o = {.help = &mark_check_help, .argc = argc, .argv = argv};
 	struct check c = {0};
-	int status = read_options(&c, &o);
+	int status = arch_filter_read(&o, &c, &c.filter);
 
-	if (status < 0)
+	if (status < 0 && optind == argc)
+		status = options_usage(o.help, "a tree or a file is missing");
+	else if (status < 0)
 		status = report_finish(check_all(&c, argc - optind, argv + optind)
 					       ? EXIT_OK
 					       : EXIT_FAULT);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "mark_losses.h"
+/*
+ * What each GPU of --arch would load of a binary: every object is ranked by how well it fits
+ * the GPU, and of the best in a container one must be in an archive.
+ */
+#include "mark_check.h"
 #include <stdlib.h>
 #include "packer/cli/xalloc.h"
 
@@ -37,17 +41,6 @@ static size_t number_of(const struct finder *f, size_t i)
 	return f->layout ? f->numbers[i] : i;
 }
 
-/* How well the best of what other builds added to the archives fits; 0: not at all. */
-static unsigned added_rank(const struct finder *f)
-{
-	unsigned best = 0;
-
-	for (size_t k = 0; f->layout && k < f->arches->count; k++)
-		if (!f->arches->in_layout[k] && f->ranks[k] > best)
-			best = f->ranks[k];
-	return best;
-}
-
 /*
  * Look at the items [FIRST, END), which a GPU can choose from, beside the code that other
  * builds added.
@@ -55,9 +48,13 @@ static unsigned added_rank(const struct finder *f)
 static void check_choice(struct finder *f, const struct wanted *w, size_t first,
 			 size_t end)
 {
-	unsigned added = added_rank(f), best = added;
+	unsigned added = 0, best;
 	bool found = false;
 
+	for (size_t k = 0; f->layout && k < f->arches->count; k++)
+		if (!f->arches->in_layout[k] && f->ranks[k] > added)
+			added = f->ranks[k];
+	best = added;
 	for (size_t i = first; i < end; i++)
 		if (f->ranks[number_of(f, i)] > best)
 			best = f->ranks[number_of(f, i)];
@@ -92,51 +89,35 @@ static void check_wanted(struct finder *f, const struct wanted *w)
 	}
 }
 
-static void check_gpu(struct finder *f, const struct kp_choice *gpus, size_t number)
-{
-	struct kp_target settings[KP_TARGET_SETTINGS] = {gpus->gpus[number]};
-	size_t n = gpus->exact ? 1 : kp_target_settings(&gpus->gpus[number], settings);
-
-	for (size_t i = 0; i < n; i++)
-		check_wanted(f, &(struct wanted){number, settings[i], gpus->exact});
-}
-
-static void number_images(struct finder *f)
-{
-	f->numbers = xcalloc(f->layout->n_images, sizeof(*f->numbers));
-	for (size_t i = 0; i < f->layout->n_images; i++)
-		if (f->layout->images[i].host ||
-		    !built_arches_number(f->arches, f->layout->images[i].arch,
-					 &f->numbers[i]))
-			f->numbers[i] = f->arches->count;
-}
-
-static void parse_arches(struct finder *f)
-{
-	size_t n = f->arches->count;
-
-	f->targets = xcalloc(n + 1, sizeof(*f->targets));
-	f->ranks = xcalloc(n + 1, sizeof(*f->ranks));
-	for (size_t k = 0; k < n; k++)
-		if (kp_target_parse(kp_span_str(f->arches->items[k]), &f->targets[k],
-				    NULL))
-			f->targets[k].processor[0] = '\0';
-}
-
 void losses_find(const struct binary *b, const struct built_arches *arches,
 		 const struct kp_choice *gpus, struct losses *out)
 {
+	size_t n = arches->count;
 	struct finder f = {.arches = arches,
 			   .layout = b->has_layout ? &b->layout : NULL,
+			   .targets = xcalloc(n + 1, sizeof(*f.targets)),
+			   .ranks = xcalloc(n + 1, sizeof(*f.ranks)),
 			   .out = out};
 
 	out->built = xcalloc(gpus->count + 1, sizeof(*out->built));
-	out->lost = xcalloc(arches->count + 1, sizeof(*out->lost));
-	parse_arches(&f);
+	out->lost = xcalloc(n + 1, sizeof(*out->lost));
+	for (size_t k = 0; k < n; k++)
+		if (kp_target_parse(kp_span_str(arches->items[k]), &f.targets[k], NULL))
+			f.targets[k].processor[0] = '\0';
 	if (f.layout)
-		number_images(&f);
-	for (size_t i = 0; i < gpus->count && !kp_choice_is_all(gpus); i++)
-		check_gpu(&f, gpus, i);
+		f.numbers = xcalloc(f.layout->n_images, sizeof(*f.numbers));
+	for (size_t i = 0; f.layout && i < f.layout->n_images; i++)
+		if (f.layout->images[i].host ||
+		    !built_arches_number(arches, f.layout->images[i].arch, &f.numbers[i]))
+			f.numbers[i] = n; /* the host's */
+	for (size_t i = 0; i < gpus->count && !kp_choice_is_all(gpus); i++) {
+		struct kp_target settings[KP_TARGET_SETTINGS] = {gpus->gpus[i]};
+		size_t n_settings =
+			gpus->exact ? 1 : kp_target_settings(&gpus->gpus[i], settings);
+
+		for (size_t k = 0; k < n_settings; k++)
+			check_wanted(&f, &(struct wanted){i, settings[k], gpus->exact});
+	}
 	free(f.targets);
 	free(f.ranks);
 	free(f.numbers);

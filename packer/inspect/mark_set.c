@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack mark set: change the marker of converted binaries, in place. */
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "mark.h"
 #include "packer/archives/marker_edit.h"
 #include "packer/cli/report.h"
 #include "packer/archives/rewrite.h"
 
+/* Returns an exit status, EXIT_OK if a marker can hold the option's argument. */
 static int check_text(const struct options *o, const struct option_help *row)
 {
 	if (marker_text_ok(o->arg))
@@ -49,82 +51,65 @@ const struct command_help mark_set_help = {
 	"A file that already has the name and the paths is not touched.",
 };
 
-static kpack_error_t replace_marker(const struct binary *b,
-				    const struct kp_marker *marker, struct rewrite *r,
-				    struct kpackx_error *why)
-{
-	uint8_t *bytes;
-	size_t size;
-	kpack_error_t err;
-
-	KP_TRY(kp_marker_write(marker, &bytes, &size, why));
-	err = binary_set_marker(b, (struct kp_span){bytes, size}, &r->out, why);
-	free(bytes);
-	return err ? err : rewrite_publish(r, why);
-}
-
-static kpack_error_t set_marker(struct binary *b, const struct kp_marker *changes,
+/* Apply CHANGES to the marker of the file PATH, unless it has them already. */
+static kpack_error_t set_marker(const char *path, const struct kp_marker *changes,
 				struct kpackx_error *why)
 {
-	struct kp_marker marker;
+	struct kp_marker marker = {0};
 	struct rewrite r = {0};
-	kpack_error_t err = KPACK_SUCCESS;
-	bool same;
+	KP_AUTO_FREE uint8_t *bytes = NULL;
+	struct binary b;
+	size_t size;
+	kpack_error_t err = binary_open(path, &b, why);
 
-	KP_TRY(binary_read_marker(b, why));
-	marker_merge(&b->marker, changes, &marker);
-	same = kp_marker_same(&b->marker, &marker);
-	if (!same)
-		err = rewrite_open(&r, b, b->path, why);
-	if (!same && !err)
-		err = replace_marker(b, &marker, &r, why);
+	if (!err)
+		err = binary_read_marker(&b, why);
+	if (err)
+		goto out;
+	marker_merge(&b.marker, changes, &marker);
+	if (kp_marker_same(&b.marker, &marker))
+		goto out;
+	err = rewrite_open(&r, &b, path, why);
+	if (!err)
+		err = kp_marker_write(&marker, &bytes, &size, why);
+	if (!err)
+		err = binary_set_marker(&b, (struct kp_span){bytes, size}, &r.out, why);
+	if (!err)
+		err = rewrite_publish(&r, why);
+out:
 	rewrite_close(&r);
 	kp_marker_fini(&marker);
+	binary_close(&b);
 	return err;
-}
-
-static int set_all(const struct kp_marker *changes, int n, char **files)
-{
-	int status = EXIT_OK;
-
-	for (int i = 0; i < n; i++) {
-		struct kpackx_error why = {0};
-		struct binary b;
-		kpack_error_t err = binary_open(files[i], &b, &why);
-
-		if (!err)
-			err = set_marker(&b, changes, &why);
-		binary_close(&b);
-		if (!err)
-			continue;
-		report_why(files[i], &why);
-		status = EXIT_FAULT;
-	}
-	return status;
-}
-
-/* Returns the exit status to leave with, or -1. */
-static int read_options(struct kp_marker *changes, struct options *o)
-{
-	int status = options_read(o, changes);
-
-	if (status >= 0)
-		return status;
-	if (!changes->kernel_name && changes->n_search_paths == 0)
-		return options_usage(o->help, "nothing to set");
-	if (optind == o->argc)
-		return options_usage(o->help, "a file is missing");
-	return -1;
 }
 
 int mark_set(int argc, char **argv)
 {
 	struct options o = {.help = &mark_set_help, .argc = argc, .argv = argv};
 	struct kp_marker changes = {0};
-	int status = read_options(&changes, &o);
+	int status = options_read(&o, &changes);
 
-	if (status < 0)
-		status = report_finish(set_all(&changes, argc - optind, argv + optind));
+	if (status >= 0)
+		goto out;
+	if (!changes.kernel_name && changes.n_search_paths == 0) {
+		status = options_usage(o.help, "nothing to set");
+		goto out;
+	}
+	if (optind == argc) {
+		status = options_usage(o.help, "a file is missing");
+		goto out;
+	}
+	status = EXIT_OK;
+	for (int i = optind; i < argc; i++) {
+		struct kpackx_error why = {0};
+
+		if (set_marker(argv[i], &changes, &why)) {
+			report_why(argv[i], &why);
+			status = EXIT_FAULT;
+		}
+	}
+	status = report_finish(status);
+out:
 	kp_marker_fini(&changes);
 	return status;
 }

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "core/base/order.h"
 #include "packer/cli/xalloc.h"
 #include "packer/archives/binary.h"
 #include "mark.h"
@@ -32,42 +33,31 @@ struct show {
 
 /* --- looking ---------------------------------------------------------------------- */
 
-static void gather_arches(struct show *s)
-{
-	const struct kp_recipe *layout = &s->b.layout;
-	size_t n = 0;
-
-	s->arches = xcalloc(layout->n_images, sizeof(*s->arches));
-	for (size_t i = 0; i < layout->n_images; i++)
-		if (!layout->images[i].host)
-			s->arches[s->n_objects++] = layout->images[i].arch;
-	qsort(s->arches, s->n_objects, sizeof(*s->arches), kp_order_texts);
-	for (size_t i = 0; i < s->n_objects; i++)
-		if (n == 0 || strcmp(s->arches[n - 1], s->arches[i]) != 0)
-			s->arches[n++] = s->arches[i];
-	s->n_arches = n;
-}
-
-static void report_fault(struct show *s, const struct kpackx_error *why)
-{
-	report_why(s->b.path, why);
-	s->failed = true;
-}
-
 /*
  * Read the marker and the layout.  Parts that cannot be read are reported, the rest is
  * shown.
  */
 static void read_binary(struct show *s)
 {
+	const struct kp_recipe *layout = &s->b.layout;
 	struct kpackx_error why = {0};
 
 	if (s->b.fat.kind != KP_FATBIN_CONVERTED)
 		return;
-	if (binary_read_marker(&s->b, &why) || binary_read_layout(&s->b, &why))
-		report_fault(s, &why);
-	if (s->b.has_layout)
-		gather_arches(s);
+	if (binary_read_marker(&s->b, &why) || binary_read_layout(&s->b, &why)) {
+		report_why(s->b.path, &why);
+		s->failed = true;
+	}
+	if (!s->b.has_layout)
+		return;
+	s->arches = xcalloc(layout->n_images, sizeof(*s->arches));
+	for (size_t i = 0; i < layout->n_images; i++)
+		if (!layout->images[i].host)
+			s->arches[s->n_objects++] = layout->images[i].arch;
+	kp_sort(s->arches, s->n_objects, KP_AS_TEXT);
+	for (size_t i = 0; i < s->n_objects; i++)
+		if (i == 0 || strcmp(s->arches[s->n_arches - 1], s->arches[i]) != 0)
+			s->arches[s->n_arches++] = s->arches[i];
 }
 
 /* Bytes of device code that the file has, or had before it was converted. */
@@ -90,19 +80,6 @@ static void print_line(const char *name, const char *value)
 	putchar('\n');
 }
 
-static void print_layout(const struct show *s)
-{
-	const struct kp_recipe *layout = &s->b.layout;
-
-	printf("  %-13s  %zu containers, %zu objects for", "layout", layout->n_containers,
-	       s->n_objects);
-	for (size_t i = 0; i < s->n_arches; i++) {
-		putchar(' ');
-		report_text(s->arches[i]);
-	}
-	putchar('\n');
-}
-
 static void print_marker(const struct show *s)
 {
 	const struct kp_marker *marker = &s->b.marker;
@@ -113,10 +90,17 @@ static void print_marker(const struct show *s)
 	for (size_t i = 0; i < marker->n_search_paths; i++)
 		print_line("search path", marker->search_paths[i]);
 	printf("  %-13s  %zu bytes\n", "marker", marker->size);
-	if (s->b.has_layout)
-		print_layout(s);
-	else
+	if (!s->b.has_layout) {
 		print_line("layout", "-");
+		return;
+	}
+	printf("  %-13s  %zu containers, %zu objects for", "layout",
+	       s->b.layout.n_containers, s->n_objects);
+	for (size_t i = 0; i < s->n_arches; i++) {
+		putchar(' ');
+		report_text(s->arches[i]);
+	}
+	putchar('\n');
 }
 
 /* The container that wrapper I leads to, or -1. */
@@ -167,35 +151,6 @@ static void print_text(const struct show *s)
 
 /* --- JSON ------------------------------------------------------------------------- */
 
-static json_t *text_or_null(const char *s)
-{
-	return s ? report_json_text(s) : json_null();
-}
-
-static json_t *paths_json(const struct kp_marker *marker)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < marker->n_search_paths; i++)
-		json_array_append_new(list, report_json_text(marker->search_paths[i]));
-	return list;
-}
-
-static json_t *layout_json(const struct show *s)
-{
-	json_t *arches;
-
-	if (!s->b.has_layout)
-		return json_null();
-	arches = json_array();
-	for (size_t i = 0; i < s->n_arches; i++)
-		json_array_append_new(arches, report_json_text(s->arches[i]));
-	return json_pack("{sI sI so sI}", "containers",
-			 (json_int_t)s->b.layout.n_containers, "objects",
-			 (json_int_t)s->n_objects, "arches", arches, "size",
-			 (json_int_t)s->b.layout.section_size);
-}
-
 static json_t *wrapper_json(const struct binary *b, size_t i)
 {
 	const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
@@ -213,31 +168,52 @@ static json_t *wrapper_json(const struct binary *b, size_t i)
 static json_t *show_json(const struct show *s)
 {
 	const struct binary *b = &s->b;
-	json_t *wrappers = json_array();
+	json_t *wrappers = json_array(), *paths = json_array(), *layout = json_null();
 
 	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++)
 		json_array_append_new(wrappers, wrapper_json(b, i));
+	for (size_t i = 0; i < b->marker.n_search_paths; i++)
+		json_array_append_new(paths, report_json_text(b->marker.search_paths[i]));
+	if (b->has_layout) {
+		json_t *arches = json_array();
+
+		for (size_t i = 0; i < s->n_arches; i++)
+			json_array_append_new(arches, report_json_text(s->arches[i]));
+		layout = json_pack("{sI sI so sI}", "containers",
+				   (json_int_t)b->layout.n_containers, "objects",
+				   (json_int_t)s->n_objects, "arches", arches, "size",
+				   (json_int_t)b->layout.section_size);
+	}
 	return json_pack("{so ss so so sI so sI so}", "file", report_json_text(b->path),
 			 "kind", binary_kind(b), "kernel_name",
-			 text_or_null(b->marker.kernel_name), "search_paths",
-			 paths_json(&b->marker), "marker_size",
-			 (json_int_t)b->marker.size, "layout", layout_json(s), "size",
-			 (json_int_t)section_size(b), "wrappers", wrappers);
+			 b->marker.kernel_name ? report_json_text(b->marker.kernel_name)
+					       : json_null(),
+			 "search_paths", paths, "marker_size", (json_int_t)b->marker.size,
+			 "layout", layout, "size", (json_int_t)section_size(b),
+			 "wrappers", wrappers);
 }
 
 /* --- the command ------------------------------------------------------------------ */
 
-static int show_all(int n, char **files, bool json)
+int mark_show(int argc, char **argv)
 {
-	int status = EXIT_OK;
+	struct options o = {.help = &mark_show_help, .argc = argc, .argv = argv};
 	struct report_array array = {0};
+	bool json = false;
+	int status = options_read(&o, &json);
 
-	for (int i = 0; i < n; i++) {
+	if (status >= 0)
+		return status;
+	if (optind == argc)
+		return options_usage(o.help, "a file is missing");
+	status = EXIT_OK;
+	for (int i = optind; i < argc; i++) {
 		struct kpackx_error why = {0};
 		struct show s = {.b = {.fd = -1}};
 
-		if (binary_open(files[i], &s.b, &why)) {
-			report_fault(&s, &why);
+		if (binary_open(argv[i], &s.b, &why)) {
+			report_why(argv[i], &why);
+			s.failed = true;
 		} else {
 			read_binary(&s);
 			if (!json)
@@ -251,18 +227,5 @@ static int show_all(int n, char **files, bool json)
 	}
 	if (json && !report_array_end(&array))
 		status = EXIT_FAULT;
-	return status;
-}
-
-int mark_show(int argc, char **argv)
-{
-	struct options o = {.help = &mark_show_help, .argc = argc, .argv = argv};
-	bool json = false;
-	int status = options_read(&o, &json);
-
-	if (status >= 0)
-		return status;
-	if (optind == argc)
-		return options_usage(o.help, "a file is missing");
-	return report_finish(show_all(argc - optind, argv + optind, json));
+	return report_finish(status);
 }

@@ -31,29 +31,23 @@ const struct command_help mark_strip_safe_help = {
 	" and\nprofiling runtimes do not find them.",
 };
 
-static kpack_error_t normalise_file(struct binary *b, bool *changed,
-				    struct kpackx_error *why)
-{
-	struct rewrite r;
-	kpack_error_t err;
-
-	KP_TRY(rewrite_open(&r, b, b->path, why));
-	err = kp_convert_normalise(b->fd, b->size, &b->fat, &r.out, changed, why);
-	if (!err && *changed)
-		err = rewrite_publish(&r, why);
-	rewrite_close(&r);
-	return err;
-}
+/* --- repairing ------------------------------------------------------------------ */
 
 static bool repair_file(const char *path)
 {
 	struct kpackx_error why = {0};
+	struct rewrite r = {0};
 	struct binary b;
 	bool changed = false;
 	kpack_error_t err = binary_open(path, &b, &why);
 
 	if (!err)
-		err = normalise_file(&b, &changed, &why);
+		err = rewrite_open(&r, &b, path, &why);
+	if (!err)
+		err = kp_convert_normalise(b.fd, b.size, &b.fat, &r.out, &changed, &why);
+	if (!err && changed)
+		err = rewrite_publish(&r, &why);
+	rewrite_close(&r);
 	binary_close(&b);
 	if (err) {
 		report_why(path, &why);
@@ -64,16 +58,7 @@ static bool repair_file(const char *path)
 	return true;
 }
 
-/* --- checking ----------------------------------------------------------------------- */
-
-static bool is_elf(const struct binary *b)
-{
-	char magic[4];
-
-	return b->size >= sizeof(magic) &&
-	       kp_file_pread(b->fd, 0, magic, sizeof(magic), NULL) == KPACK_SUCCESS &&
-	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
-}
+/* --- checking ------------------------------------------------------------------- */
 
 /*
  * Files that are not converted are looked at, too, but may be of any kind; a library among
@@ -105,33 +90,20 @@ static void check_file(struct strip_safe *s, const char *path)
 {
 	struct kpackx_error why = {0};
 	struct binary b;
+	char magic[4];
 
 	if (binary_open(path, &b, &why)) {
 		report_why(path, &why);
 		s->n_faults++;
 		return;
 	}
-	if (is_elf(&b)) {
+	if (b.size >= sizeof(magic) &&
+	    !kp_file_pread(b.fd, 0, magic, sizeof(magic), NULL) &&
+	    memcmp(magic, "\177ELF", sizeof(magic)) == 0) {
 		s->n_seen++;
 		check_headers(s, &b);
 	}
 	binary_close(&b);
-}
-
-static void check_item(struct strip_safe *s, const struct tree_item *item)
-{
-	struct stat st;
-	bool file = item->kind == TREE_OTHER && S_ISREG(item->st.st_mode);
-
-	/* an operand may be a link */
-	if (item->kind == TREE_OTHER && item->level == 0)
-		file = below_stat(item->path, &st) == 0 && S_ISREG(st.st_mode);
-	if (file) {
-		check_file(s, item->path);
-	} else if (item->kind == TREE_FAULT) {
-		report_error(item->path, "%s", strerror(item->error));
-		s->n_faults++;
-	}
 }
 
 static void check_root(struct strip_safe *s, const char *root)
@@ -144,36 +116,24 @@ static void check_root(struct strip_safe *s, const char *root)
 		return;
 	}
 	list = tree_list_open(root);
-	while (tree_list_next(list, &item))
-		check_item(s, &item);
+	while (tree_list_next(list, &item)) {
+		bool file = item.kind == TREE_OTHER && S_ISREG(item.st.st_mode);
+		struct stat st;
+
+		/* an operand may be a link */
+		if (item.kind == TREE_OTHER && item.level == 0)
+			file = below_stat(item.path, &st) == 0 && S_ISREG(st.st_mode);
+		if (file) {
+			check_file(s, item.path);
+		} else if (item.kind == TREE_FAULT) {
+			report_error(item.path, "%s", strerror(item.error));
+			s->n_faults++;
+		}
+	}
 	tree_list_close(list);
 }
 
-/* --- the command -------------------------------------------------------------------- */
-
-static int check_all(struct strip_safe *s, int n, char **roots)
-{
-	for (int i = 0; i < n; i++)
-		check_root(s, roots[i]);
-	if (s->n_seen == 0 && s->n_faults == 0) {
-		report_error(roots[0], n == 1 ? "there is no binary to check"
-					      : "there is no binary to check, nor in the "
-						"others");
-		s->n_faults++;
-	}
-	printf("%zu programs, %zu faults\n", s->n_programs, s->n_faults);
-	return s->n_faults ? EXIT_FAULT : EXIT_OK;
-}
-
-static int repair_all(int n, char **files)
-{
-	int status = EXIT_OK;
-
-	for (int i = 0; i < n; i++)
-		if (!repair_file(files[i]))
-			status = EXIT_FAULT;
-	return status;
-}
+/* --- the command ---------------------------------------------------------------- */
 
 int mark_strip_safe(int argc, char **argv)
 {
@@ -185,6 +145,21 @@ int mark_strip_safe(int argc, char **argv)
 		return status;
 	if (optind == argc)
 		return options_usage(o.help, "a file is missing");
-	return report_finish(s.check ? check_all(&s, argc - optind, argv + optind)
-				     : repair_all(argc - optind, argv + optind));
+	for (int i = optind; i < argc; i++) {
+		if (s.check)
+			check_root(&s, argv[i]);
+		else
+			s.n_faults += !repair_file(argv[i]);
+	}
+	if (s.check && s.n_seen == 0 && s.n_faults == 0) {
+		report_error(argv[optind],
+			     argc - optind == 1
+				     ? "there is no binary to check"
+				     : "there is no binary to check, nor in the "
+				       "others");
+		s.n_faults++;
+	}
+	if (s.check)
+		printf("%zu programs, %zu faults\n", s.n_programs, s.n_faults);
+	return report_finish(s.n_faults ? EXIT_FAULT : EXIT_OK);
 }

@@ -20,7 +20,7 @@
 #include "packer/cli/progress.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
-#include "packer/gpu/hierarchy.h"
+#include "packer/gpu/names.h"
 
 /*
  * The most bytes to decode for comparison: all of ROCm has 30 GB, but a hostile archive

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include "archive_stats.h"
 #include "core/base/errors.h"
-#include "packer/gpu/families.h"
+#include "packer/gpu/names.h"
 #include "core/base/span.h"
 #include "core/writer/store.h"
 

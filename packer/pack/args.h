@@ -4,7 +4,7 @@
 #define PACKER_PACK_ARGS_H
 
 #include "packer/archives/arch_filter.h"
-#include "packer/gpu/families.h"
+#include "packer/gpu/names.h"
 #include "packer/library/library.h"
 #include "store.h"
 #include "shard_number.h"

@@ -21,7 +21,7 @@
 #include <string.h>
 #include "core/base/order.h"
 #include "packer/cli/xalloc.h"
-#include "packer/gpu/hierarchy.h"
+#include "packer/gpu/names.h"
 #include "split.h"
 
 void device_wheels_fini(struct device_wheels *devices)

@@ -15,7 +15,7 @@
 
 #include "core/target/target.h"
 #include "packer/files/temp_dir.h"
-#include "packer/gpu/families.h"
+#include "packer/gpu/names.h"
 #include "packer/trees/partition.h"
 #include "wheel.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The dynamic linker's list of libraries. */
-#include "packer/gpu/loader_cache.h"
+#include "packer/gpu/runtimes.h"
 #include <assert.h>
 #include <string.h>
 

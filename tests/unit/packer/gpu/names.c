@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of groups of GPUs; what detect says of every processor is in tests/golden. */
-#include "packer/gpu/hierarchy.h"
+#include "packer/gpu/names.h"
 #include "tests/unit/unit.h"
 #include "core/target/target.h"
 

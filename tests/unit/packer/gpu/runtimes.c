@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/gpu/loader_cache.h"
+#include "packer/gpu/runtimes.h"
 #include <stdio.h>
 #include <string.h>
 #include "tests/unit/unit.h"

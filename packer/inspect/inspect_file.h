@@ -4,8 +4,8 @@
  * containers that hold images; and the containers that the wrappers of a host binary lead
  * to.
  */
-#ifndef PACKER_INSPECT_FILE_H
-#define PACKER_INSPECT_FILE_H
+#ifndef PACKER_INSPECT_INSPECT_FILE_H
+#define PACKER_INSPECT_INSPECT_FILE_H
 
 #include "core/elf/elf_file.h"
 #include "core/format/format.h"
