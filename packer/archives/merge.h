@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Join archives into one.  Frames are copied as they are stored, in the order of the
- * sources, then of their ordinals; frames with equal bytes are stored once.  The
- * blocks of the largest shared archive are copied, as far as all of their bytes stay
- * (kp_writer_add_blocks); other objects are decoded, and compressed again.  First
+ * Join archives into one.  Frames are copied as they are stored, in the order of their keys
+ * (struct kp_rank), so that neither the order of the sources nor theirs matters; frames with
+ * equal bytes are stored once.  The blocks of the largest shared archive are copied first, as
+ * far as all of their bytes stay (kp_writer_add_blocks); other objects are decoded, and
+ * compressed again.  First
  * everything is planned and checked, then written.  Equal calls give equal bytes.
  *
  *	struct merge_plan *plan = NULL;

@@ -102,8 +102,6 @@ static kpack_error_t add_entries(struct merge_plan *p, size_t source,
 		KP_TRY(add_item(p, source, list[i].entry, taken == 0, why));
 		taken++;
 	}
-	if (taken && taken < n)
-		p->objects[p->n_objects - 1].split = true;
 	return KPACK_SUCCESS;
 }
 

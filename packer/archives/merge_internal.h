@@ -23,11 +23,11 @@ struct merge_object {
 	uint64_t chunk;
 	uint8_t hash[16]; /* metadata.xxh3 where an item has one */
 	bool hashed;
-	bool split; /* entries that are not taken name it, too */
 	uint32_t source, ordinal;
-	uint32_t item;    /* its first item that is not dropped */
-	uint32_t same;    /* the object that is stored for it; usually itself */
-	uint32_t written; /* ordinal in the new archive */
+	uint32_t item;     /* its first item that is not dropped */
+	uint32_t position; /* in the order of writing, before equal objects are shared */
+	uint32_t same;     /* the object that is stored for it; usually itself */
+	uint32_t written;  /* ordinal in the new archive */
 };
 
 struct merge_plan {

@@ -23,7 +23,7 @@ static int by_place(const void *a, const void *b, void *arg)
 		c = KP_ORDER(x->stored.offset, y->stored.offset);
 	if (!c)
 		c = KP_ORDER(x->stored.size, y->stored.size);
-	return c ? c : KP_ORDER(*(const uint32_t *)a, *(const uint32_t *)b);
+	return c ? c : KP_ORDER(x->position, y->position);
 }
 
 /*
@@ -86,7 +86,7 @@ static int by_sizes(const void *a, const void *b, void *arg)
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	int c = cmp_sizes(&o[x], &o[y]);
 
-	return c ? c : KP_ORDER(x, y);
+	return c ? c : KP_ORDER(o[x].position, o[y].position);
 }
 
 static int by_hash(const void *a, const void *b, void *arg)
@@ -95,7 +95,7 @@ static int by_hash(const void *a, const void *b, void *arg)
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	int c = memcmp(o[x].hash, o[y].hash, sizeof(o[x].hash));
 
-	return c ? c : KP_ORDER(x, y);
+	return c ? c : KP_ORDER(o[x].position, o[y].position);
 }
 
 static kpack_error_t hash_stored(struct merge_object *o, struct kp_hasher *hasher,

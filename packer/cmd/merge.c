@@ -14,7 +14,7 @@
 #include "packer/archives/merge_report.h"
 #include "packer/cli/report.h"
 #include "packer/cli/scheme.h"
-#include "packer/trees/shard_merge.h"
+#include "packer/trees/shard.h"
 #include "core/archive/naming.h"
 
 struct merge_run {

@@ -5,7 +5,7 @@
 #include "packer/pack/mount_command.h"
 #include "packer/pack/report.h"
 #include "packer/pack/run.h"
-#include "packer/trees/shard_run.h"
+#include "packer/trees/shard.h"
 #include "packer/cli/report.h"
 
 /* Find the command that makes packed files visible, on the heap. */
@@ -52,19 +52,18 @@ int cmd_pack(int argc, char **argv)
 {
 	struct packing p = {0};
 	struct bundle_sizes sizes = {0};
-	struct shard_run shard = {0};
+	bool finished = false; /* the part was there already */
 	int status = pack_args_parse(&p.args, argc, argv);
 
 	/* for the report */
 	if (!p.args.quiet && !p.args.json)
 		p.args.how.sizes = &sizes;
 	if (!status)
-		status = p.args.shard.count ? shard_run(&shard, &p) : packing_run(&p);
+		status = p.args.shard.count ? shard_pack(&p, &finished) : packing_run(&p);
 	if (!status)
-		status = print_report(&p, shard.finished_before);
+		status = print_report(&p, finished);
 	if (!status && scan_damaged(&p.scan))
 		status = EXIT_FAULT;
 	packing_close(&p);
-	shard_run_fini(&shard);
 	return report_finish(status < 0 ? EXIT_OK : status);
 }

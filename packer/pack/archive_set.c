@@ -25,12 +25,15 @@ struct slot {
 	struct volume *volumes;
 	size_t n_volumes;
 	struct entry_names names; /* of every entry added */
+	/* the most that it gets in the volume that is being filled, and of the next binary */
+	uint64_t bytes, more_bytes;
+	uint32_t frames, more_frames;
 };
 
 struct archive_set {
 	struct archive_set_options options;
 	pthread_mutex_t lock; /* of the volumes: archive_set_shared is called any time */
-	unsigned volume;      /* the current one, from 1 */
+	unsigned volume;      /* the one that archive_set_place fills, from 1 */
 	int dir_fd;           /* of the directory, locked against other runs */
 	struct existing there;
 	struct slot *slots;
@@ -124,16 +127,21 @@ static struct volume *find_volume(const struct slot *s, unsigned number)
 	return NULL;
 }
 
-/* Get the current archive for PLACE, which is begun if missing. */
-static kpack_error_t current_volume(struct archive_set *set, const char *place,
-				    struct slot **slot, struct volume **volume,
-				    struct kpackx_error *why)
+static struct slot *slot_of(struct archive_set *set, const char *place)
 {
-	*slot = find_slot(set, place);
-	if (!*slot)
-		*slot = add_slot(set, families_stem(set->options.families, place));
-	*volume = find_volume(*slot, set->volume);
-	return *volume ? KPACK_SUCCESS : add_volume(set, *slot, set->volume, volume, why);
+	struct slot *s = find_slot(set, place);
+
+	return s ? s : add_slot(set, families_stem(set->options.families, place));
+}
+
+/* Get the archive of PLACE that is volume NUMBER; it is begun if missing. */
+static kpack_error_t get_volume(struct archive_set *set, const char *place,
+				unsigned number, struct slot **slot,
+				struct volume **volume, struct kpackx_error *why)
+{
+	*slot = slot_of(set, place);
+	*volume = find_volume(*slot, number);
+	return *volume ? KPACK_SUCCESS : add_volume(set, *slot, number, volume, why);
 }
 
 /* --- opening ------------------------------------------------------------------------- */
@@ -263,105 +271,89 @@ void archive_set_close(struct archive_set *set)
 
 /* --- objects ------------------------------------------------------------------------- */
 
-/*
- * Returns the existing archive that the current archive of PLACE will take over; or NULL.
- */
-static const struct existing_archive *existing_for(const struct archive_set *set,
-						   const char *place)
+/* What an existing archive has in the volume of S that is being filled; NULL: nothing. */
+static const struct existing_archive *existing_in(const struct archive_set *set,
+						  const struct slot *s)
 {
-	const struct existing_archive *a;
-
 	for (size_t i = 0; i < set->there.count && !set->options.force; i++) {
-		a = &set->there.items[i];
+		const struct existing_archive *a = &set->there.items[i];
+
 		if (!a->foreign && a->number == set->volume &&
-		    is_stem(set, place, a->stem))
+		    strcmp(s->stem, a->stem) == 0)
 			return a;
 	}
 	return NULL;
 }
 
-/*
- * Whether NEED could make the current archive pass its bound.  An empty archive never
- * does.
- */
-static bool passes_bound(const struct archive_set *set, const struct archive_need *need)
+/* Whether what S is to get could pass the bound of its archive.  An empty one takes anything. */
+static bool passes_bound(const struct archive_set *set, const struct slot *s)
 {
-	const struct existing_archive *there = existing_for(set, need->place);
-	const struct slot *s = find_slot(set, need->place);
-	const struct volume *v = s ? find_volume(s, set->volume) : NULL;
-	uint64_t used = there ? there->bytes : 0, frames = there ? there->frames : 0;
+	const struct existing_archive *there = existing_in(set, s);
+	uint64_t used = s->bytes + (there ? there->bytes : 0);
+	uint64_t frames = s->frames + (there ? there->frames : 0);
 
-	if (v)
-		frames += kp_writer_frame_count(v->store.writer);
-	if (frames == 0 && used == 0)
+	if (s->more_frames == 0 || (used == 0 && frames == 0))
 		return false;
-	used += v ? kp_writer_blob_size(v->store.writer) : 0;
 	if (set->options.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
-	    frames + need->frames > KP_FRAMES_MAX)
+	    frames + s->more_frames > KP_FRAMES_MAX)
 		return true;
 	return used >= set->options.volume_size ||
-	       need->bytes > set->options.volume_size - used;
+	       s->more_bytes > set->options.volume_size - used;
 }
 
-static bool same_archive(const struct archive_set *set, const char *a, const char *b)
+static bool any_passes(const struct archive_set *set)
 {
-	const struct family *family = families_find(set->options.families, a);
-
-	return strcmp(a, b) == 0 ||
-	       (family && family == families_find(set->options.families, b));
-}
-
-/*
- * Whether any need passes the bound; those of a family's architectures add up in one
- * archive.
- */
-static bool any_passes(const struct archive_set *set, const struct archive_need *needs,
-		       size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct archive_need sum = needs[i];
-
-		for (size_t k = 0; k < n; k++) {
-			if (k == i || !same_archive(set, needs[i].place, needs[k].place))
-				continue;
-			sum.bytes += needs[k].bytes;
-			sum.frames += needs[k].frames;
-		}
-		if (passes_bound(set, &sum))
+	for (size_t i = 0; i < set->n_slots; i++)
+		if (passes_bound(set, &set->slots[i]))
 			return true;
-	}
 	return false;
 }
 
-unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
-				  const struct archive_need *needs, size_t n)
+static void begin_volume(struct archive_set *set, unsigned number)
 {
-	unsigned volume;
-
-	pthread_mutex_lock(&set->lock);
-	if (!set->options.force && set->volume < least)
-		set->volume = least;
-	while (any_passes(set, needs, n))
-		set->volume++;
-	volume = set->volume;
-	pthread_mutex_unlock(&set->lock);
-	return volume;
+	set->volume = number;
+	for (size_t i = 0; i < set->n_slots; i++)
+		set->slots[i].bytes = set->slots[i].frames = 0;
 }
 
-/*
- * Find the store that seems to have the content of OBJECT, and set its place there.  NULL:
- * none has it.  Called locked.
- */
+unsigned archive_set_place(struct archive_set *set, unsigned least,
+			   const struct archive_need *needs, size_t n)
+{
+	for (size_t i = 0; i < set->n_slots; i++)
+		set->slots[i].more_bytes = set->slots[i].more_frames = 0;
+	for (size_t i = 0; i < n; i++) { /* a family's architectures go to one archive */
+		struct slot *s = slot_of(set, needs[i].place);
+
+		s->more_bytes += needs[i].bytes;
+		s->more_frames += needs[i].frames;
+	}
+	if (!set->options.force && set->volume < least)
+		begin_volume(set, least);
+	while (any_passes(set))
+		begin_volume(set, set->volume + 1);
+	for (size_t i = 0; i < set->n_slots; i++) {
+		set->slots[i].bytes += set->slots[i].more_bytes;
+		set->slots[i].frames += set->slots[i].more_frames;
+	}
+	return set->volume;
+}
+
+void archive_set_expect(struct archive_set *set, const char *place, struct kp_span key,
+			const char *arch)
+{
+	entry_names_add(&slot_of(set, place)->names, key, arch);
+}
+
+/* The store that seems to have the content of OBJECT, whose ordinal is set; NULL: none. */
 static struct kp_store *find_candidate(struct archive_set *set,
 				       struct archive_object *object)
 {
 	struct slot *s = find_slot(set, object->place);
-	struct volume *v = s ? find_volume(s, set->volume) : NULL;
+	struct volume *v = s ? find_volume(s, object->volume) : NULL;
 
-	if (!v || !kp_store_find(&v->store, &object->content, &object->ordinal))
-		return NULL;
-	object->volume = v->number;
-	return &v->store;
+	return v && kp_store_find(&v->store, &object->content, &object->ordinal)
+		       ? &v->store
+		       : NULL;
 }
 
 kpack_error_t archive_set_shared_file(struct archive_set *set,
@@ -406,75 +398,46 @@ kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object 
 			       scratch, shared, why);
 }
 
-/*
- * Copy the frame of an object that was found in an earlier volume than the current one.
- */
-static kpack_error_t copy_frame(struct slot *s, struct archive_object *o,
-				struct kp_scratch *scratch, struct kpackx_error *why)
+kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *o,
+				struct kpackx_error *why)
 {
-	struct volume *old = find_volume(s, o->volume);
-
-	return kp_store_read(&old->store, o->ordinal, scratch, &o->stored, why);
-}
-
-static kpack_error_t store_object_locked(struct archive_set *set,
-					 struct archive_object *o, bool *shared,
-					 struct kpackx_error *why)
-{
-	struct kp_scratch scratch = {0};
-	kpack_error_t err = KPACK_SUCCESS;
+	struct arch_stats *stats = archive_stats_of(&set->stats, o->place);
+	kpack_error_t err;
 	struct volume *v;
 	struct slot *s;
 
-	*shared = false;
-	KP_TRY(current_volume(set, o->place, &s, &v, why));
-	if (o->file)
-		return kp_store_add_file(&v->store, &o->content, o->file, &o->ordinal,
-					 shared, why);
-	if (!o->stored.data && o->volume == v->number) {
-		*shared = true;
-		return KPACK_SUCCESS;
-	}
-	if (!o->stored.data)
-		err = copy_frame(s, o, &scratch, why);
-	if (!err)
-		err = kp_store_add(&v->store, &o->content, o->stored, &o->ordinal, shared,
-				   why);
-	kp_scratch_fini(&scratch);
-	return err;
-}
-
-kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
-				struct kpackx_error *why)
-{
-	struct arch_stats *stats = archive_stats_of(&set->stats, object->place);
-	kpack_error_t err;
-
 	pthread_mutex_lock(&set->lock);
-	err = store_object_locked(set, object, &object->shared, why);
+	err = get_volume(set, o->place, o->volume, &s, &v, why);
+	o->shared = !o->file && !o->stored.data; /* archive_set_shared found it */
+	if (!err && o->file)
+		err = kp_store_add_file(&v->store, &o->content, o->file, &o->ordinal,
+					&o->shared, why);
+	else if (!err && !o->shared)
+		err = kp_store_add(&v->store, &o->content, o->stored, &o->ordinal,
+				   &o->shared, why);
 	pthread_mutex_unlock(&set->lock);
 	if (err)
 		return err;
-	stats->bytes_in += object->content.size;
-	if (object->shared)
+	stats->bytes_in += o->content.size;
+	if (o->shared)
 		stats->deduplicated++;
 	else
-		stats->bytes_out += object->stored.size;
+		stats->bytes_out += o->stored.size;
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
+kpack_error_t archive_set_entry(struct archive_set *set, const struct archive_object *o,
 				const char *arch, struct kp_span key,
 				const struct kp_writer_entry *entry,
 				struct kpackx_error *why)
 {
-	struct arch_stats *stats = archive_stats_of(&set->stats, place);
+	struct arch_stats *stats = archive_stats_of(&set->stats, o->place);
 	struct volume *v;
 	struct slot *s;
 	kpack_error_t err;
 
 	pthread_mutex_lock(&set->lock);
-	err = current_volume(set, place, &s, &v, why);
+	err = get_volume(set, o->place, o->volume, &s, &v, why);
 	if (!err)
 		err = kp_writer_add_entry(v->store.writer, key, kp_span_str(arch), entry,
 					  why);
@@ -487,33 +450,6 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
 }
 
 /* --- taking over existing archives --------------------------------------------------- */
-
-/*
- * What was taken over came after what the run stored.  The order must not tell which run
- * stored what, so that a killed run that is run again gives the same archives.
- */
-static kpack_error_t order_volume(struct archive_set *set, const struct slot *s,
-				  struct volume *v, struct kpackx_error *why)
-{
-	struct volume sorted = {.number = v->number, .store.scheme = v->store.scheme};
-	kpack_error_t err;
-	bool ordered;
-
-	KP_TRY(kp_writer_is_ordered(v->store.writer, &ordered, why));
-	if (ordered)
-		return KPACK_SUCCESS;
-	err = open_volume(set, s, &sorted, why);
-	if (!err)
-		err = kp_writer_move_ordered(v->store.writer, sorted.store.writer, why);
-	if (!err) {
-		const struct volume old = *v;
-
-		*v = sorted;
-		sorted = old;
-	}
-	volume_fini(&sorted);
-	return err;
-}
 
 /* Take over the existing archive THERE into the volume of its name. */
 static kpack_error_t take_over(struct archive_set *set, struct slot *s,
@@ -531,8 +467,6 @@ static kpack_error_t take_over(struct archive_set *set, struct slot *s,
 		err = add_volume(set, s, there->number, &v, why);
 	if (!err && v)
 		err = carry(v, old, &choice, why);
-	if (!err && v)
-		err = order_volume(set, s, v, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
 	kp_archive_close(old);
@@ -569,6 +503,35 @@ static kpack_error_t take_over_all(struct archive_set *set, struct kpackx_error 
 		}
 	}
 	return KPACK_SUCCESS;
+}
+
+/*
+ * Objects come in the order of the plan, which is that of their keys, but for what was taken
+ * over from an existing archive, and for images of one architecture whose kinds tell them apart.
+ * The order must not tell which run stored what: then a killed run that is run again gives the
+ * same archives, and so do the parts of a run when they are merged.
+ */
+static kpack_error_t order_volume(struct archive_set *set, const struct slot *s,
+				  struct volume *v, struct kpackx_error *why)
+{
+	struct volume sorted = {.number = v->number, .store.scheme = v->store.scheme};
+	kpack_error_t err;
+	bool ordered;
+
+	KP_TRY(kp_writer_is_ordered(v->store.writer, &ordered, why));
+	if (ordered)
+		return KPACK_SUCCESS;
+	err = open_volume(set, s, &sorted, why);
+	if (!err)
+		err = kp_writer_move_ordered(v->store.writer, sorted.store.writer, why);
+	if (!err) {
+		const struct volume old = *v;
+
+		*v = sorted;
+		sorted = old;
+	}
+	volume_fini(&sorted);
+	return err;
 }
 
 /* --- publishing ---------------------------------------------------------------------- */
@@ -658,6 +621,10 @@ kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *
 {
 	if (!set->options.force)
 		KP_TRY(take_over_all(set, why));
+	for (size_t i = 0; i < set->n_slots; i++)
+		for (size_t k = 0; k < set->slots[i].n_volumes; k++)
+			KP_TRY(order_volume(set, &set->slots[i],
+					    &set->slots[i].volumes[k], why));
 	KP_TRY(for_each_volume(set, kp_writer_finish, why));
 	list_written(set);
 	if (set->options.unnamed)

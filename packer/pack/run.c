@@ -53,8 +53,30 @@ static bool replaces_entry(const void *arg, struct kp_span key, struct kp_span p
 	       p->dispositions.items[entry].fate == FATE_CONVERTED;
 }
 
-/* The level of a part's shared archives: joining the parts compresses everything again. */
+/* The level of a part's shared archives. */
 enum { PART_LEVEL = 1 };
+
+/* Tell the set what other parts of the run store. */
+static void expect_others(const struct packing *p)
+{
+	const struct plan *plan = &p->plan;
+
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+		const struct plan_container *c = &plan->containers[o->container];
+		const char *place = o->input->images[o->image].arch;
+
+		for (size_t k = 0; k < c->n_indices; k++) {
+			char *key = xasprintf("%s#%u", o->input->key, c->indices[k]);
+
+			archive_set_expect(p->set, place, kp_span_str(key), place);
+			free(key);
+		}
+		for (size_t k = o->first_key; k < o->first_key + o->n_keys; k++)
+			archive_set_expect(p->set, place, kp_span_str(plan->keys[k].key),
+					   plan->keys[k].arch);
+	}
+}
 
 kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unnamed,
 			       struct kpackx_error *why)
@@ -63,7 +85,8 @@ kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unna
 		.dir = p->archives,
 		.group = p->args.group,
 		.scheme = p->args.how.scheme,
-		.level = p->args.shard.count ? PART_LEVEL : p->args.how.level,
+		/* joining the parts of a shared archive compresses everything again */
+		.level = p->args.shard.count > 1 ? PART_LEVEL : p->args.how.level,
 		.effort = p->args.how.effort,
 		.jobs = p->args.how.jobs,
 		.volume_size = p->args.volume_size,
@@ -77,7 +100,17 @@ kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unna
 		.obsolete_arg = p,
 	};
 
-	return archive_set_open(&where, &p->set, why);
+	KP_TRY(archive_set_open(&where, &p->set, why));
+	for (size_t i = 0; i < p->plan.n_binaries; i++) {
+		struct plan_binary *b = &p->plan.binaries[i];
+
+		if (b->n_needs)
+			b->volume = archive_set_place(p->set, b->volume, b->needs,
+						      b->n_needs);
+	}
+	if (p->mine)
+		expect_others(p);
+	return KPACK_SUCCESS;
 }
 
 /* Flush the directory: without it archives that are on the disk would still be lost. */
@@ -110,12 +143,19 @@ kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why)
 
 kpack_error_t packing_store(struct packing *p, struct kpackx_error *why)
 {
+	uint64_t bytes = 0;
 	struct progress progress;
 	kpack_error_t err;
 
+	p->args.how.mine = p->mine;
+	for (size_t i = 0; i < p->plan.n_objects; i++) {
+		const struct plan_object *o = &p->plan.objects[i];
+
+		if (!p->mine || p->mine[o->input->entry])
+			bytes += o->input->images[o->image].size;
+	}
 	spill_dir_begin(&p->spill, p->archives);
-	progress_begin(&progress, "packing", p->plan.bytes,
-		       !p->args.quiet && !p->args.json);
+	progress_begin(&progress, "packing", bytes, !p->args.quiet && !p->args.json);
 	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
 	progress_end(&progress);
 	return err;
@@ -550,6 +590,15 @@ static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 	return archive_set_publish(p->set, why);
 }
 
+/* Leave the files of other shards to them. */
+static void leave_others(struct packing *p)
+{
+	for (size_t i = 0; i < p->dispositions.count && p->mine; i++)
+		if (!S_ISDIR(p->scan.entries[i].mode) &&
+		    !p->mine[p->scan.entries[i].first])
+			p->dispositions.items[i].fate = FATE_NOTHING;
+}
+
 kpack_error_t packing_write_tree(struct packing *p, struct kpackx_error *why)
 {
 	KP_TRY(packing_check_clashes(p, clash_tree, p->archives, why));
@@ -557,6 +606,7 @@ kpack_error_t packing_write_tree(struct packing *p, struct kpackx_error *why)
 		KP_TRY(write_archives(p, why));
 	else
 		KP_TRY(packing_check_clashes(p, clash_archives, p->archives, why));
+	leave_others(p);
 	return output_write(&p->converter, p->args.input, &p->tree, why);
 }
 
@@ -584,7 +634,7 @@ static kpack_error_t pack_archives(struct packing *p, struct kpackx_error *why)
 	return archive_set_publish(p->set, why);
 }
 
-static kpack_error_t pack_by_mode(struct packing *p, struct kpackx_error *why)
+kpack_error_t packing_write(struct packing *p, struct kpackx_error *why)
 {
 	switch (p->args.mode) {
 	case PACK_TREE:
@@ -605,7 +655,7 @@ int packing_run(struct packing *p)
 		status = packing_prepare(p);
 	if (!status && p->planned)
 		status = packing_status(p->planned(p->planned_arg, p, &why), &why);
-	return status ? status : packing_status(pack_by_mode(p, &why), &why);
+	return status ? status : packing_status(packing_write(p, &why), &why);
 }
 
 void packing_close(struct packing *p)
@@ -619,5 +669,6 @@ void packing_close(struct packing *p)
 	cache_files_fini(&p->parts);
 	free(p->archives);
 	free(p->inherit);
+	free(p->mine);
 	pack_args_fini(&p->args);
 }

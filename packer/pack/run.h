@@ -32,6 +32,8 @@ struct packing {
 	kpack_error_t (*planned)(void *arg, const struct packing *p,
 				 struct kpackx_error *why);
 	void *planned_arg;
+	/* Per entry of the scan: whether a shard packs it; owned.  NULL: everything is packed. */
+	bool *mine;
 	struct spill_dir spill;
 };
 
@@ -84,6 +86,8 @@ kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why);
 kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unnamed,
 			       struct kpackx_error *why);
 kpack_error_t packing_store(struct packing *p, struct kpackx_error *why);
+/* All steps, after packing_prepare. */
+kpack_error_t packing_write(struct packing *p, struct kpackx_error *why);
 /* All steps for a tree, but for tree_write_finish. */
 kpack_error_t packing_write_tree(struct packing *p, struct kpackx_error *why);
 
