@@ -268,41 +268,22 @@ static kpack_error_t plan_part(const struct arch_outputs *p, struct arch_output 
 		.skip_faulty = o->skip_faulty,
 		.takes = is_of_part,
 		.takes_arg = part,
+		.faults_known = true,
 		.clash = o->clash,
-		.mismatch = o->mismatch,
+		.clash_arg = o->clash_arg,
 		.progress = o->progress,
-		.arg = o->arg,
 	};
 
 	return merge_plan_new(part->sources, part->n_sources, &options, &part->plan, why);
-}
-
-/* Check the sources for faults, which concern a whole source, not a part. */
-static kpack_error_t check_faults(const struct arch_outputs *p, struct kpackx_error *why)
-{
-	const struct kpack_archive *faulty = NULL;
-	size_t kept, counted;
-
-	for (size_t i = 0; i < p->n_sources; i++) {
-		kp_archive_faults(p->sources[i].archive, &kept, &counted);
-		if (counted == 0)
-			continue;
-		faulty = p->sources[i].archive;
-		if (p->options->faulty)
-			p->options->faulty(p->options->arg, faulty);
-	}
-	if (!faulty || p->options->skip_faulty)
-		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "%s: has faults: not everything in it could be taken over",
-		       kp_archive_path(faulty));
 }
 
 /* Plan every part, so that all clashes are reported. */
 static kpack_error_t plan_parts(const struct arch_outputs *p, const char *dir,
 				struct kpackx_error *why)
 {
-	kpack_error_t err = check_faults(p, why);
+	/* they concern a whole source, not a part */
+	kpack_error_t err = merge_check_faults(p->sources, p->n_sources,
+					       p->options->skip_faulty, why);
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < p->n && !err; i++)

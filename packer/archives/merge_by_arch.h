@@ -32,9 +32,8 @@ struct merge_by_arch_options {
 
 	/* As in struct merge_options. */
 	void (*clash)(void *arg, const struct merge_clash *clash);
-	void (*faulty)(void *arg, const struct kpack_archive *archive);
-	void (*mismatch)(void *arg, const struct merge_mismatch *mismatch);
-	void (*progress)(void *arg, uint64_t bytes);
+	void *clash_arg;
+	struct progress *progress;
 	/* Called before the first byte is copied, with the number of bytes in all. */
 	void (*begin)(void *arg, uint64_t bytes);
 	/* Called for each archive that has its name now, in order of names. */

@@ -73,10 +73,9 @@ static kpack_error_t remove_archive(struct prune_archive *a, bool dry,
 kpack_error_t prune_rewrite(struct prune_archive *a, bool dry, struct kpackx_error *why)
 {
 	const struct kpack_archive *old = a->archive->archive;
-	const struct merge_source source = {.archive = old};
+	const struct merge_source source = {.archive = old, .checked = true};
 	struct kp_span family = kp_archive_family(old), group = kp_archive_group(old);
-	struct merge_options options = {
-		.takes = takes_entry, .takes_arg = a, .checked = true};
+	struct merge_options options = {.takes = takes_entry, .takes_arg = a};
 	struct merge_plan *plan = NULL;
 	struct merge_stats stats;
 	char *name, *of;

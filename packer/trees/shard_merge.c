@@ -8,9 +8,10 @@
 #include "core/base/alloc.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
-#include "packer/archives/merge_report.h"
+#include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/exit.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
@@ -213,7 +214,6 @@ static kpack_error_t copy_archive(struct part_merge *m, const struct kpack_archi
 	kpack_error_t err =
 		tree_write_file(&m->tree, to, kp_archive_path(a), &seen, NULL, why);
 
-	merge_report_progress(&m->report, seen.size);
 	free(to);
 	return err;
 }
@@ -227,10 +227,7 @@ static kpack_error_t join_archive(struct part_merge *m, const struct archives *s
 	struct kp_writer *writer = NULL;
 	struct merge_options options = {
 		.clash = merge_report_clash,
-		.faulty = merge_report_faulty,
-		.mismatch = merge_report_mismatch,
-		.progress = merge_report_progress,
-		.arg = &m->report,
+		.clash_arg = &m->report,
 	};
 	char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, m->options->out);
 	char *family_text = xstrndup((const char *)family.data, family.size), *group_text;
@@ -404,7 +401,6 @@ static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 	KP_TRY(check_files(m, why));
 	KP_TRY(list_archives(m, why));
 	tree_write_begin(&m->tree, m->options->out, false);
-	progress_begin(&m->report.progress, "merging", 0, false);
 	err = write_out(m, why);
 	merge_report_end(&m->report);
 	return err;

@@ -10,12 +10,13 @@
 #include "packer/files/tree_list.h"
 #include "packer/cli/exit.h"
 #include "packer/pack/inherited_archives.h"
-#include "packer/archives/merge_report.h"
+#include "packer/cli/progress.h"
 #include "core/target/target.h"
 #include "core/archive/naming.h"
 
 struct run {
-	struct merge_report report; /* first: merge's callbacks cast ARG to it */
+	struct merge_report report;
+	struct progress progress;
 	const struct split_args *args;
 	struct archives set;
 	struct arch_filter filter;
@@ -69,7 +70,7 @@ static void begin_progress(void *arg, uint64_t bytes)
 {
 	struct run *r = arg;
 
-	progress_begin(&r->report.progress, "splitting", bytes,
+	progress_begin(&r->progress, "splitting", bytes,
 		       !r->args->quiet && !r->args->json);
 }
 
@@ -115,8 +116,8 @@ static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
 		.takes = takes_arch,
 		.takes_arg = &r->filter,
 		.clash = merge_report_clash,
-		.faulty = merge_report_faulty,
-		.progress = merge_report_progress,
+		.clash_arg = &r->report,
+		.progress = &r->progress,
 		.begin = begin_progress,
 		.written = report_written,
 		.arg = r,
@@ -126,7 +127,7 @@ static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
 	for (size_t i = 0; i < r->set.count; i++)
 		sources[i].archive = r->set.items[i];
 	err = merge_by_arch(sources, r->set.count, r->args->output, &options, why);
-	progress_end(&r->report.progress);
+	progress_end(&r->progress);
 	merge_report_end(&r->report);
 	free(sources);
 	return err;

@@ -214,7 +214,7 @@ static kpack_error_t merge_archives(const struct merge_source *sources, struct s
 {
 	char *family = family_of(sources[0].archive);
 	struct merge_options options = {
-		.family = family, .clash = report_clash, .arg = g};
+		.family = family, .clash = report_clash, .clash_arg = g};
 	struct merge_plan *plan = NULL;
 	struct kp_writer *writer = NULL;
 	kpack_error_t err = merge_plan_new(sources, g->count, &options, &plan, why);
