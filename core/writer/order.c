@@ -113,30 +113,6 @@ static kpack_error_t list_ranked(const struct kp_writer *w, struct ranked **out,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t copy_object(struct kp_writer *from, uint32_t ordinal,
-				 struct kp_writer *to, uint32_t *out,
-				 struct kpackx_error *why)
-{
-	uint64_t size = kp_writer_stored_size(from, ordinal);
-	struct kp_source stored;
-	uint8_t *bytes;
-	kpack_error_t err;
-
-	if (!from->share) {
-		KP_TRY(kp_writer_stored_source(from, ordinal, &stored, why));
-		return kp_writer_add_source(to, &stored, out, why);
-	}
-	bytes = malloc((size_t)size + 1);
-	if (!bytes)
-		return kp_fail_memory(why, size, "an object");
-	err = kp_writer_read_stored(from, ordinal, bytes, why);
-	if (!err)
-		err = kp_writer_add_stored(to, (struct kp_span){bytes, (size_t)size}, out,
-					   why);
-	free(bytes);
-	return err;
-}
-
 kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
 				   struct kpackx_error *why)
 {
@@ -148,27 +124,4 @@ kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
 		*ordered &= list[i].ordinal == i;
 	free(list);
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_writer_move_ordered(struct kp_writer *from, struct kp_writer *to,
-				     struct kpackx_error *why)
-{
-	uint32_t *moved = calloc((size_t)from->n_frames + 1, sizeof(*moved));
-	struct ranked *list = NULL;
-	kpack_error_t err = moved ? list_ranked(from, &list, why)
-				  : kp_fail_memory(why, from->n_frames, "objects");
-
-	for (uint32_t i = 0; i < from->n_frames && !err; i++)
-		err = copy_object(from, list[i].ordinal, to, &moved[list[i].ordinal],
-				  why);
-	if (!err) {
-		to->entries = from->entries;
-		from->entries = (struct kp_entry_list){0};
-		for (size_t i = 0; i < to->entries.n; i++)
-			to->entries.items[i].ordinal =
-				moved[to->entries.items[i].ordinal];
-	}
-	free(list);
-	free(moved);
-	return err;
 }

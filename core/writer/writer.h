@@ -158,13 +158,6 @@ int kp_rank_compare(const struct kp_rank *a, const struct kp_rank *b);
 /* Whether the objects of W are in that order. */
 kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
 				   struct kpackx_error *why);
-/*
- * Store all that FROM has in TO, which is new and has the same scheme, in that order.  FROM
- * has no entries afterwards.
- */
-kpack_error_t kp_writer_move_ordered(struct kp_writer *from, struct kp_writer *to,
-				     struct kpackx_error *why);
-
 /* The bytes of the blob; of a shared archive that is not finished, its unique bytes. */
 uint64_t kp_writer_blob_size(const struct kp_writer *w);
 uint32_t kp_writer_frame_count(const struct kp_writer *w);

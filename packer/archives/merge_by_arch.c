@@ -8,7 +8,6 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "core/base/text.h"
-#include "volume.h"
 #include "core/archive/naming.h"
 
 /*

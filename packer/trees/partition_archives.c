@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include "output_name.h"
 #include "packer/cli/xalloc.h"
-#include "packer/archives/volume.h"
 #include "core/archive/naming.h"
 
 /* The set's own copy of the name FILE; NULL: it wrote no such archive. */
