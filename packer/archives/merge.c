@@ -6,7 +6,7 @@
  */
 #include "merge.h"
 #include <stdlib.h>
-#include "check_content.h"
+#include "content.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/msgpack_read.h"

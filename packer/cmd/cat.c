@@ -2,6 +2,7 @@
 /* kpack cat: the decoded bytes of one entry. */
 #include <errno.h>
 #include <stdlib.h>
+#include "packer/archives/content.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/xalloc.h"
 #include "packer/command.h"

@@ -4,10 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "mark.h"
-#include "packer/archives/marker_edit.h"
+#include "packer/archives/binary.h"
 #include "packer/cli/report.h"
 #include "packer/gpu/runtimes.h"
-#include "packer/archives/rewrite.h"
 
 struct convert {
 	struct kp_marker marker;

@@ -2,6 +2,7 @@
 #include "report_contents.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/archives/content.h"
 #include "packer/cli/xalloc.h"
 #include "packer/archives/operands.h"
 #include "core/writer/store.h"

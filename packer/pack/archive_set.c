@@ -12,7 +12,7 @@
 #include "core/base/scheme.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
-#include "packer/archives/check_content.h"
+#include "packer/archives/content.h"
 #include "packer/archives/merge.h"
 #include "core/archive/naming.h"
 #include "packer/cli/xalloc.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "core/archive/naming.h"
 #include "core/base/path.h"
-#include "packer/archives/check_content.h"
+#include "packer/archives/content.h"
 #include "packer/cli/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"

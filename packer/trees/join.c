@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include "packer/archives/binary.h"
 #include "host_compare.h"
-#include "packer/archives/marker_edit.h"
-#include "packer/archives/rewrite.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
 

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 #include "core/base/path.h"
-#include "packer/archives/content_hash.h"
+#include "packer/archives/content.h"
 #include "recombine_internal.h"
 
 struct place {

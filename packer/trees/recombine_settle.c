@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/file.h"
-#include "packer/archives/content_hash.h"
+#include "packer/archives/content.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "join.h"

@@ -2,7 +2,7 @@
 #include "stored_check.h"
 #include <stdlib.h>
 #include "core/archive/naming.h"
-#include "packer/archives/content_hash.h"
+#include "packer/archives/content.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "core/target/target.h"
