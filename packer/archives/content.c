@@ -144,6 +144,54 @@ kpack_error_t content_hash_same(const struct kpack_archive *a, size_t i,
 	return KPACK_SUCCESS;
 }
 
+/* --- comparing --------------------------------------------------------------------------- */
+
+/* The decoded bytes of each entry that are compared at a time. */
+enum { PIECE = 1 << 20 };
+
+static kpack_error_t decode_piece(const struct kpack_archive *a, size_t entry,
+				  struct kp_decode **d, uint8_t *buf, uint64_t *done,
+				  struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_entry_info info;
+
+	if (!*d)
+		err = kp_decode_open(a, entry, KP_DECODE_PIECES, d, why);
+	if (!err)
+		err = kp_decode_next(*d, buf, PIECE, done, why);
+	kp_archive_entry(a, entry, &info);
+	return err ? kp_fail_prefix(why, err, "%s: %.*s %.*s", kp_archive_path(a),
+				    (int)info.key.size, info.key.data,
+				    (int)info.arch.size, info.arch.data)
+		   : KPACK_SUCCESS;
+}
+
+kpack_error_t content_compare(const struct kpack_archive *a, size_t i,
+			      const struct kpack_archive *b, size_t k, bool *same,
+			      struct kpackx_error *why)
+{
+	KP_AUTO_FREE uint8_t *buf = xmalloc(2 * PIECE);
+	struct kp_decode *x = NULL, *y = NULL;
+	uint64_t before = 0, done = 0, other = 0;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_entry_info info;
+
+	kp_archive_entry(a, i, &info);
+	*same = true;
+	do {
+		before = done;
+		err = decode_piece(a, i, &x, buf, &done, why);
+		if (!err)
+			err = decode_piece(b, k, &y, buf + PIECE, &other, why);
+		*same = !err && done == other &&
+			memcmp(buf, buf + PIECE, (size_t)(done - before)) == 0;
+	} while (*same && done < info.size);
+	kp_decode_close(x);
+	kp_decode_close(y);
+	return err;
+}
+
 /* --- does a type say what the code is? ------------------------------------------------------ */
 
 /* The first bytes of an entry; zeros: nothing was decoded yet. */

@@ -37,6 +37,11 @@ kpack_error_t content_hash_same(const struct kpack_archive *a, size_t i,
 				const struct kpack_archive *b, size_t k, bool *same,
 				struct kpackx_error *why);
 
+/* As content_hash_same, for entries of one size, by their decoded bytes. */
+kpack_error_t content_compare(const struct kpack_archive *a, size_t i,
+			      const struct kpack_archive *b, size_t k, bool *same,
+			      struct kpackx_error *why);
+
 enum check_what {
 	/* an entry decodes to its size and its hash, or its stored bytes match their hashes */
 	CHECK_BYTES,

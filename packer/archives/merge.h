@@ -121,4 +121,52 @@ void merge_report_end(const struct merge_report *report);
 /* Add the statistics to OBJECT. */
 void merge_stats_json(const struct merge_stats *stats, json_t *object);
 
+/* --- the other way: one archive for each architecture (merge_by_arch.c) --- */
+
+/* One archive that was written. */
+struct written_archive {
+	const char *file; /* its name in the directory */
+	const char *group, *arch;
+	unsigned volume; /* from 1 */
+	struct merge_stats stats;
+};
+
+/* All zero: the defaults. */
+struct merge_by_arch_options {
+	const char *group; /* group_name; NULL: the sources' own */
+	bool force;        /* replace archives that are not an earlier run's, too */
+	bool lazy;         /* as in struct merge_options */
+	bool skip_faulty;
+
+	/* Whether to take an architecture; NULL: take all. */
+	bool (*takes)(const void *arg, struct kp_span arch);
+	const void *takes_arg;
+
+	/* As in struct merge_options. */
+	void (*clash)(void *arg, const struct merge_clash *clash);
+	void *clash_arg;
+	struct progress *progress;
+	/* Called before the first byte is copied, with the number of bytes in all. */
+	void (*begin)(void *arg, uint64_t bytes);
+	/* Called for each archive that has its name now, in order of names. */
+	void (*written)(void *arg, const struct written_archive *part);
+	void *arg;
+};
+
+/*
+ * Write the archives of SOURCES, split, into the directory DIR, which is made if missing.
+ * Everything is checked before anything is written, and no archive gets its name before
+ * all are written (if there are more than BY_ARCH_AT_ONCE: that many at a time).
+ * Errors of merge_plan_new and merge_plan_write; INVALID_ARGUMENT: an archive exists that
+ * has entries which SOURCES have not, or an architecture gives no file name.
+ */
+kpack_error_t merge_by_arch(const struct merge_source *sources, size_t n, const char *dir,
+			    const struct merge_by_arch_options *options,
+			    struct kpackx_error *why);
+
+/*
+ * The number of archives that wait for their names at a time: each has two descriptors.
+ */
+#define BY_ARCH_AT_ONCE 200
+
 #endif

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "merge_by_arch.h"
+/*
+ * Split archives by architecture: one archive for each, `<group>_<arch>.kpack`, with
+ * frames copied as they are stored.  The entries of an architecture in several sources
+ * come together, in the order of the sources.  Content that several architectures share
+ * goes to each of their archives.  A volume (`<group>.2_rdna.kpack`) gives volumes of the
+ * same number (`<group>.2_gfx1100.kpack`), so that markers that name it stay true.
+ */
+#include "merge.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/path.h"
 #include "packer/cli/xalloc.h"
@@ -65,35 +73,24 @@ static void parts_fini(struct arch_outputs *p)
 
 /* --- which archives there will be ----------------------------------------------------- */
 
-/* Returns the volume that an archive is, by its name. */
-static unsigned volume_of(const char *path, struct kp_span group)
-{
-	char *text = xstrndup((const char *)group.data, group.size);
-	struct kp_span stem;
-	unsigned number;
-
-	if (!kp_archive_name_split(kp_path_name(path), text, &number, &stem))
-		number = 1;
-	free(text);
-	return number;
-}
-
 static kpack_error_t name_sources(struct arch_outputs *p, struct kpackx_error *why)
 {
 	p->groups = xcalloc(p->n_sources, sizeof(*p->groups));
 	p->volumes = xcalloc(p->n_sources, sizeof(*p->volumes));
 	for (size_t i = 0; i < p->n_sources; i++) {
 		const struct kpack_archive *a = p->sources[i].archive;
-		struct kp_span own = kp_archive_group(a), group = own;
+		struct kp_span group = kp_archive_group(a), stem;
+		KP_AUTO_FREE char *own = xstrndup((const char *)group.data, group.size);
 
-		if (p->options->group)
-			group = kp_span_str(p->options->group);
-		if (group.size == 0)
+		if (!p->options->group && group.size == 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s: has no group_name: one must be given",
 				       kp_archive_path(a));
-		p->groups[i] = xstrndup((const char *)group.data, group.size);
-		p->volumes[i] = volume_of(kp_archive_path(a), own);
+		p->groups[i] = xstrdup(p->options->group ? p->options->group : own);
+		/* by its name */
+		if (!kp_archive_name_split(kp_path_name(kp_archive_path(a)), own,
+					   &p->volumes[i], &stem))
+			p->volumes[i] = 1;
 	}
 	return KPACK_SUCCESS;
 }
@@ -111,12 +108,25 @@ static struct arch_output *find_part(const struct arch_outputs *p, size_t source
 	return NULL;
 }
 
-static kpack_error_t name_part(struct arch_output *part, struct kpackx_error *why)
+static kpack_error_t add_part(struct arch_outputs *p, size_t source, struct kp_span arch,
+			      struct arch_output **out, struct kpackx_error *why)
 {
-	char *stem = xasprintf("_%s", part->arch), shown[160];
+	KP_AUTO_FREE char *stem = NULL;
+	struct arch_output *part;
+	char shown[160];
 
+	if (p->n == OUTPUTS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "more than %d architectures", OUTPUTS_MAX);
+	xgrow(&p->items, p->n, &p->cap, sizeof(*p->items));
+	part = p->items[p->n++] = *out = xcalloc(1, sizeof(*part));
+	part->volume = p->volumes[source];
+	part->group = xstrdup(p->groups[source]);
+	part->arch = xstrndup((const char *)arch.data, arch.size);
+	part->sources = xcalloc(p->n_sources, sizeof(*part->sources));
+	part->numbers = xcalloc(p->n_sources, sizeof(*part->numbers));
+	stem = xasprintf("_%s", part->arch);
 	part->file = kp_archive_file_name(part->group, part->volume, stem);
-	free(stem);
 	if (!part->file)
 		xalloc_fail(0);
 	if (!kp_component_ok(kp_span_str(part->file)))
@@ -125,25 +135,6 @@ static kpack_error_t name_part(struct arch_output *part, struct kpackx_error *wh
 			"group and architecture give no file name: %s",
 			kp_text_escape(kp_span_str(part->file), shown, sizeof(shown)));
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t add_part(struct arch_outputs *p, size_t source, struct kp_span arch,
-			      struct arch_output **out, struct kpackx_error *why)
-{
-	struct arch_output *part;
-
-	if (p->n == OUTPUTS_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "more than %d architectures", OUTPUTS_MAX);
-	xgrow(&p->items, p->n, &p->cap, sizeof(*p->items));
-	part = p->items[p->n++] = xcalloc(1, sizeof(*part));
-	part->volume = p->volumes[source];
-	part->group = xstrdup(p->groups[source]);
-	part->arch = xstrndup((const char *)arch.data, arch.size);
-	part->sources = xcalloc(p->n_sources, sizeof(*part->sources));
-	part->numbers = xcalloc(p->n_sources, sizeof(*part->numbers));
-	*out = part;
-	return name_part(part, why);
 }
 
 static kpack_error_t add_entry(struct arch_outputs *p, size_t source, struct kp_span arch,
@@ -217,13 +208,22 @@ static bool is_of_part(const void *arg, size_t source, const struct kp_entry_inf
 	return kp_span_is(entry->arch, part->arch);
 }
 
-/* Whether all entries of the archive PATH are PART's, as those that an earlier run wrote. */
-static bool is_earlier(const struct arch_output *part, const char *path)
+/*
+ * Whether PART may have its name: with `force`, or if all entries of the archive that has it are
+ * PART's, as those that an earlier run wrote.
+ */
+static kpack_error_t check_existing(const struct arch_outputs *p, const char *dir,
+				    struct arch_output *part, struct kpackx_error *why)
 {
+	KP_AUTO_FREE char *path = xasprintf("%s/%s", dir, part->file);
 	struct kpack_archive *old = NULL;
-	bool all = !below_archive_open(path, &old, NULL);
+	struct stat st;
 
-	for (size_t i = 0; all && i < kp_archive_entry_count(old); i++) {
+	part->again = p->options->force;
+	if (part->again || below_lstat(path, &st) < 0)
+		return KPACK_SUCCESS;
+	part->again = !below_archive_open(path, &old, NULL);
+	for (size_t i = 0; part->again && i < kp_archive_entry_count(old); i++) {
 		struct kp_entry_info info;
 		bool found = false;
 		size_t entry;
@@ -233,27 +233,14 @@ static bool is_earlier(const struct arch_output *part, const char *path)
 			found = kp_span_is(info.arch, part->arch) &&
 				kp_archive_find(part->sources[k].archive, info.key,
 						info.arch, &entry);
-		all = found;
+		part->again = found;
 	}
 	kp_archive_close(old);
-	return all;
-}
-
-static kpack_error_t check_existing(const struct arch_outputs *p, const char *dir,
-				    struct arch_output *part, struct kpackx_error *why)
-{
-	char *path = xasprintf("%s/%s", dir, part->file);
-	struct stat st;
-	bool there = below_lstat(path, &st) == 0;
-
-	part->again = p->options->force || (there && is_earlier(part, path));
-	free(path);
-	return there && !part->again
-		       ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				 "%s: already exists, and is not from these archives "
-				 "(--force replaces it)",
-				 part->file)
-		       : KPACK_SUCCESS;
+	return part->again ? KPACK_SUCCESS
+			   : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				     "%s: already exists, and is not from these archives "
+				     "(--force replaces it)",
+				     part->file);
 }
 
 static kpack_error_t plan_part(const struct arch_outputs *p, struct arch_output *part,
@@ -265,9 +252,9 @@ static kpack_error_t plan_part(const struct arch_outputs *p, struct arch_output 
 		.lazy = o->lazy,
 		.keep = !part->again,
 		.skip_faulty = o->skip_faulty,
+		.faults_known = true,
 		.takes = is_of_part,
 		.takes_arg = part,
-		.faults_known = true,
 		.clash = o->clash,
 		.clash_arg = o->clash_arg,
 		.progress = o->progress,
@@ -327,31 +314,22 @@ static kpack_error_t publish_part(const struct arch_outputs *p, struct arch_outp
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_some(const struct arch_outputs *p, size_t first, size_t end,
-				const char *dir, struct kpackx_error *why)
-{
-	for (size_t i = first; i < end; i++) {
-		struct arch_output *part = p->items[i];
-		kpack_error_t err =
-			merge_plan_write(part->plan, dir, part->file, &part->writer, why);
-
-		if (err)
-			return kp_fail_prefix(why, err, "%s", part->file);
-	}
-	for (size_t i = first; i < end; i++)
-		KP_TRY(publish_part(p, p->items[i], why));
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t write_parts(const struct arch_outputs *p, const char *dir,
 				 struct kpackx_error *why)
 {
 	KP_TRY(below_make_root(dir, 0777, why));
-	for (size_t i = 0; i < p->n; i += BY_ARCH_AT_ONCE) {
-		size_t left = p->n - i;
-		size_t n = left < BY_ARCH_AT_ONCE ? left : BY_ARCH_AT_ONCE;
+	for (size_t first = 0, end; first < p->n; first = end) {
+		end = p->n - first < BY_ARCH_AT_ONCE ? p->n : first + BY_ARCH_AT_ONCE;
+		for (size_t i = first; i < end; i++) {
+			struct arch_output *part = p->items[i];
+			kpack_error_t err = merge_plan_write(part->plan, dir, part->file,
+							     &part->writer, why);
 
-		KP_TRY(write_some(p, i, i + n, dir, why));
+			if (err)
+				return kp_fail_prefix(why, err, "%s", part->file);
+		}
+		for (size_t i = first; i < end; i++)
+			KP_TRY(publish_part(p, p->items[i], why));
 	}
 	return KPACK_SUCCESS;
 }

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "packer/archives/merge_by_arch.h"
+#include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
