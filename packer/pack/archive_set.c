@@ -25,6 +25,7 @@ struct volume {
 	unsigned number;
 	char *file;            /* name in the directory */
 	struct kp_store store; /* without a writer: its last entry goes */
+	bool again; /* it is compressed for the moment, and once more at the end */
 };
 
 /* The archives of an architecture or a family. */
@@ -121,10 +122,10 @@ static kpack_error_t open_volume(struct archive_set *set, const struct slot *s,
 			why, KPACK_ERROR_INVALID_ARGUMENT,
 			"%s/%s: is an archive of another group: give another --group",
 			set->options.dir, v->file);
-	if (there &&
-	    !set->options.force) { /* it will be compressed again with that one */
+	if (there && there->frames && !set->options.force) { /* with what stays of it */
 		options.level = 1;
 		options.effort = 0;
+		v->again = true;
 	}
 	return below_writer_open(set->options.dir, v->file, &options, &v->store.writer,
 				 why);
@@ -628,12 +629,12 @@ static kpack_error_t complete_volume(struct archive_set *set, struct slot *s,
 		err = check_old(set, old, why);
 	if (!err && v && v->store.writer && !set->options.unnamed)
 		err = kp_writer_is_ordered(v->store.writer, &ordered, why);
-	if (!err && v && has_entries(v) && !taken && ordered)
+	if (!err && v && has_entries(v) && !taken && ordered && !v->again)
 		err = kp_writer_finish(v->store.writer, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s/%s", set->options.dir,
 			       there ? there->file : v->file);
-	else if (v && (taken || !ordered)) /* whose errors name the archive */
+	else if (v && (taken || !ordered || v->again)) /* whose errors name the archive */
 		err = rewrite_volume(set, s, v, &stay, why);
 	kp_archive_close(old);
 	return err;

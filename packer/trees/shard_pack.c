@@ -261,28 +261,26 @@ kpack_error_t shard_digest_files(const char *dir, char out[SHARD_DIGEST],
 kpack_error_t shard_line_read(const char *dir, struct shard_line *out,
 			      struct kpackx_error *why)
 {
-	char *path = xasprintf("%s/" SHARD_LINE, dir), text[SHARD_LINE_MAX + 1];
+	KP_AUTO_FREE char *path = xasprintf("%s/" SHARD_LINE, dir);
+	char text[SHARD_LINE_MAX + 1] = "";
 	KP_AUTO_CLOSE int fd = -1;
 	kpack_error_t err;
 	struct stat st;
-	ssize_t n = 0;
 	int end = 0;
 
 	*out = (struct shard_line){0};
-	if (below_lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-		free(path);
-		return KPACK_SUCCESS;
-	}
+	if (below_lstat(path, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR
+			       ? KPACK_SUCCESS
+			       : below_fail(why, "%s: cannot look at it", path);
 	err = below_file_open_nofollow(path, &fd, &st, why);
-	if (!err && (n = pread(fd, text, SHARD_LINE_MAX, 0)) < 0)
-		err = kp_fail_errno(why, errno, "cannot read");
-	if (err) {
-		kp_fail_prefix(why, err, "%s", path);
-		free(path);
-		return err;
-	}
-	free(path);
-	text[n] = 0;
+	if (!err)
+		err = kp_file_pread(fd, 0, text,
+				    st.st_size < SHARD_LINE_MAX ? (size_t)st.st_size
+								: SHARD_LINE_MAX,
+				    why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", path);
 	out->state = SHARD_UNFINISHED;
 	out->owner = st.st_uid;
 	out->written = st.st_mtim;
@@ -324,21 +322,24 @@ static kpack_error_t begin_line(const char *dir, struct kpackx_error *why)
 static kpack_error_t finish_line(const struct packing *p, const char *run,
 				 struct kpackx_error *why)
 {
-	char *path = xasprintf("%s/" SHARD_LINE, p->args.output), files[SHARD_DIGEST];
-	char text[SHARD_LINE_MAX];
+	KP_AUTO_FREE char *path = xasprintf("%s/" SHARD_LINE, p->args.output);
+	char text[SHARD_LINE_MAX], files[SHARD_DIGEST];
+	struct kp_outfile line = {.dir_fd = -1};
 	KP_AUTO_CLOSE int fd = -1;
-	kpack_error_t err = shard_digest_files(p->args.output, files, why);
-	int n = snprintf(
-		text, sizeof(text), "kpack part %u/%u level %d run %s files %s\n",
-		p->args.shard.index, p->args.shard.count, p->args.how.level, run, files);
+	int n;
 
-	if (!err) {
-		fd = below_open(path, O_WRONLY | O_TRUNC, 0);
-		if (fd < 0 || pwrite(fd, text, (size_t)n, 0) != n || fsync(fd) < 0)
-			err = below_fail(why, "%s: cannot write", path);
-	}
-	free(path);
-	return err;
+	KP_TRY(shard_digest_files(p->args.output, files, why));
+	n = snprintf(text, sizeof(text), "kpack part %u/%u level %d run %s files %s\n",
+		     p->args.shard.index, p->args.shard.count, p->args.how.level, run,
+		     files);
+	line.fd = fd = below_open(path, O_WRONLY | O_TRUNC, 0);
+	if (fd < 0)
+		return below_fail(why, "%s: cannot open", path);
+	KP_TRY(kp_outfile_pwrite(&line, 0, text, (size_t)n, why));
+	while (fsync(fd) < 0)
+		if (errno != EINTR)
+			return below_fail(why, "%s: cannot flush", path);
+	return KPACK_SUCCESS;
 }
 
 /* --- the part --------------------------------------------------------------------------- */
@@ -375,17 +376,24 @@ static bool is_finished(const struct packing *p, const struct shard_line *line,
 	       strcmp(files, line->files) == 0;
 }
 
-/* Whether anything but directories is in DIR. */
-static bool has_files(const char *dir)
+/* An OUTPUT that is no part may have nothing but directories, and what a killed run left. */
+static kpack_error_t check_empty(const char *dir, struct kpackx_error *why)
 {
 	struct tree_list *list = tree_list_open(dir);
+	kpack_error_t err = KPACK_SUCCESS;
 	struct tree_item item;
-	bool any = false;
 
-	while (!any && tree_list_next(list, &item))
-		any = item.kind == TREE_OTHER || item.kind == TREE_FAULT;
+	while (!err && tree_list_next(list, &item)) {
+		if (item.kind == TREE_FAULT)
+			err = kp_fail_errno(why, item.error, "%s", item.path);
+		else if (item.kind == TREE_OTHER && !kp_is_temp_name(item.name))
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s: has files, and is no part: give another "
+				      "OUTPUT",
+				      dir);
+	}
 	tree_list_close(list);
-	return any;
+	return err;
 }
 
 /* Empty the part DIR, but for its line: merging takes all that is in it. */
@@ -398,6 +406,8 @@ static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 	while (!err && tree_list_next(list, &item)) {
 		int status = 0;
 
+		if (item.kind == TREE_FAULT)
+			err = kp_fail_errno(why, item.error, "%s", item.path);
 		if (item.kind == TREE_DIR && below_access(item.path, W_OK | X_OK) < 0)
 			below_chmod(item.path, 0700);
 		else if (item.kind == TREE_DIR_END && item.level > 0)
@@ -418,7 +428,8 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	struct shard_line line;
 	char run[SHARD_DIGEST];
 
-	if (shard_is_part(p->args.input))
+	KP_TRY(shard_line_read(p->args.input, &line, why));
+	if (line.state != SHARD_NONE)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: is a part of another run: merge its parts first",
 			       p->args.input);
@@ -429,10 +440,8 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	*finished = is_finished(p, &line, run);
 	if (*finished)
 		return KPACK_SUCCESS;
-	if (line.state == SHARD_NONE && has_files(output))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: has files, and is no part: give another OUTPUT",
-			       output);
+	if (line.state == SHARD_NONE)
+		KP_TRY(check_empty(output, why));
 	KP_TRY(begin_line(output, why));
 	KP_TRY(clear_part(output, why));
 	p->mine = assign_files(p);
