@@ -99,7 +99,8 @@ static bool asks_for(const char *arch, const char *target)
 	return among.found;
 }
 
-bool reached_by(const struct reached *r, const char *arch)
+/* Whether a GPU with the target ID ARCH reaches this archive. */
+static bool reached_by(const struct reached *r, const char *arch)
 {
 	return !r->arch || asks_for(arch, r->arch);
 }
@@ -112,7 +113,8 @@ static bool declares_arch(const struct kpack_archive *a, const char *arch)
 	return false;
 }
 
-bool reach_has_arch(const struct reach *reach, const char *arch)
+/* Whether an archive that ARCH reaches declares ARCH. */
+static bool reach_has_arch(const struct reach *reach, const char *arch)
 {
 	for (size_t i = 0; i < reach->count; i++) {
 		const struct reached *r = &reach->items[i];

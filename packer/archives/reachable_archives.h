@@ -63,12 +63,6 @@ kpack_error_t installed_add(struct installed *set, const char *path, struct reac
 
 void reach_fini(struct reach *reach);
 
-/* Whether a GPU with the target ID ARCH reaches this archive. */
-bool reached_by(const struct reached *r, const char *arch);
-
-/* Whether an archive that ARCH reaches declares ARCH. */
-bool reach_has_arch(const struct reach *reach, const char *arch);
-
 /* Whether ARCH reaches an archive that cannot be opened, and so might have ARCH. */
 bool reach_has_broken(const struct reach *reach, const char *arch);
 

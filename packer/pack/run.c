@@ -128,7 +128,8 @@ static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
 	return err;
 }
 
-kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why)
+/* Make the output's directories, and writable. */
+static kpack_error_t make_dirs(struct packing *p, struct kpackx_error *why)
 {
 	struct stat st;
 
@@ -181,8 +182,8 @@ static bool takes_away(const struct packing *p)
 	return any;
 }
 
-kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,
-				    const char *archives, struct kpackx_error *why)
+static kpack_error_t check_clashes(struct packing *p, clash_side *side,
+				   const char *archives, struct kpackx_error *why)
 {
 	const struct clash_run run = {
 		.args = &p->args,
@@ -577,9 +578,9 @@ int packing_check_archives(struct packing *p)
 /* The set stays open, and locked against other runs, while binaries are converted. */
 static kpack_error_t open_archives(struct packing *p, struct kpackx_error *why)
 {
-	KP_TRY(packing_make_dirs(p, why));
+	KP_TRY(make_dirs(p, why));
 	KP_TRY(packing_open_set(p, p->inherit, false, why));
-	return packing_check_clashes(p, clash_archives, p->archives, why);
+	return check_clashes(p, clash_archives, p->archives, why);
 }
 
 static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
@@ -601,11 +602,11 @@ static void leave_others(struct packing *p)
 
 kpack_error_t packing_write_tree(struct packing *p, struct kpackx_error *why)
 {
-	KP_TRY(packing_check_clashes(p, clash_tree, p->archives, why));
+	KP_TRY(check_clashes(p, clash_tree, p->archives, why));
 	if (p->plan.n_objects || p->inherit)
 		KP_TRY(write_archives(p, why));
 	else
-		KP_TRY(packing_check_clashes(p, clash_archives, p->archives, why));
+		KP_TRY(check_clashes(p, clash_archives, p->archives, why));
 	leave_others(p);
 	return output_write(&p->converter, p->args.input, &p->tree, why);
 }
@@ -622,7 +623,7 @@ static kpack_error_t pack_in_place(struct packing *p, struct kpackx_error *why)
 		KP_TRY(write_archives(p, why));
 		KP_TRY(flush_directory(p->args.output, why));
 	} else {
-		KP_TRY(packing_check_clashes(p, clash_archives, p->archives, why));
+		KP_TRY(check_clashes(p, clash_archives, p->archives, why));
 	}
 	return output_write(&p->converter, p->args.input, NULL, why);
 }

@@ -78,10 +78,6 @@ bool packing_faulty(const struct packing *p);
 void packing_check_binaries(struct packing *p, bool leave_kept);
 
 /* The steps of writing. */
-kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,
-				    const char *archives, struct kpackx_error *why);
-/* Make the output's directories, and writable. */
-kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why);
 /* Open the set of archives, with those of the directory INHERIT (NULL: none). */
 kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unnamed,
 			       struct kpackx_error *why);

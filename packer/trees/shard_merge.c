@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Merge the parts of a run: check that they are whole and one run's, then archives, then files. */
+/*
+ * Merge the parts of a run.  First everything is checked that can be checked without reading bytes:
+ * the lines name one run and all its parts, and the files of each are those that its line digests.
+ * Archives are merged by name, as kpack merge merges archives, which checks their bytes; those that
+ * are in OUT what they are in a part are copied.  Everything else is in exactly one part, but for
+ * directories, which are in all.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +48,7 @@ static int by_index(const void *a, const void *b)
 	return KP_ORDER(x->line.shard.index, y->line.shard.index);
 }
 
+/* Read the lines: they must be of one run, and of all its parts; a part may be given twice. */
 static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
 {
 	size_t n = m->options->n_parts;
@@ -125,6 +132,7 @@ static kpack_error_t check_files(const struct part_merge *m, struct kpackx_error
 	return KPACK_SUCCESS;
 }
 
+/* A part inside OUT, or the other way round, would be read while it is written. */
 static kpack_error_t check_places(const struct part_merge *m, struct kpackx_error *why)
 {
 	const char *out = m->options->out;
@@ -144,6 +152,7 @@ static kpack_error_t check_places(const struct part_merge *m, struct kpackx_erro
 
 /* --- archives ---------------------------------------------------------------------------- */
 
+/* List the names of all parts' archives, each once. */
 static kpack_error_t list_archives(struct part_merge *m, struct kpackx_error *why)
 {
 	size_t n = 0;
@@ -218,6 +227,10 @@ static kpack_error_t copy_archive(struct part_merge *m, const struct kpack_archi
 	return err;
 }
 
+/*
+ * The header is that of the first part's archive; a group may be missing in what INPUT had.  A shared
+ * archive is compressed again as a whole: its blocks are made of neighbours, which are others now.
+ */
 static kpack_error_t join_archive(struct part_merge *m, const struct archives *set,
 				  const char *name, struct kpackx_error *why)
 {

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Pack one part of a run: which files are ours, the line of the part, and the run itself. */
+/*
+ * Pack one part of a run.  Every shard scans all of INPUT and plans the whole run, which is cheap
+ * beside packing, so that all come to the same assignment of files, the same volumes and the same
+ * digest without talking to each other.  Then it stores the objects and writes the files that are
+ * its own, and makes all directories.
+ *
+ *	line missing, OUTPUT empty ----> "unfinished" ----> packed ----> "part I/N ..."
+ *	line of any part, not current -> "unfinished", emptied, as above
+ *	line of this very run ---------> nothing to do
+ *
+ * A part is emptied before it is packed again: merging takes everything that is in it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,6 +34,7 @@ struct load {
 	unsigned index;
 };
 
+/* Equal loads by number, so that all machines choose the same. */
 static bool is_less(const struct load *a, const struct load *b)
 {
 	return a->cost != b->cost ? a->cost < b->cost : a->index < b->index;
@@ -142,6 +154,7 @@ static void end_digest(struct kp_hasher *hash, char out[SHARD_DIGEST])
 	kp_hasher_free(hash);
 }
 
+/* Everything on the command line that changes a byte of the result; not --jobs, nor --quiet. */
 static void add_options(struct kp_hasher *hash, const struct pack_args *args)
 {
 	const struct kp_choice *chosen = &args->filter.chosen;
@@ -303,6 +316,7 @@ bool shard_is_part(const char *dir)
 	return shard_line_read(dir, &line, NULL) || line.state != SHARD_NONE;
 }
 
+/* Make the line before anything else is in the part: a killed shard leaves it like this. */
 static kpack_error_t begin_line(const char *dir, struct kpackx_error *why)
 {
 	char *path = xasprintf("%s/" SHARD_LINE, dir);
