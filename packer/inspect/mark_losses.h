@@ -7,7 +7,7 @@
 #define PACKER_MARK_LOSSES_H
 
 #include "core/target/choice.h"
-#include "packer/archives/built_arches.h"
+#include "packer/archives/reachable_archives.h"
 
 struct losses {
 	bool *built; /* per GPU: whether the binary was built for it */

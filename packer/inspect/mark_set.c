@@ -2,9 +2,8 @@
 /* kpack mark set: change the marker of converted binaries, in place. */
 #include <stdlib.h>
 #include "mark.h"
-#include "packer/archives/marker_edit.h"
+#include "packer/archives/binary.h"
 #include "packer/cli/report.h"
-#include "packer/archives/rewrite.h"
 
 static int check_text(const struct options *o, const struct option_help *row)
 {

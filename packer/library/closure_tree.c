@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "packer/archives/content_hash.h"
+#include "packer/archives/content.h"
 #include "rocfft.h"
 #include "core/base/bounds.h"
 #include "packer/cli/xalloc.h"
