@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The order of objects in an archive, which depends on its keys alone, not on who wrote
- * which object first: by the path of the file or binary, then for code by index,
- * architecture and kind; an object that several entries share is where the first of them is.
- */
+/* The order of objects in an archive (writer.h): ranks, and bringing an archive into order. */
 #include <stdlib.h>
 #include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"
 #include "internal.h"
-
-/* The place of an object. */
-struct rank {
-	struct kp_span path, kind;
-	const char *arch; /* NULL: no entry names the object */
-	uint32_t index, ordinal;
-};
 
 /* The "path" of a map of metadata; empty: it has none. */
 static struct kp_span path_in(struct kp_span map)
@@ -57,124 +47,81 @@ static void split_kind(struct kp_span *path, struct kp_span *kind)
 	path->size -= n;
 }
 
-static struct rank rank_of(const struct kp_listed *e)
+struct kp_rank kp_rank_of(struct kp_span key, struct kp_span arch,
+			  struct kp_span metadata)
 {
-	struct kp_key key = kp_key_split(kp_span_str(e->key));
-	struct rank r = {
-		.path = path_in((struct kp_span){e->metadata, e->metadata_size}),
-		.arch = "",
-		.ordinal = e->ordinal,
-	};
+	struct kp_key split = kp_key_split(key);
+	struct kp_rank r = {.path = path_in(metadata), .key = key, .named = true};
 
 	if (r.path.size)
 		return r;
-	r.path = key.binary;
-	r.arch = e->arch;
-	r.index = key.index;
+	r.path = split.binary;
+	r.arch = arch;
+	r.index = split.index;
 	split_kind(&r.path, &r.kind);
 	return r;
 }
 
-static int cmp_place(const struct rank *x, const struct rank *y)
+int kp_rank_compare(const struct kp_rank *a, const struct kp_rank *b)
 {
-	int c;
+	int c = b->named - a->named;
 
-	if (!x->arch || !y->arch)
-		return (x->arch == NULL) - (y->arch == NULL);
-	c = kp_span_cmp(x->path, y->path);
 	if (!c)
-		c = KP_ORDER(x->index, y->index);
+		c = kp_span_cmp(a->path, b->path);
 	if (!c)
-		c = strcmp(x->arch, y->arch);
-	return c ? c : kp_span_cmp(x->kind, y->kind);
+		c = KP_ORDER(a->index, b->index);
+	if (!c)
+		c = kp_span_cmp(a->arch, b->arch);
+	if (!c)
+		c = kp_span_cmp(a->kind, b->kind);
+	return c ? c : kp_span_cmp(a->key, b->key);
 }
 
-/* What has the same place stays in the order in which it came. */
-static int by_place(const void *a, const void *b)
+struct ranked {
+	struct kp_rank rank;
+	uint32_t ordinal;
+};
+
+static int by_rank(const void *a, const void *b)
 {
-	const struct rank *x = a, *y = b;
-	int c = cmp_place(x, y);
+	const struct ranked *x = a, *y = b;
+	int c = kp_rank_compare(&x->rank, &y->rank);
 
 	return c ? c : KP_ORDER(x->ordinal, y->ordinal);
 }
 
-static kpack_error_t copy_object(struct kp_writer *from, uint32_t ordinal,
-				 struct kp_writer *to, uint32_t *out,
+/* The objects of W in their order; the caller frees *OUT. */
+static kpack_error_t list_ranked(const struct kp_writer *w, struct ranked **out,
 				 struct kpackx_error *why)
 {
-	uint64_t size = kp_writer_stored_size(from, ordinal);
-	struct kp_source stored;
-	uint8_t *bytes;
-	kpack_error_t err;
+	struct ranked *list;
 
-	if (!from->share) {
-		KP_TRY(kp_writer_stored_source(from, ordinal, &stored, why));
-		return kp_writer_add_source(to, &stored, out, why);
-	}
-	bytes = malloc((size_t)size + 1);
-	if (!bytes)
-		return kp_fail_memory(why, size, "an object");
-	err = kp_writer_read_stored(from, ordinal, bytes, why);
-	if (!err)
-		err = kp_writer_add_stored(to, (struct kp_span){bytes, (size_t)size}, out,
-					   why);
-	free(bytes);
-	return err;
-}
-
-/* The objects of W in their order; the caller frees *OUT. */
-static kpack_error_t list_ranks(const struct kp_writer *w, struct rank **out,
-				struct kpackx_error *why)
-{
-	struct rank *ranks = calloc((size_t)w->n_frames + 1, sizeof(*ranks));
-
-	if (!ranks)
-		return kp_fail_memory(why, w->n_frames * sizeof(*ranks), "objects");
+	KP_TRY(kp_new(&list, (size_t)w->n_frames + 1, "objects", why));
 	for (uint32_t i = 0; i < w->n_frames; i++)
-		ranks[i].ordinal = i;
+		list[i].ordinal = i;
 	for (size_t i = 0; i < w->entries.n; i++) {
-		struct rank r = rank_of(&w->entries.items[i]);
+		const struct kp_listed *e = &w->entries.items[i];
+		struct kp_rank r =
+			kp_rank_of(kp_span_str(e->key), kp_span_str(e->arch),
+				   (struct kp_span){e->metadata, e->metadata_size});
 
-		if (cmp_place(&r, &ranks[r.ordinal]) < 0)
-			ranks[r.ordinal] = r;
+		if (kp_rank_compare(&r, &list[e->ordinal].rank) < 0)
+			list[e->ordinal].rank = r;
 	}
-	qsort(ranks, w->n_frames, sizeof(*ranks), by_place);
-	*out = ranks;
+	qsort(list, w->n_frames, sizeof(*list), by_rank);
+	*out = list;
 	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
 				   struct kpackx_error *why)
 {
-	struct rank *ranks;
+	struct ranked *list;
 
-	KP_TRY(list_ranks(w, &ranks, why));
+	KP_TRY(list_ranked(w, &list, why));
 	*ordered = true;
 	for (uint32_t i = 0; i < w->n_frames; i++)
-		*ordered &= ranks[i].ordinal == i;
-	free(ranks);
+		*ordered &= list[i].ordinal == i;
+	free(list);
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_writer_move_ordered(struct kp_writer *from, struct kp_writer *to,
-				     struct kpackx_error *why)
-{
-	uint32_t *moved = calloc((size_t)from->n_frames + 1, sizeof(*moved));
-	struct rank *ranks = NULL;
-	kpack_error_t err = moved ? list_ranks(from, &ranks, why)
-				  : kp_fail_memory(why, from->n_frames, "objects");
-
-	for (uint32_t i = 0; i < from->n_frames && !err; i++)
-		err = copy_object(from, ranks[i].ordinal, to, &moved[ranks[i].ordinal],
-				  why);
-	if (!err) {
-		to->entries = from->entries;
-		from->entries = (struct kp_entry_list){0};
-		for (size_t i = 0; i < to->entries.n; i++)
-			to->entries.items[i].ordinal =
-				moved[to->entries.items[i].ordinal];
-	}
-	free(ranks);
-	free(moved);
-	return err;
 }

@@ -140,18 +140,24 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  struct kpackx_error *why);
 
 /*
- * Whether the objects of W are in the order that depends on keys alone: by the path of the
- * file or binary, then for code by index and architecture.
+ * The order of the objects of an archive depends on its keys alone, not on who wrote which
+ * object first: by the path of the file or binary, then for code by index, architecture and
+ * kind.  An object that several entries share is where the first of them is.  So parts that are
+ * packed apart and merged give the bytes of one run.
  */
+struct kp_rank {
+	struct kp_span path, arch, kind, key;
+	uint32_t index;
+	bool named; /* false: no entry names the object, which comes last */
+};
+/* The rank that an entry gives its object; all spans are borrowed. */
+struct kp_rank kp_rank_of(struct kp_span key, struct kp_span arch,
+			  struct kp_span metadata);
+int kp_rank_compare(const struct kp_rank *a, const struct kp_rank *b);
+
+/* Whether the objects of W are in that order. */
 kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
 				   struct kpackx_error *why);
-/*
- * Store all that FROM has in TO, which is new and has the same scheme, in that order.  FROM
- * has no entries afterwards.
- */
-kpack_error_t kp_writer_move_ordered(struct kp_writer *from, struct kp_writer *to,
-				     struct kpackx_error *why);
-
 /* The bytes of the blob; of a shared archive that is not finished, its unique bytes. */
 uint64_t kp_writer_blob_size(const struct kp_writer *w);
 uint32_t kp_writer_frame_count(const struct kp_writer *w);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A host binary; if it is converted, with its marker and its layout. */
-#ifndef PACKER_BINARY_BINARY_H
-#define PACKER_BINARY_BINARY_H
+/*
+ * A host binary; if it is converted, with its marker and its layout.  Writing another in its place,
+ * which appears whole, with the old attributes, or not.
+ */
+#ifndef PACKER_ARCHIVES_BINARY_H
+#define PACKER_ARCHIVES_BINARY_H
 
 #include <sys/stat.h>
 #include "core/elf/convert.h"
 #include "core/restore/make.h"
+#include "packer/files/below.h"
+#include "packer/files/target.h"
 
 struct binary {
 	const char *path; /* as given */
@@ -57,5 +62,53 @@ kpack_error_t binary_unlisted(const struct binary *b, const char **out,
 
 /* The kind in words: "converted", "fat" ... */
 const char *binary_kind(const struct binary *b);
+
+/* --- rewriting --- */
+
+struct rewrite {
+	const struct binary *from;
+	bool in_place;
+	struct below_target to; /* the place of the new file */
+	struct kp_outfile out;  /* the caller writes it */
+};
+
+/* Whether PATH is the file FROM, under any name. */
+bool rewrite_is_same(const struct binary *from, const char *path);
+
+/*
+ * Begin to write PATH from FROM, which must stay open until the end.  An existing file
+ * will be replaced, also FROM's own file; if PATH is a symbolic link, the file it leads
+ * to is replaced.  IO_ERROR (also if PATH exists and is no regular file), FILE_NOT_FOUND,
+ * OUT_OF_MEMORY.
+ */
+kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const char *path,
+			   struct kpackx_error *why);
+
+/*
+ * Give the new file FROM's attributes and its name.  IO_ERROR: FROM was changed
+ * meanwhile; or FROM's own file is replaced and the owner cannot be kept.
+ * NOT_IMPLEMENTED: FROM's own file is replaced and has other hard links, which would keep
+ * the old content.
+ */
+kpack_error_t rewrite_publish(struct rewrite *r, struct kpackx_error *why);
+
+/*
+ * Clean up; without rewrite_publish, nothing was changed.  R may be zeroed, or its open
+ * may have failed.
+ */
+void rewrite_close(struct rewrite *r);
+
+/* --- markers from options --- */
+
+/* Whether TEXT can be a name or a path, for archives and as MessagePack's UTF-8. */
+bool marker_text_ok(const char *text);
+
+/* Replace the name, or add a path; the strings are copied. */
+void marker_set_name(struct kp_marker *marker, const char *name);
+void marker_add_path(struct kp_marker *marker, const char *path);
+
+/* OUT is FROM with the name and the paths of CHANGES, if CHANGES has any. */
+void marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
+		  struct kp_marker *out);
 
 #endif

@@ -25,4 +25,19 @@ struct check_findings {
 void check_archive(struct kpack_archive *a, struct check_findings *out);
 void check_fini(struct check_findings *findings);
 
+/* --- for the checks: check_toc.c, about what the parser of the table does not keep --- */
+
+/* Whether one flipped bit makes TEXT of KNOWN. */
+bool raw_is_flipped(struct kp_span text, const char *known);
+
+/* Check BYTES, the whole TOC, before they are parsed. */
+void raw_check_toc(struct kp_span bytes, struct check_findings *out);
+
+/*
+ * Check BYTES, the metadata of an entry of TYPE that messages call ENTRY.  Returns its path if
+ * it is a file of a database; data NULL: it is not.
+ */
+struct kp_span raw_check_meta(struct kp_span bytes, struct kp_span type,
+			      const char *entry, struct check_findings *out);
+
 #endif

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "check_toc.h"
+/*
+ * The rules for the raw bytes of a table of contents: keys, their order, strings, and the metadata
+ * of entries.
+ */
+#include "check.h"
 #include <stdio.h>
 #include <string.h>
 #include "core/base/msgpack_read.h"

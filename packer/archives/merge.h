@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Join archives into one.  Frames are copied as they are stored, in the order of the
- * sources, then of their ordinals; frames with equal bytes are stored once.  The
- * blocks of the largest shared archive are copied, as far as all of their bytes stay
- * (kp_writer_add_blocks); other objects are decoded, and compressed again.  First
- * everything is planned and checked, then written.  Equal calls give equal bytes.
+ * Join archives into one.  Frames are copied as they are stored, in the order of their keys
+ * (struct kp_rank), so that neither the order of the sources nor theirs matters; frames with
+ * equal bytes are stored once.  The blocks of the largest shared archive are copied first, as
+ * far as all of their bytes stay (kp_writer_add_blocks); other objects are decoded, and
+ * compressed again.  First everything is planned and checked, then written.  Equal calls give
+ * equal bytes.
  *
  *	struct merge_plan *plan = NULL;
  *	struct kp_writer *writer = NULL;
@@ -17,17 +18,20 @@
  *	kp_writer_close(writer);
  *	merge_plan_free(plan);
  */
-#ifndef PACKER_MERGE_MERGE_H
-#define PACKER_MERGE_MERGE_H
+#ifndef PACKER_ARCHIVES_MERGE_H
+#define PACKER_ARCHIVES_MERGE_H
 
 #include "core/archive/archive.h"
 #include "core/writer/writer.h"
+#include "packer/cli/progress.h"
+#include "packer/cli/report.h"
 
 /* Everything is borrowed until the plan is freed. */
 struct merge_source {
 	const struct kpack_archive *archive;
 	/* On conflict the higher `prefer` wins; a tie is an error. */
 	unsigned prefer;
+	bool checked; /* by the caller, with check_content: do not do it again */
 };
 
 /* An entry that two sources have differently. */
@@ -37,13 +41,6 @@ struct merge_clash {
 	const char *what;           /* "other bytes", "another path" */
 };
 
-/* A property that must be the same in all sources, and differs in two. */
-struct merge_mismatch {
-	const char *what;           /* "scheme", "group" */
-	const char *first, *second; /* paths of the archives */
-	struct kp_span has, other;  /* the value of each */
-};
-
 /* All zero: the defaults.  Borrowed until the plan is freed. */
 struct merge_options {
 	const char *group;  /* group_name; NULL: the one that all sources have */
@@ -51,36 +48,29 @@ struct merge_options {
 	bool lazy;          /* flush nothing: the sources stay, so it can be made again */
 	bool keep;          /* an existing file of that name is an error, not replaced */
 	bool skip_faulty;   /* leave out what cannot be read instead of failing */
-	bool checked;       /* by the caller, with check_content: do not do it again */
+	bool faults_known;  /* the caller has called merge_check_faults */
 	bool recode;        /* the archive gets SCHEME, whichever the sources have */
 	kpack_compression_t scheme;
 	int level; /* compress everything again at this zstd level; 0: what has to be */
+	uint32_t
+		effort; /* scheme zstd-shared: in place of the level, see kp_writer_options */
 
 	/* Whether to take an entry of source number SOURCE; NULL: take all. */
 	bool (*takes)(const void *arg, size_t source, const struct kp_entry_info *entry);
 	const void *takes_arg;
 
-	/*
-	 * Called for each clash, for each faulty source and for a mismatch, before
-	 * planning fails; NULL: not called.
-	 */
+	/* Called for each clash, before planning fails; NULL: not called. */
 	void (*clash)(void *arg, const struct merge_clash *clash);
-	void (*faulty)(void *arg, const struct kpack_archive *archive);
-	void (*mismatch)(void *arg, const struct merge_mismatch *mismatch);
-	/*
-	 * Called while copying, with the stored bytes that were copied since the last
-	 * call; NULL: not called.
-	 */
-	void (*progress)(void *arg, uint64_t bytes);
-	void *arg; /* of these callbacks */
+	void *clash_arg;
+	struct progress *progress; /* of the stored bytes that are copied; or NULL */
 };
 
 struct merge_stats {
 	uint64_t entries; /* of the new archive */
 	uint64_t frames;  /* stored objects */
-	/* stored bytes, with length words; for shared archives an estimate */
-	uint64_t
-		bytes; /* ... if all is compressed again, of the sources until it is written */
+	/* stored bytes, with length words; for shared archives an estimate; if all is compressed
+	 * again, of the sources until it is written */
+	uint64_t bytes;
 	uint64_t duplicates; /* entries that another source has, too */
 	uint64_t settled;    /* entries left out because another source is preferred */
 	uint64_t shared;     /* objects for which another, equal one is stored */
@@ -95,7 +85,7 @@ struct merge_plan;
  * Plan the new archive: look at all tables of contents, and decode all entries that are
  * taken, to check them.
  * INVALID_ARGUMENT: no source, other schemes or groups, a clash (each is reported), or
- * more than one archive can have.  INVALID_FORMAT: a source has faults.
+ * more than one archive can have.  INVALID_FORMAT: a source has faults; each was reported.
  * DECOMPRESSION_FAILED: an entry is damaged; each was reported.  NOT_IMPLEMENTED: a source
  * has a version or fields of blobs that are unknown.  IO_ERROR, OUT_OF_MEMORY.
  */
@@ -112,5 +102,23 @@ void merge_plan_stats(const struct merge_plan *plan, struct merge_stats *out);
 kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
 			       struct kp_writer **out, struct kpackx_error *why);
 void merge_plan_free(struct merge_plan *plan); /* NULL is fine */
+
+/* Report the faults of the sources.  INVALID_FORMAT: there are any, unless SKIP. */
+kpack_error_t merge_check_faults(const struct merge_source *sources, size_t n, bool skip,
+				 struct kpackx_error *why);
+
+/* --- messages --- */
+
+/* Reports clashes, the first of them one by one; give it as clash_arg. */
+struct merge_report {
+	size_t clashes; /* all of them */
+	json_t *list;   /* the caller's: the reported clashes as JSON; NULL: not wanted */
+};
+void merge_report_clash(void *report, const struct merge_clash *clash);
+/* Report how many clashes were not reported one by one. */
+void merge_report_end(const struct merge_report *report);
+
+/* Add the statistics to OBJECT. */
+void merge_stats_json(const struct merge_stats *stats, json_t *object);
 
 #endif

@@ -5,7 +5,6 @@
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "core/view/view.h"
-#include "core/archive/decode.h"
 #include "core/archive/naming.h"
 #include "packer/files/below.h"
 
@@ -105,42 +104,4 @@ bool archives_refused(const struct kpack_archive *a, const struct kp_choice *ask
 		any = true;
 	}
 	return any;
-}
-
-/* --- bytes ------------------------------------------------------------------------ */
-
-typedef kpack_error_t sink_fn(const void *data, size_t size, void *arg,
-			      struct kpackx_error *why);
-
-/* An empty entry is decoded, too. */
-static kpack_error_t decode_units(struct kp_decode *d, uint64_t size, sink_fn *sink,
-				  void *arg, struct kpackx_error *why)
-{
-	uint64_t unit = kp_decode_unit(d), done = 0, before;
-	void *buf = malloc(unit ? unit : 1);
-	kpack_error_t err = buf ? KPACK_SUCCESS : kp_fail_memory(why, unit, "an entry");
-
-	do {
-		before = done;
-		if (!err)
-			err = kp_decode_next(d, buf, unit, &done, why);
-		if (!err)
-			err = sink(buf, done - before, arg, why);
-	} while (!err && done < size);
-	free(buf);
-	return err;
-}
-
-kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry, sink_fn *sink,
-			     void *arg, struct kpackx_error *why)
-{
-	struct kp_entry_info info;
-	struct kp_decode *d;
-	kpack_error_t err;
-
-	kp_archive_entry(a, entry, &info);
-	KP_TRY(kp_decode_open(a, entry, KP_DECODE_UNITS, &d, why));
-	err = decode_units(d, info.size, sink, arg, why);
-	kp_decode_close(d);
-	return err;
 }

@@ -32,14 +32,4 @@ void archives_close(struct archives *set);
  */
 bool archives_refused(const struct kpack_archive *a, const struct kp_choice *asked);
 
-/*
- * Pass the decoded bytes of an entry to SINK, in pieces.  They are checked against the
- * xxh3 if the entry has one.  SINK gets bytes before the whole was checked, unless the entry
- * is small.  To stop, SINK fills WHY and returns an error.
- */
-kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
-			     kpack_error_t (*sink)(const void *data, size_t size,
-						   void *arg, struct kpackx_error *why),
-			     void *arg, struct kpackx_error *why);
-
 #endif

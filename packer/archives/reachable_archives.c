@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "operands.h"
+#include "content.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "core/elf/search_path.h"
@@ -99,7 +99,8 @@ static bool asks_for(const char *arch, const char *target)
 	return among.found;
 }
 
-bool reached_by(const struct reached *r, const char *arch)
+/* Whether a GPU with the target ID ARCH reaches this archive. */
+static bool reached_by(const struct reached *r, const char *arch)
 {
 	return !r->arch || asks_for(arch, r->arch);
 }
@@ -112,7 +113,8 @@ static bool declares_arch(const struct kpack_archive *a, const char *arch)
 	return false;
 }
 
-bool reach_has_arch(const struct reach *reach, const char *arch)
+/* Whether an archive that ARCH reaches declares ARCH. */
+static bool reach_has_arch(const struct reach *reach, const char *arch)
 {
 	for (size_t i = 0; i < reach->count; i++) {
 		const struct reached *r = &reach->items[i];
@@ -477,55 +479,6 @@ void installed_find(const struct reach *reach, const struct wanted_object *want,
 
 /* --- decoding --------------------------------------------------------------------- */
 
-static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
-				struct kpackx_error *why)
-{
-	(void)why;
-	kp_hasher_add(arg, data, size);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t decode_entry(const struct kpack_archive *a, size_t entry,
-				  uint8_t hash[16], struct kpackx_error *why)
-{
-	struct kp_hasher *hasher = kp_hasher_new();
-	struct kp_hash value;
-	kpack_error_t err;
-
-	if (!hasher)
-		xalloc_fail(0);
-	err = archive_decode(a, entry, hash_piece, hasher, why);
-	value = kp_hasher_value(hasher);
-	memcpy(hash, value.bytes, sizeof(value.bytes));
-	kp_hasher_free(hasher);
-	return err;
-}
-
-static void remember_result(struct installed_decoded *d, const struct kp_entry_info *info,
-			    const struct kp_meta *meta, const struct kpackx_error *fault)
-{
-	d->state = fault ? BAD : GOOD;
-	d->size = info->size;
-	d->chunk = meta->chunk;
-	free(d->why);
-	d->why = fault ? xmalloc(sizeof(*d->why)) : NULL;
-	if (fault)
-		*d->why = *fault;
-}
-
-static kpack_error_t recall_result(const struct installed_decoded *d, uint8_t hash[16],
-				   struct kpackx_error *why)
-{
-	if (d->state == GOOD) {
-		if (hash)
-			memcpy(hash, d->hash, sizeof(d->hash));
-		return KPACK_SUCCESS;
-	}
-	if (why)
-		*why = *d->why;
-	return d->why->code;
-}
-
 bool installed_was_decoded(const struct installed_archive *a, size_t entry)
 {
 	struct kp_entry_info info;
@@ -539,6 +492,7 @@ kpack_error_t installed_decode(struct installed_archive *a, size_t entry,
 {
 	struct kpackx_error fault = {0};
 	struct installed_decoded *d;
+	struct kp_hash decoded;
 	struct kp_entry_info info;
 	struct kp_meta meta;
 
@@ -551,13 +505,126 @@ kpack_error_t installed_decode(struct installed_archive *a, size_t entry,
 	kp_archive_entry(a->archive, entry, &info);
 	kp_archive_meta(a->archive, entry, &meta);
 	d = &a->decoded[info.ordinal];
-	if (d->state == UNKNOWN || d->size != info.size || d->chunk != meta.chunk)
-		remember_result(d, &info, &meta,
-				decode_entry(a->archive, entry, d->hash, &fault) ? &fault
-										 : NULL);
+	if (d->state == UNKNOWN || d->size != info.size || d->chunk != meta.chunk) {
+		bool bad = content_hash_decoded(a->archive, entry, &decoded, &fault);
+
+		memcpy(d->hash, decoded.bytes, sizeof(d->hash));
+		d->state = bad ? BAD : GOOD;
+		d->size = info.size;
+		d->chunk = meta.chunk;
+		free(d->why);
+		d->why = bad ? xmalloc(sizeof(*d->why)) : NULL;
+		if (bad)
+			*d->why = fault;
+	}
 	if (d->state == GOOD && meta.has_xxh3 &&
 	    memcmp(meta.xxh3, d->hash, sizeof(d->hash)) != 0)
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 			       "the content does not match its xxh3");
-	return recall_result(d, hash, why);
+	if (d->state == GOOD && hash)
+		memcpy(hash, d->hash, sizeof(d->hash));
+	if (d->state == BAD && why)
+		*why = *d->why;
+	return d->state == BAD ? d->why->code : KPACK_SUCCESS;
+}
+
+/* --- architectures of a binary --------------------------------------------------------- */
+
+static void add_arch(struct built_arches *a, size_t *cap, const char *arch)
+{
+	xgrow(&a->items, a->count, cap, sizeof(*a->items));
+	a->items[a->count++] = arch;
+}
+
+static void sort_arches(struct built_arches *a)
+{
+	size_t n = 0;
+
+	if (a->count)
+		qsort(a->items, a->count, sizeof(*a->items), kp_order_texts);
+	for (size_t i = 0; i < a->count; i++)
+		if (n == 0 || strcmp(a->items[n - 1], a->items[i]) != 0)
+			a->items[n++] = a->items[i];
+	a->count = n;
+}
+
+/* Whether an archive in REACH has an object of B for ARCH. */
+static bool has_object(const struct binary *b, const struct reach *reach,
+		       const char *arch)
+{
+	struct wanted_object want = {
+		.name = b->marker.kernel_name, .arch = arch, .kind = kp_span_str("co")};
+	struct found_object found = {0};
+
+	for (size_t i = 0; i < b->fat.elf.n_wrappers && !found.archive; i++) {
+		want.index = binary_index(b, i);
+		installed_find(reach, &want, &found);
+	}
+	return found.archive;
+}
+
+void built_arches_find(const struct binary *b, const struct reach *reach,
+		       struct built_arches *a)
+{
+	struct built_arches layout = {0};
+	size_t cap = 0, layout_cap = 0, n = 0, number;
+
+	for (size_t i = 0; b->has_layout && i < b->layout.n_images; i++)
+		if (!b->layout.images[i].host)
+			add_arch(&layout, &layout_cap, b->layout.images[i].arch);
+	sort_arches(&layout);
+	for (size_t i = 0; i < layout.count; i++)
+		add_arch(a, &cap, layout.items[i]);
+	for (size_t i = 0; i < reach->count; i++) {
+		const struct reached *r = &reach->items[i];
+		const struct kpack_archive *archive = r->archive->archive;
+
+		for (size_t k = 0; archive && k < kp_archive_arch_count(archive); k++) {
+			const char *arch = kp_archive_arch(archive, k);
+
+			/* that of database files is for no particular GPU */
+			if (strcmp(arch, KP_ARCH_GENERIC) != 0 && reached_by(r, arch))
+				add_arch(a, &cap, arch);
+		}
+	}
+	sort_arches(a);
+	/* further architectures belong to other binaries in the archives */
+	a->installed = xcalloc(a->count, sizeof(*a->installed));
+	a->in_layout = xcalloc(a->count, sizeof(*a->in_layout));
+	for (size_t i = 0; i < a->count; i++) {
+		bool known = built_arches_number(&layout, a->items[i], &number);
+
+		if (!known && !has_object(b, reach, a->items[i]))
+			continue;
+		a->items[n] = a->items[i];
+		a->in_layout[n] = known;
+		a->installed[n++] = reach_has_arch(reach, a->items[i]);
+	}
+	a->count = n;
+	free(layout.items);
+}
+
+void built_arches_fini(struct built_arches *a)
+{
+	free(a->items);
+	free(a->installed);
+	free(a->in_layout);
+}
+
+bool built_arches_number(const struct built_arches *a, const char *arch, size_t *number)
+{
+	const char **found = a->count ? bsearch(&arch, a->items, a->count,
+						sizeof(*a->items), kp_order_texts)
+				      : NULL;
+
+	if (found)
+		*number = (size_t)(found - a->items);
+	return found;
+}
+
+bool built_arches_installed(const struct built_arches *a, const char *arch)
+{
+	size_t number;
+
+	return built_arches_number(a, arch, &number) && a->installed[number];
 }

@@ -3,12 +3,13 @@
  * The archives that markers lead to, each opened once, however many binaries name it; and
  * the objects in them, each decoded once.
  */
-#ifndef PACKER_BINARY_REACHABLE_ARCHIVES_H
-#define PACKER_BINARY_REACHABLE_ARCHIVES_H
+#ifndef PACKER_ARCHIVES_REACHABLE_ARCHIVES_H
+#define PACKER_ARCHIVES_REACHABLE_ARCHIVES_H
 
 #include "core/archive/archive.h"
-#include "core/restore/recipe.h"
 #include "core/elf/marker.h"
+#include "core/restore/recipe.h"
+#include "binary.h"
 
 struct installed_decoded; /* internal: the result of decoding an ordinal */
 
@@ -64,12 +65,6 @@ kpack_error_t installed_add(struct installed *set, const char *path, struct reac
 
 void reach_fini(struct reach *reach);
 
-/* Whether a GPU with the target ID ARCH reaches this archive. */
-bool reached_by(const struct reached *r, const char *arch);
-
-/* Whether an archive that ARCH reaches declares ARCH. */
-bool reach_has_arch(const struct reach *reach, const char *arch);
-
 /* Whether ARCH reaches an archive that cannot be opened, and so might have ARCH. */
 bool reach_has_broken(const struct reach *reach, const char *arch);
 
@@ -110,5 +105,29 @@ kpack_error_t installed_decode(struct installed_archive *a, size_t entry,
 
 /* Whether the bytes of an entry were decoded, successfully or not. */
 bool installed_was_decoded(const struct installed_archive *a, size_t entry);
+
+/*
+ * The architectures that a converted binary was built for: those of its layout, and those
+ * for which its archives have an object of it, which other builds may have added; and
+ * which of them are installed for it.
+ */
+struct built_arches {
+	const char **items; /* sorted; strings belong to the layout or the archives */
+	size_t count;
+	bool *installed; /* per item */
+	bool *in_layout; /* per item */
+};
+
+/*
+ * Find the architectures of B, which reaches the archives in REACH.  The caller passes A
+ * as zeros, and must finish it in any case.
+ */
+void built_arches_find(const struct binary *b, const struct reach *reach,
+		       struct built_arches *a);
+void built_arches_fini(struct built_arches *a);
+
+/* The number of ARCH among the items; false: it is none of them. */
+bool built_arches_number(const struct built_arches *a, const char *arch, size_t *number);
+bool built_arches_installed(const struct built_arches *a, const char *arch);
 
 #endif

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "packer/archives/content.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/xalloc.h"
 #include "packer/command.h"

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "packer/archives/content.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/cli/xalloc.h"
 #include "packer/command.h"

@@ -11,11 +11,11 @@
 #include "packer/files/lock.h"
 #include "packer/command.h"
 #include "packer/archives/merge.h"
-#include "packer/archives/merge_report.h"
+#include "packer/cli/progress.h"
 #include "packer/cli/report.h"
 #include "packer/cli/scheme.h"
 #include "packer/trees/merge_trees.h"
-#include "packer/trees/shard_merge.h"
+#include "packer/trees/shard.h"
 #include "core/archive/naming.h"
 
 struct merge_run {
@@ -31,6 +31,7 @@ struct merge_run {
 	bool force, sync, json, quiet;
 	int lock; /* of the directory; -1: none */
 	struct merge_report report;
+	struct progress progress;
 	struct merge_stats stats;
 };
 
@@ -260,7 +261,7 @@ static kpack_error_t write_archive(struct merge_run *m, struct merge_plan *plan,
 	kpack_error_t err;
 
 	merge_plan_stats(plan, &m->stats);
-	progress_begin(&m->report.progress, "merging", m->stats.bytes, !m->quiet);
+	progress_begin(&m->progress, "merging", m->stats.bytes, !m->quiet);
 	err = merge_plan_write(plan, m->dir, m->name, &writer, why);
 	if (!err)
 		err = kp_writer_publish(writer, why);
@@ -278,13 +279,12 @@ static bool join_archives(struct merge_run *m)
 
 	m->options.keep = !m->force;
 	m->options.clash = merge_report_clash;
-	m->options.faulty = merge_report_faulty;
-	m->options.mismatch = merge_report_mismatch;
-	m->options.progress = merge_report_progress;
-	m->options.arg = &m->report;
+	m->options.clash_arg = &m->report;
+	m->options.progress = &m->progress;
 	err = merge_plan_new(m->sources, m->set.count, &m->options, &plan, &why);
 	if (!err)
 		err = write_archive(m, plan, &why);
+	progress_end(&m->progress);
 	merge_report_end(&m->report);
 	merge_plan_free(plan);
 	if (err && why.sys_errno == EEXIST)

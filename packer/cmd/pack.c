@@ -15,7 +15,7 @@
 #include "packer/files/below.h"
 #include "packer/pack/report.h"
 #include "packer/pack/run.h"
-#include "packer/trees/shard_run.h"
+#include "packer/trees/shard.h"
 
 /* Whether an archive of the output has a file that is missing in a directory of the output. */
 static bool has_missing_files(const struct packing *p)
@@ -142,20 +142,19 @@ static int print_report(const struct packing *p, bool done)
 static int run_pack(struct packing *p, int argc, char **argv)
 {
 	struct bundle_sizes sizes = {0};
-	struct shard_run shard = {0};
+	bool finished = false; /* the part was there already */
 	int status = pack_args_parse(&p->args, argc, argv);
 
 	/* for the report */
 	if (!p->args.quiet && !p->args.json)
 		p->args.how.sizes = &sizes;
 	if (!status)
-		status = p->args.shard.count ? shard_run(&shard, p) : packing_run(p);
+		status = p->args.shard.count ? shard_pack(p, &finished) : packing_run(p);
 	if (!status)
-		status = print_report(p, shard.finished_before);
+		status = print_report(p, finished);
 	if (!status && scan_damaged(&p->scan))
 		status = EXIT_LEFT;
 	packing_close(p);
-	shard_run_fini(&shard);
 	return report_finish(status < 0 ? EXIT_OK : status);
 }
 

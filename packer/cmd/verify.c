@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/check.h"
-#include "packer/archives/check_content.h"
+#include "packer/archives/content.h"
 #include "packer/cli/xalloc.h"
 #include "packer/library/closure.h"
 #include "packer/command.h"

@@ -18,7 +18,7 @@
 #include "mark_check.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/cli/xalloc.h"
-#include "packer/archives/built_arches.h"
+#include "packer/archives/reachable_archives.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 #include "packer/trees/artifact.h"

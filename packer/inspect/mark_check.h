@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include "core/base/errors.h"
 #include "core/target/choice.h"
-#include "packer/archives/built_arches.h"
+#include "packer/archives/reachable_archives.h"
 #include "packer/cli/report.h"
 
 #define MARK_NO_WRAPPER SIZE_MAX

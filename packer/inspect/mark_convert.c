@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include "mark.h"
 #include "core/restore/make.h"
-#include "packer/archives/marker_edit.h"
+#include "packer/archives/binary.h"
 #include "packer/cli/report.h"
 #include "packer/gpu/runtimes.h"
-#include "packer/archives/rewrite.h"
 
 struct convert {
 	struct kp_marker marker;

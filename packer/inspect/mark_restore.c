@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack mark restore: make a fat binary of a converted binary and its archives. */
 #include <stdlib.h>
+#include "packer/archives/content.h"
 #include "packer/cli/xalloc.h"
 #include "packer/archives/operands.h"
 #include "packer/archives/binary.h"
 #include "packer/archives/reachable_archives.h"
 #include "mark.h"
 #include "packer/cli/report.h"
-#include "packer/archives/rewrite.h"
 #include "packer/files/spill_dir.h"
 #include "core/base/hash.h"
 #include "core/restore/apply.h"

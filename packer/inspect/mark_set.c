@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "mark.h"
-#include "packer/archives/marker_edit.h"
+#include "packer/archives/binary.h"
 #include "packer/cli/report.h"
-#include "packer/archives/rewrite.h"
 
 /* Returns an exit status, EXIT_OK if a marker can hold the option's argument. */
 static int check_text(const struct options *o, const struct option_help *row)

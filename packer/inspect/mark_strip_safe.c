@@ -6,7 +6,7 @@
 #include <string.h>
 #include "mark.h"
 #include "packer/cli/report.h"
-#include "packer/archives/rewrite.h"
+#include "packer/archives/binary.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 

@@ -16,6 +16,7 @@
 #include "core/base/order.h"
 #include "core/base/text.h"
 #include "core/writer/store.h"
+#include "packer/archives/content.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/progress.h"
 #include "packer/cli/report.h"

@@ -11,7 +11,7 @@
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "packer/archives/content_hash.h"
+#include "packer/archives/content.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

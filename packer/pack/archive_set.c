@@ -5,18 +5,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/archive/archive.h"
-#include "take_over.h"
 #include "existing_archives.h"
 #include "inherited_archives.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/scheme.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
-#include "packer/archives/volume.h"
+#include "packer/archives/content.h"
+#include "packer/archives/merge.h"
 #include "core/archive/naming.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/lock.h"
 #include "packer/files/target.h"
+
+/* One archive that is written. */
+struct volume {
+	unsigned number;
+	char *file;            /* name in the directory */
+	struct kp_store store; /* without a writer: its last entry goes */
+	bool again; /* it is compressed for the moment, and once more at the end */
+};
 
 /* The archives of an architecture or a family. */
 struct slot {
@@ -24,13 +34,18 @@ struct slot {
 	const char *family; /* gfx_arch_family */
 	struct volume *volumes;
 	size_t n_volumes;
-	struct entry_names names; /* of every entry added */
+	/* "KEY ARCH" of the entries that other parts of the run store, sorted when all are known */
+	char **expected;
+	size_t n_expected, expected_cap;
+	/* the most that it gets in the volume that is being filled, and of the next binary */
+	uint64_t bytes, more_bytes;
+	uint32_t frames, more_frames;
 };
 
 struct archive_set {
 	struct archive_set_options options;
 	pthread_mutex_t lock; /* of the volumes: archive_set_shared is called any time */
-	unsigned volume;      /* the current one, from 1 */
+	unsigned volume;      /* the one that archive_set_place fills, from 1 */
 	int dir_fd;           /* of the directory, locked against other runs */
 	struct existing there;
 	struct slot *slots;
@@ -70,6 +85,17 @@ static struct slot *add_slot(struct archive_set *set, char *stem)
 	return s;
 }
 
+static void volume_fini(struct volume *v)
+{
+	kp_store_fini(&v->store);
+	free(v->file);
+}
+
+static bool has_entries(const struct volume *v)
+{
+	return v->store.writer && kp_writer_entry_count(v->store.writer);
+}
+
 static kpack_error_t open_volume(struct archive_set *set, const struct slot *s,
 				 struct volume *v, struct kpackx_error *why)
 {
@@ -96,6 +122,11 @@ static kpack_error_t open_volume(struct archive_set *set, const struct slot *s,
 			why, KPACK_ERROR_INVALID_ARGUMENT,
 			"%s/%s: is an archive of another group: give another --group",
 			set->options.dir, v->file);
+	if (there && there->frames && !set->options.force) { /* with what stays of it */
+		options.level = 1;
+		options.effort = 0;
+		v->again = true;
+	}
 	return below_writer_open(set->options.dir, v->file, &options, &v->store.writer,
 				 why);
 }
@@ -124,16 +155,21 @@ static struct volume *find_volume(const struct slot *s, unsigned number)
 	return NULL;
 }
 
-/* Get the current archive for PLACE, which is begun if missing. */
-static kpack_error_t current_volume(struct archive_set *set, const char *place,
-				    struct slot **slot, struct volume **volume,
-				    struct kpackx_error *why)
+static struct slot *slot_of(struct archive_set *set, const char *place)
 {
-	*slot = find_slot(set, place);
-	if (!*slot)
-		*slot = add_slot(set, families_stem(set->options.families, place));
-	*volume = find_volume(*slot, set->volume);
-	return *volume ? KPACK_SUCCESS : add_volume(set, *slot, set->volume, volume, why);
+	struct slot *s = find_slot(set, place);
+
+	return s ? s : add_slot(set, families_stem(set->options.families, place));
+}
+
+/* Get the archive of PLACE that is volume NUMBER; it is begun if missing. */
+static kpack_error_t get_volume(struct archive_set *set, const char *place,
+				unsigned number, struct slot **slot,
+				struct volume **volume, struct kpackx_error *why)
+{
+	*slot = slot_of(set, place);
+	*volume = find_volume(*slot, number);
+	return *volume ? KPACK_SUCCESS : add_volume(set, *slot, number, volume, why);
 }
 
 /* --- opening ------------------------------------------------------------------------- */
@@ -241,7 +277,9 @@ static void close_slot(struct slot *s)
 {
 	for (size_t i = 0; i < s->n_volumes; i++)
 		volume_fini(&s->volumes[i]);
-	entry_names_fini(&s->names);
+	for (size_t i = 0; i < s->n_expected; i++)
+		free(s->expected[i]);
+	free(s->expected);
 	free(s->volumes);
 	free(s->stem);
 }
@@ -263,105 +301,92 @@ void archive_set_close(struct archive_set *set)
 
 /* --- objects ------------------------------------------------------------------------- */
 
-/*
- * Returns the existing archive that the current archive of PLACE will take over; or NULL.
- */
-static const struct existing_archive *existing_for(const struct archive_set *set,
-						   const char *place)
+/* The existing archive that is volume NUMBER of S; NULL: none, or it is replaced. */
+static const struct existing_archive *existing_of(const struct archive_set *set,
+						  const struct slot *s, unsigned number)
 {
-	const struct existing_archive *a;
-
 	for (size_t i = 0; i < set->there.count && !set->options.force; i++) {
-		a = &set->there.items[i];
-		if (!a->foreign && a->number == set->volume &&
-		    is_stem(set, place, a->stem))
+		const struct existing_archive *a = &set->there.items[i];
+
+		if (!a->foreign && a->number == number && strcmp(s->stem, a->stem) == 0)
 			return a;
 	}
 	return NULL;
 }
 
-/*
- * Whether NEED could make the current archive pass its bound.  An empty archive never
- * does.
- */
-static bool passes_bound(const struct archive_set *set, const struct archive_need *need)
+/* Whether what S is to get could pass the bound of its archive.  An empty one takes anything. */
+static bool passes_bound(const struct archive_set *set, const struct slot *s)
 {
-	const struct existing_archive *there = existing_for(set, need->place);
-	const struct slot *s = find_slot(set, need->place);
-	const struct volume *v = s ? find_volume(s, set->volume) : NULL;
-	uint64_t used = there ? there->bytes : 0, frames = there ? there->frames : 0;
+	const struct existing_archive *there = existing_of(set, s, set->volume);
+	uint64_t used = s->bytes + (there ? there->bytes : 0);
+	uint64_t frames = s->frames + (there ? there->frames : 0);
 
-	if (v)
-		frames += kp_writer_frame_count(v->store.writer);
-	if (frames == 0 && used == 0)
+	if (s->more_frames == 0 || (used == 0 && frames == 0))
 		return false;
-	used += v ? kp_writer_blob_size(v->store.writer) : 0;
 	if (set->options.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
-	    frames + need->frames > KP_FRAMES_MAX)
+	    frames + s->more_frames > KP_FRAMES_MAX)
 		return true;
 	return used >= set->options.volume_size ||
-	       need->bytes > set->options.volume_size - used;
+	       s->more_bytes > set->options.volume_size - used;
 }
 
-static bool same_archive(const struct archive_set *set, const char *a, const char *b)
+static bool any_passes(const struct archive_set *set)
 {
-	const struct family *family = families_find(set->options.families, a);
-
-	return strcmp(a, b) == 0 ||
-	       (family && family == families_find(set->options.families, b));
-}
-
-/*
- * Whether any need passes the bound; those of a family's architectures add up in one
- * archive.
- */
-static bool any_passes(const struct archive_set *set, const struct archive_need *needs,
-		       size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct archive_need sum = needs[i];
-
-		for (size_t k = 0; k < n; k++) {
-			if (k == i || !same_archive(set, needs[i].place, needs[k].place))
-				continue;
-			sum.bytes += needs[k].bytes;
-			sum.frames += needs[k].frames;
-		}
-		if (passes_bound(set, &sum))
+	for (size_t i = 0; i < set->n_slots; i++)
+		if (passes_bound(set, &set->slots[i]))
 			return true;
-	}
 	return false;
 }
 
-unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
-				  const struct archive_need *needs, size_t n)
+static void begin_volume(struct archive_set *set, unsigned number)
 {
-	unsigned volume;
-
-	pthread_mutex_lock(&set->lock);
-	if (!set->options.force && set->volume < least)
-		set->volume = least;
-	while (any_passes(set, needs, n))
-		set->volume++;
-	volume = set->volume;
-	pthread_mutex_unlock(&set->lock);
-	return volume;
+	set->volume = number;
+	for (size_t i = 0; i < set->n_slots; i++)
+		set->slots[i].bytes = set->slots[i].frames = 0;
 }
 
-/*
- * Find the store that seems to have the content of OBJECT, and set its place there.  NULL:
- * none has it.  Called locked.
- */
+unsigned archive_set_place(struct archive_set *set, unsigned least,
+			   const struct archive_need *needs, size_t n)
+{
+	for (size_t i = 0; i < set->n_slots; i++)
+		set->slots[i].more_bytes = set->slots[i].more_frames = 0;
+	for (size_t i = 0; i < n; i++) { /* a family's architectures go to one archive */
+		struct slot *s = slot_of(set, needs[i].place);
+
+		s->more_bytes += needs[i].bytes;
+		s->more_frames += needs[i].frames;
+	}
+	if (!set->options.force && set->volume < least)
+		begin_volume(set, least);
+	while (any_passes(set))
+		begin_volume(set, set->volume + 1);
+	for (size_t i = 0; i < set->n_slots; i++) {
+		set->slots[i].bytes += set->slots[i].more_bytes;
+		set->slots[i].frames += set->slots[i].more_frames;
+	}
+	return set->volume;
+}
+
+void archive_set_expect(struct archive_set *set, const char *place, struct kp_span key,
+			const char *arch)
+{
+	struct slot *s = slot_of(set, place);
+
+	xgrow(&s->expected, s->n_expected, &s->expected_cap, sizeof(char *));
+	s->expected[s->n_expected++] =
+		xasprintf("%.*s %s", (int)key.size, (const char *)key.data, arch);
+}
+
+/* The store that seems to have the content of OBJECT, whose ordinal is set; NULL: none. */
 static struct kp_store *find_candidate(struct archive_set *set,
 				       struct archive_object *object)
 {
 	struct slot *s = find_slot(set, object->place);
-	struct volume *v = s ? find_volume(s, set->volume) : NULL;
+	struct volume *v = s ? find_volume(s, object->volume) : NULL;
 
-	if (!v || !kp_store_find(&v->store, &object->content, &object->ordinal))
-		return NULL;
-	object->volume = v->number;
-	return &v->store;
+	return v && kp_store_find(&v->store, &object->content, &object->ordinal)
+		       ? &v->store
+		       : NULL;
 }
 
 kpack_error_t archive_set_shared_file(struct archive_set *set,
@@ -406,137 +431,212 @@ kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object 
 			       scratch, shared, why);
 }
 
-/*
- * Copy the frame of an object that was found in an earlier volume than the current one.
- */
-static kpack_error_t copy_frame(struct slot *s, struct archive_object *o,
-				struct kp_scratch *scratch, struct kpackx_error *why)
+kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *o,
+				struct kpackx_error *why)
 {
-	struct volume *old = find_volume(s, o->volume);
-
-	return kp_store_read(&old->store, o->ordinal, scratch, &o->stored, why);
-}
-
-static kpack_error_t store_object_locked(struct archive_set *set,
-					 struct archive_object *o, bool *shared,
-					 struct kpackx_error *why)
-{
-	struct kp_scratch scratch = {0};
-	kpack_error_t err = KPACK_SUCCESS;
+	struct arch_stats *stats = archive_stats_of(&set->stats, o->place);
+	kpack_error_t err;
 	struct volume *v;
 	struct slot *s;
 
-	*shared = false;
-	KP_TRY(current_volume(set, o->place, &s, &v, why));
-	if (o->file)
-		return kp_store_add_file(&v->store, &o->content, o->file, &o->ordinal,
-					 shared, why);
-	if (!o->stored.data && o->volume == v->number) {
-		*shared = true;
-		return KPACK_SUCCESS;
-	}
-	if (!o->stored.data)
-		err = copy_frame(s, o, &scratch, why);
-	if (!err)
-		err = kp_store_add(&v->store, &o->content, o->stored, &o->ordinal, shared,
-				   why);
-	kp_scratch_fini(&scratch);
-	return err;
-}
-
-kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
-				struct kpackx_error *why)
-{
-	struct arch_stats *stats = archive_stats_of(&set->stats, object->place);
-	kpack_error_t err;
-
 	pthread_mutex_lock(&set->lock);
-	err = store_object_locked(set, object, &object->shared, why);
+	err = get_volume(set, o->place, o->volume, &s, &v, why);
+	o->shared = !o->file && !o->stored.data; /* archive_set_shared found it */
+	if (!err && o->file)
+		err = kp_store_add_file(&v->store, &o->content, o->file, &o->ordinal,
+					&o->shared, why);
+	else if (!err && !o->shared)
+		err = kp_store_add(&v->store, &o->content, o->stored, &o->ordinal,
+				   &o->shared, why);
 	pthread_mutex_unlock(&set->lock);
 	if (err)
 		return err;
-	stats->bytes_in += object->content.size;
-	if (object->shared)
+	stats->bytes_in += o->content.size;
+	if (o->shared)
 		stats->deduplicated++;
 	else
-		stats->bytes_out += object->stored.size;
+		stats->bytes_out += o->stored.size;
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
+kpack_error_t archive_set_entry(struct archive_set *set, const struct archive_object *o,
 				const char *arch, struct kp_span key,
 				const struct kp_writer_entry *entry,
 				struct kpackx_error *why)
 {
-	struct arch_stats *stats = archive_stats_of(&set->stats, place);
+	struct arch_stats *stats = archive_stats_of(&set->stats, o->place);
 	struct volume *v;
 	struct slot *s;
 	kpack_error_t err;
 
 	pthread_mutex_lock(&set->lock);
-	err = current_volume(set, place, &s, &v, why);
+	err = get_volume(set, o->place, o->volume, &s, &v, why);
 	if (!err)
 		err = kp_writer_add_entry(v->store.writer, key, kp_span_str(arch), entry,
 					  why);
-	if (!err) {
-		entry_names_add(&s->names, key, arch);
+	if (!err)
 		stats->objects++;
-	}
 	pthread_mutex_unlock(&set->lock);
 	return err;
 }
 
-/* --- taking over existing archives --------------------------------------------------- */
+/* --- completing archives -------------------------------------------------------------- */
 
-/*
- * What was taken over came after what the run stored.  The order must not tell which run
- * stored what, so that a killed run that is run again gives the same archives.
- */
-static kpack_error_t order_volume(struct archive_set *set, const struct slot *s,
-				  struct volume *v, struct kpackx_error *why)
+/* What decides about the entries of an existing archive. */
+struct stays {
+	const struct archive_set *set;
+	const struct slot *slot;
+	const struct kpack_archive *old;
+	size_t source; /* of the merge */
+};
+
+/* Whether an entry of the existing archive stays, unless the run has stored one of its name. */
+static bool stays(const struct stays *s, size_t entry)
 {
-	struct volume sorted = {.number = v->number, .store.scheme = v->store.scheme};
-	kpack_error_t err;
-	bool ordered;
+	struct kp_entry_info info;
+	KP_AUTO_FREE char *name = NULL;
 
-	KP_TRY(kp_writer_is_ordered(v->store.writer, &ordered, why));
-	if (ordered)
-		return KPACK_SUCCESS;
-	err = open_volume(set, s, &sorted, why);
-	if (!err)
-		err = kp_writer_move_ordered(v->store.writer, sorted.store.writer, why);
-	if (!err) {
-		const struct volume old = *v;
-
-		*v = sorted;
-		sorted = old;
-	}
-	volume_fini(&sorted);
-	return err;
+	kp_archive_entry(s->old, entry, &info);
+	if (is_entry_obsolete(s->set, s->old, entry))
+		return false;
+	if (!s->slot->n_expected)
+		return true;
+	name = xasprintf("%.*s %.*s", (int)info.key.size, (const char *)info.key.data,
+			 (int)info.arch.size, (const char *)info.arch.data);
+	return !bsearch(&name, s->slot->expected, s->slot->n_expected, sizeof(char *),
+			kp_order_texts);
 }
 
-/* Take over the existing archive THERE into the volume of its name. */
-static kpack_error_t take_over(struct archive_set *set, struct slot *s,
-			       const struct existing_archive *there,
-			       struct kpackx_error *why)
+static bool takes_entry(const void *arg, size_t source, const struct kp_entry_info *info)
 {
-	const struct carry_choice choice = {
-		.names = &s->names, .obsolete = is_entry_obsolete, .arg = set};
-	struct volume *v = find_volume(s, there->number);
-	struct kpack_archive *old = NULL;
-	char *path = xasprintf("%s/%s", set->options.dir, there->file);
-	kpack_error_t err = below_archive_open(path, &old, why);
+	const struct stays *s = arg;
+	size_t entry;
 
-	if (!err && !v && carry_any_left(old, &choice))
-		err = add_volume(set, s, there->number, &v, why);
-	if (!err && v)
-		err = carry(v, old, &choice, why);
-	if (!err && v)
-		err = order_volume(set, s, v, why);
+	return source != s->source ||
+	       (kp_archive_find(s->old, info->key, info->arch, &entry) &&
+		stays(s, entry));
+}
+
+static kpack_error_t check_old(const struct archive_set *set,
+			       const struct kpack_archive *old, struct kpackx_error *why)
+{
+	const char *scheme = kp_scheme_name(set->options.scheme);
+	size_t kept, counted;
+
+	if (strcmp(kp_archive_scheme(old), scheme) != 0)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"its scheme is %s and this run's %s: give the same, or replace "
+			"it with --force",
+			kp_archive_scheme(old), scheme);
+	kp_archive_faults(old, &kept, &counted);
+	if (counted)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "it has faults and cannot be added to (kpack verify names "
+			       "them); --force replaces it");
+	return KPACK_SUCCESS;
+}
+
+/* Write V again: what it has, and of OLD, unless that is NULL, what STAYS says. */
+static kpack_error_t rewrite_volume(const struct archive_set *set, const struct slot *s,
+				    struct volume *v, const struct stays *stays,
+				    struct kpackx_error *why)
+{
+	const struct archive_set_options *o = &set->options;
+	bool shared = o->scheme == KP_COMPRESSION_ZSTD_SHARED;
+	struct merge_source sources[2];
+	struct merge_options options = {
+		.group = o->group,
+		.family = s->family,
+		.level = shared ? o->level : 0,
+		.effort = o->effort,
+		.takes = takes_entry,
+		.takes_arg = stays,
+	};
+	KP_AUTO_FREE char *path = xasprintf("%s/%s", o->dir, v->file);
+	struct kpack_archive *own = NULL;
+	struct kp_writer *writer = NULL;
+	struct merge_plan *plan = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n = 0;
+
+	if (has_entries(v)) {
+		err = kp_writer_finish(v->store.writer, why);
+		if (!err)
+			err = kp_writer_reopen(v->store.writer, path, &own, why);
+		sources[n++] = (struct merge_source){own, .prefer = 1, .checked = true};
+	}
+	/* decoding all of a shared archive checks it */
+	if (stays->old)
+		sources[n++] = (struct merge_source){stays->old, .checked = shared};
+	if (!err)
+		err = merge_plan_new(sources, n, &options, &plan, why);
+	if (err == KPACK_ERROR_DECOMPRESSION_FAILED)
+		err = kp_fail(why, err,
+			      "%s: is damaged and cannot be added to; --force "
+			      "replaces it",
+			      path);
+	if (!err)
+		err = merge_plan_write(plan, o->dir, v->file, &writer, why);
+	merge_plan_free(plan);
+	kp_archive_close(own);
 	if (err)
-		kp_fail_prefix(why, err, "%s", path);
+		return err;
+	kp_writer_close(v->store.writer);
+	v->store.writer = writer;
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Complete V, which may be NULL, with what stays of the existing archive THERE, which may be
+ * NULL, too.
+ *
+ * Objects come in the order of the plan, which is that of their keys, but for images of one
+ * architecture whose kinds tell them apart, and rows of a database.  The order must not tell
+ * which run stored what: then a killed run that is run again gives the same archives, and so do
+ * the parts of a run when they are merged.
+ */
+static kpack_error_t complete_volume(struct archive_set *set, struct slot *s,
+				     struct volume *v,
+				     const struct existing_archive *there,
+				     struct kpackx_error *why)
+{
+	struct stays stay = {.set = set, .slot = s};
+	size_t taken = 0, n = 0;
+	struct kpack_archive *old = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+	bool ordered = true;
+
+	if (there) {
+		KP_AUTO_FREE char *path =
+			xasprintf("%s/%s", set->options.dir, there->file);
+
+		err = below_archive_open(path, &old, why);
+	}
+	stay.old = old;
+	stay.source = v && has_entries(v); /* after what the run stored */
+	n = old ? kp_archive_entry_count(old) : 0;
+	for (size_t i = 0; i < n; i++)
+		taken += stays(&stay, i);
+	if (!err && !v && taken < n) {
+		err = add_volume(set, s, there->number, &v, why);
+		if (!err) { /* nothing of this run goes there */
+			kp_writer_close(v->store.writer);
+			v->store.writer = NULL;
+		}
+	}
+	if (!err && v && old)
+		err = check_old(set, old, why);
+	if (!err && v && v->store.writer && !set->options.unnamed)
+		err = kp_writer_is_ordered(v->store.writer, &ordered, why);
+	if (!err && v && has_entries(v) && !taken && ordered && !v->again)
+		err = kp_writer_finish(v->store.writer, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s/%s", set->options.dir,
+			       there ? there->file : v->file);
+	else if (v && (taken || !ordered || v->again)) /* whose errors name the archive */
+		err = rewrite_volume(set, s, v, &stay, why);
 	kp_archive_close(old);
-	free(path);
 	return err;
 }
 
@@ -554,18 +654,25 @@ static void add_obsolete_slots(struct archive_set *set)
 	}
 }
 
-static kpack_error_t take_over_all(struct archive_set *set, struct kpackx_error *why)
+static kpack_error_t complete_all(struct archive_set *set, struct kpackx_error *why)
 {
-	add_obsolete_slots(set);
+	if (!set->options.force)
+		add_obsolete_slots(set);
 	for (size_t i = 0; i < set->n_slots; i++) {
 		struct slot *s = &set->slots[i];
 
-		entry_names_sort(&s->names);
-		for (size_t k = 0; k < set->there.count; k++) {
+		if (s->n_expected)
+			qsort(s->expected, s->n_expected, sizeof(char *), kp_order_texts);
+		for (size_t k = 0; k < s->n_volumes; k++)
+			KP_TRY(complete_volume(set, s, &s->volumes[k],
+					       existing_of(set, s, s->volumes[k].number),
+					       why));
+		for (size_t k = 0; k < set->there.count && !set->options.force; k++) {
 			const struct existing_archive *a = &set->there.items[k];
 
-			if (!a->foreign && strcmp(a->stem, s->stem) == 0)
-				KP_TRY(take_over(set, s, a, why));
+			if (!a->foreign && strcmp(a->stem, s->stem) == 0 &&
+			    !find_volume(s, a->number))
+				KP_TRY(complete_volume(set, s, NULL, a, why));
 		}
 	}
 	return KPACK_SUCCESS;
@@ -626,43 +733,37 @@ static void list_written(struct archive_set *set)
 	set->written = xmalloc(n * sizeof(char *));
 	for (size_t i = 0; i < set->n_slots; i++)
 		for (size_t k = 0; k < set->slots[i].n_volumes; k++)
-			if (kp_writer_entry_count(set->slots[i].volumes[k].store.writer))
+			if (has_entries(&set->slots[i].volumes[k]))
 				set->written[set->n_written++] =
 					set->slots[i].volumes[k].file;
 	qsort(set->written, set->n_written, sizeof(char *), kp_order_texts);
 	archive_stats_sort(&set->stats);
 }
 
-static kpack_error_t for_each_volume(struct archive_set *set,
-				     kpack_error_t (*fn)(struct kp_writer *w,
-							 struct kpackx_error *why),
-				     struct kpackx_error *why)
+static kpack_error_t publish_all(struct archive_set *set, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < set->n_slots; i++) {
+	for (size_t i = 0; i < set->n_slots; i++)
 		for (size_t k = 0; k < set->slots[i].n_volumes; k++) {
 			struct volume *v = &set->slots[i].volumes[k];
-			kpack_error_t err = KPACK_SUCCESS;
+			kpack_error_t err;
 
-			/* an archive that was taken over may have lost its last entry */
-			if (kp_writer_entry_count(v->store.writer))
-				err = fn(v->store.writer, why);
+			if (!has_entries(v))
+				continue;
+			err = kp_writer_publish(v->store.writer, why);
 			if (err)
 				return kp_fail_prefix(why, err, "%s/%s", set->options.dir,
 						      v->file);
 		}
-	}
 	return KPACK_SUCCESS;
 }
 
 kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why)
 {
-	if (!set->options.force)
-		KP_TRY(take_over_all(set, why));
-	KP_TRY(for_each_volume(set, kp_writer_finish, why));
+	KP_TRY(complete_all(set, why));
 	list_written(set);
 	if (set->options.unnamed)
 		return KPACK_SUCCESS;
-	KP_TRY(for_each_volume(set, kp_writer_publish, why));
+	KP_TRY(publish_all(set, why));
 	return remove_obsolete(set, why);
 }
 
@@ -673,7 +774,7 @@ kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name
 		for (size_t k = 0; k < set->slots[i].n_volumes; k++) {
 			const struct volume *v = &set->slots[i].volumes[k];
 
-			if (strcmp(v->file, name) == 0)
+			if (strcmp(v->file, name) == 0 && has_entries(v))
 				return kp_writer_reopen(v->store.writer, name, out, why);
 		}
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: was not written", name);

@@ -51,17 +51,17 @@ struct archive_set;
 
 /*
  * An object to be stored.  Its place says in which archive: that of an architecture, or
- * of a family that shares the object.
+ * of a family that shares the object; the volume is that of its binary.
  */
 struct archive_object {
 	const char *place;
+	unsigned volume;
 	struct kp_content content;
 	struct kp_span stored; /* data NULL: already stored (archive_set_shared) */
-	const struct kp_source
-		*file;    /* if not NULL: where the bytes are in place of data */
-	uint32_t ordinal; /* if already stored: where, in `volume` */
-	unsigned volume;
-	bool shared; /* set by archive_set_store: it was already stored */
+	/* if not NULL: where the bytes are in place of data */
+	const struct kp_source *file;
+	uint32_t ordinal; /* where it is stored */
+	bool shared;      /* set by archive_set_store: it was already stored */
 };
 
 /*
@@ -82,14 +82,19 @@ struct archive_need {
 };
 
 /*
- * Begin a binary.  If a blob of one of its architectures, with what stays of the existing
- * archive, could pass its bound, all architectures go on in another volume, so that a
- * binary is never spread over two.  The binary does not go to a volume before LEAST,
- * where it was until now: the copies that a killed run converted lead there.  Returns the
- * number of the volume.
+ * Choose the volume of a binary, which begins at 1; call this for one binary after the other,
+ * before any is stored.  If an archive, with what stays of an existing one, could pass its
+ * bound, all architectures go on in the next volume, so that a binary is never spread over two.
+ * Sizes before compression decide, so that whoever packs a part of the binaries finds the same
+ * volumes.  The binary does not go to a volume before LEAST, where it was until now: the copies
+ * that a killed run converted lead there.
  */
-unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
-				  const struct archive_need *needs, size_t n);
+unsigned archive_set_place(struct archive_set *set, unsigned least,
+			   const struct archive_need *needs, size_t n);
+
+/* An entry that another part of the run stores: none of this name is taken over. */
+void archive_set_expect(struct archive_set *set, const char *place, struct kp_span key,
+			const char *arch);
 
 /*
  * Set *SHARED to whether DATA is already stored, comparing the bytes; OBJECT then says
@@ -109,22 +114,17 @@ kpack_error_t archive_set_shared_file(struct archive_set *set,
 				      const struct kp_source *data, bool *shared,
 				      struct kpackx_error *why);
 
-/*
- * Store OBJECT unless it is already stored, and set its ordinal in the place's archive.
- */
+/* Store OBJECT unless it is already stored, and set its ordinal. */
 kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
 				struct kpackx_error *why);
 
-/*
- * Add an entry for ARCH, which is canonical, of the object stored in PLACE under ENTRY's
- * ordinal.
- */
-kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
-				const char *arch, struct kp_span key,
-				const struct kp_writer_entry *entry,
+/* Add an entry for ARCH, which is canonical, of OBJECT, which was stored. */
+kpack_error_t archive_set_entry(struct archive_set *set,
+				const struct archive_object *object, const char *arch,
+				struct kp_span key, const struct kp_writer_entry *entry,
 				struct kpackx_error *why);
 
-/* Take over the entries of existing archives, finish all archives, then publish all. */
+/* Take over the entries of existing archives, order and finish all archives, then publish. */
 kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why);
 
 /*

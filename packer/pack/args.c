@@ -116,13 +116,23 @@ static int take_level(const struct options *o, const struct option_help *row, vo
 	return EXIT_OK;
 }
 
+/* I/N in plain digits, 1 <= I <= N. */
 static int take_shard(const struct options *o, const struct option_help *row, void *slot)
 {
+	const char *slash = strchr(o->arg, '/');
+	char *index = xstrndup(o->arg, slash ? (size_t)(slash - o->arg) : 0);
+	uint64_t i, n;
+	bool ok = slash && options_number(slash + 1, 1, SHARDS_MAX, &n) &&
+		  options_number(index, 1, n, &i);
+
 	(void)row;
-	if (shard_parse(o->arg, slot))
-		return EXIT_OK;
-	return options_usage(o->help, "--shard %s: not I/N with 1 <= I <= N <= %d",
-			     o->arg, SHARDS_MAX);
+	free(index);
+	if (!ok)
+		return options_usage(o->help,
+				     "--shard %s: not I/N with 1 <= I <= N <= %d", o->arg,
+				     SHARDS_MAX);
+	*(struct shard *)slot = (struct shard){(unsigned)i, (unsigned)n};
+	return EXIT_OK;
 }
 
 static const struct option_help options[] = {

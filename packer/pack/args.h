@@ -7,7 +7,6 @@
 #include "packer/gpu/names.h"
 #include "packer/library/library.h"
 #include "store.h"
-#include "shard_number.h"
 
 /* How the binaries are treated. */
 enum pack_mode {
@@ -36,6 +35,14 @@ enum pack_prefer {
 	PREFER_INPUT,
 	PREFER_OUTPUT,
 };
+
+/* Which of the machines that share a run this one is. */
+struct shard {
+	unsigned index; /* from 1 */
+	unsigned count; /* 0: the run is not shared */
+};
+/* As many as the job arrays of any scheduler have. */
+#define SHARDS_MAX 65536
 
 struct pack_args {
 	const char *input;

@@ -7,7 +7,7 @@
 #ifndef PACKER_PACK_DATABASE_CLASH_H
 #define PACKER_PACK_DATABASE_CLASH_H
 
-#include "packer/archives/content_hash.h"
+#include "packer/archives/content.h"
 #include "disposition.h"
 #include "args.h"
 #include "plan.h"

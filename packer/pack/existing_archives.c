@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include "core/archive/archive.h"
-#include "packer/archives/volume.h"
 #include "core/archive/naming.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include "core/base/path.h"
 #include "packer/archives/operands.h"
-#include "packer/archives/content_hash.h"
+#include "packer/archives/content.h"
 #include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "packer/cli/xalloc.h"

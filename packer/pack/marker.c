@@ -4,7 +4,6 @@
 #include "core/base/path.h"
 #include "packer/cli/xalloc.h"
 #include "core/elf/search_path.h"
-#include "packer/archives/volume.h"
 #include "core/archive/naming.h"
 
 /* Texts without duplicates, in the order they were added. */

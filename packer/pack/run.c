@@ -53,8 +53,30 @@ static bool replaces_entry(const void *arg, struct kp_span key, struct kp_span p
 	       p->dispositions.items[entry].fate == FATE_CONVERTED;
 }
 
-/* The level of a part's shared archives: joining the parts compresses everything again. */
+/* The level of a part's shared archives. */
 enum { PART_LEVEL = 1 };
+
+/* Tell the set what other parts of the run store. */
+static void expect_others(const struct packing *p)
+{
+	const struct plan *plan = &p->plan;
+
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+		const struct plan_container *c = &plan->containers[o->container];
+		const char *place = o->input->images[o->image].arch;
+
+		for (size_t k = 0; k < c->n_indices; k++) {
+			char *key = xasprintf("%s#%u", o->input->key, c->indices[k]);
+
+			archive_set_expect(p->set, place, kp_span_str(key), place);
+			free(key);
+		}
+		for (size_t k = o->first_key; k < o->first_key + o->n_keys; k++)
+			archive_set_expect(p->set, place, kp_span_str(plan->keys[k].key),
+					   plan->keys[k].arch);
+	}
+}
 
 kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unnamed,
 			       struct kpackx_error *why)
@@ -63,7 +85,8 @@ kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unna
 		.dir = p->archives,
 		.group = p->args.group,
 		.scheme = p->args.how.scheme,
-		.level = p->args.shard.count ? PART_LEVEL : p->args.how.level,
+		/* joining the parts of a shared archive compresses everything again */
+		.level = p->args.shard.count > 1 ? PART_LEVEL : p->args.how.level,
 		.effort = p->args.how.effort,
 		.jobs = p->args.how.jobs,
 		.volume_size = p->args.volume_size,
@@ -77,7 +100,17 @@ kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unna
 		.obsolete_arg = p,
 	};
 
-	return archive_set_open(&where, &p->set, why);
+	KP_TRY(archive_set_open(&where, &p->set, why));
+	for (size_t i = 0; i < p->plan.n_binaries; i++) {
+		struct plan_binary *b = &p->plan.binaries[i];
+
+		if (b->n_needs)
+			b->volume = archive_set_place(p->set, b->volume, b->needs,
+						      b->n_needs);
+	}
+	if (p->mine)
+		expect_others(p);
+	return KPACK_SUCCESS;
 }
 
 /* Flush the directory: without it archives that are on the disk would still be lost. */
@@ -95,7 +128,8 @@ static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
 	return err;
 }
 
-kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why)
+/* Make the output's directories, and writable. */
+static kpack_error_t make_dirs(struct packing *p, struct kpackx_error *why)
 {
 	struct stat st;
 
@@ -110,12 +144,19 @@ kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why)
 
 kpack_error_t packing_store(struct packing *p, struct kpackx_error *why)
 {
+	uint64_t bytes = 0;
 	struct progress progress;
 	kpack_error_t err;
 
+	p->args.how.mine = p->mine;
+	for (size_t i = 0; i < p->plan.n_objects; i++) {
+		const struct plan_object *o = &p->plan.objects[i];
+
+		if (!p->mine || p->mine[o->input->entry])
+			bytes += o->input->images[o->image].size;
+	}
 	spill_dir_begin(&p->spill, p->archives);
-	progress_begin(&progress, "packing", p->plan.bytes,
-		       !p->args.quiet && !p->args.json);
+	progress_begin(&progress, "packing", bytes, !p->args.quiet && !p->args.json);
 	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
 	progress_end(&progress);
 	return err;
@@ -141,8 +182,8 @@ static bool takes_away(const struct packing *p)
 	return any;
 }
 
-kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,
-				    const char *archives, struct kpackx_error *why)
+static kpack_error_t check_clashes(struct packing *p, clash_side *side,
+				   const char *archives, struct kpackx_error *why)
 {
 	const struct clash_run run = {
 		.args = &p->args,
@@ -499,9 +540,9 @@ int packing_prepare(struct packing *p)
 /* The set stays open, and locked against other runs, while binaries are converted. */
 static kpack_error_t open_archives(struct packing *p, struct kpackx_error *why)
 {
-	KP_TRY(packing_make_dirs(p, why));
+	KP_TRY(make_dirs(p, why));
 	KP_TRY(packing_open_set(p, p->inherit, false, why));
-	return packing_check_clashes(p, clash_archives, p->archives, why);
+	return check_clashes(p, clash_archives, p->archives, why);
 }
 
 static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
@@ -512,13 +553,23 @@ static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 	return archive_set_publish(p->set, why);
 }
 
+/* Leave the files of other shards to them. */
+static void leave_others(struct packing *p)
+{
+	for (size_t i = 0; i < p->dispositions.count && p->mine; i++)
+		if (!S_ISDIR(p->scan.entries[i].mode) &&
+		    !p->mine[p->scan.entries[i].first])
+			p->dispositions.items[i].fate = FATE_NOTHING;
+}
+
 kpack_error_t packing_write_tree(struct packing *p, struct kpackx_error *why)
 {
-	KP_TRY(packing_check_clashes(p, clash_tree, p->archives, why));
+	KP_TRY(check_clashes(p, clash_tree, p->archives, why));
 	if (p->plan.n_objects || p->inherit)
 		KP_TRY(write_archives(p, why));
 	else
-		KP_TRY(packing_check_clashes(p, clash_archives, p->archives, why));
+		KP_TRY(check_clashes(p, clash_archives, p->archives, why));
+	leave_others(p);
 	return output_write(&p->converter, p->args.input, &p->tree, why);
 }
 
@@ -534,7 +585,7 @@ static kpack_error_t pack_in_place(struct packing *p, struct kpackx_error *why)
 		KP_TRY(write_archives(p, why));
 		KP_TRY(flush_directory(p->args.output, why));
 	} else {
-		KP_TRY(packing_check_clashes(p, clash_archives, p->archives, why));
+		KP_TRY(check_clashes(p, clash_archives, p->archives, why));
 	}
 	return output_write(&p->converter, p->args.input, NULL, why);
 }
@@ -546,7 +597,7 @@ static kpack_error_t pack_archives(struct packing *p, struct kpackx_error *why)
 	return archive_set_publish(p->set, why);
 }
 
-static kpack_error_t pack_by_mode(struct packing *p, struct kpackx_error *why)
+kpack_error_t packing_write(struct packing *p, struct kpackx_error *why)
 {
 	switch (p->args.mode) {
 	case PACK_TREE:
@@ -565,7 +616,7 @@ int packing_run(struct packing *p)
 
 	if (!status)
 		status = packing_prepare(p);
-	return status ? status : packing_status(pack_by_mode(p, &why), &why);
+	return status ? status : packing_status(packing_write(p, &why), &why);
 }
 
 void packing_close(struct packing *p)
@@ -579,5 +630,6 @@ void packing_close(struct packing *p)
 	cache_files_fini(&p->parts);
 	free(p->archives);
 	free(p->inherit);
+	free(p->mine);
 	pack_args_fini(&p->args);
 }

@@ -25,6 +25,8 @@ struct packing {
 	struct converter converter;
 	struct tree_write tree;
 	size_t faults; /* of files that cannot be packed; each was reported */
+	/* Per entry of the scan: whether a shard packs it; owned.  NULL: everything is packed. */
+	bool *mine;
 	struct spill_dir spill;
 };
 
@@ -67,14 +69,12 @@ bool packing_faulty(const struct packing *p);
 void packing_check_binaries(struct packing *p, bool leave_kept);
 
 /* The steps of writing. */
-kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,
-				    const char *archives, struct kpackx_error *why);
-/* Make the output's directories, and writable. */
-kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why);
 /* Open the set of archives, with those of the directory INHERIT (NULL: none). */
 kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unnamed,
 			       struct kpackx_error *why);
 kpack_error_t packing_store(struct packing *p, struct kpackx_error *why);
+/* All steps, after packing_prepare. */
+kpack_error_t packing_write(struct packing *p, struct kpackx_error *why);
 /* All steps for a tree, but for tree_write_finish. */
 kpack_error_t packing_write_tree(struct packing *p, struct kpackx_error *why);
 

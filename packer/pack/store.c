@@ -22,6 +22,8 @@ struct packer {
 	struct archive_set *set;
 	struct progress *progress;
 	struct kp_effort effort; /* the levels of objects */
+	size_t *jobs;            /* the numbers of the objects that are stored */
+	size_t n_jobs;
 
 	/* objects of the current container, which may have an architecture twice */
 	uint32_t container;
@@ -121,7 +123,7 @@ static bool is_large(const struct packer *p, const struct plan_object *o)
 static uint64_t cost_of_job(void *arg, size_t job)
 {
 	const struct packer *p = arg;
-	const struct plan_object *o = &p->plan->objects[job];
+	const struct plan_object *o = &p->plan->objects[p->jobs[job]];
 
 	if (is_large(p, o))
 		return LARGE_COST + input_cost(o->input, o->image);
@@ -236,7 +238,6 @@ static void find_type(const struct plan_object *o, struct kp_span head,
 static void note_content(const struct plan_object *o, struct packed *out,
 			 const struct kp_content *content)
 {
-	out->object.place = image_of(o)->arch;
 	out->object.content = *content;
 	memcpy(o->input->xxh3[o->image], content->hash, sizeof(content->hash));
 	o->input->known[o->image] = true;
@@ -455,10 +456,12 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 			      struct kpackx_error *why)
 {
 	const struct packer *p = arg;
-	const struct plan_object *o = &p->plan->objects[job];
+	const struct plan_object *o = &p->plan->objects[p->jobs[job]];
 	struct packed *packed = xcalloc(1, sizeof(*packed));
 	kpack_error_t err;
 
+	packed->object.place = image_of(o)->arch;
+	packed->object.volume = p->plan->binaries[o->binary].volume;
 	packed->large = (struct large){.raw_fd = -1, .frame_fd = -1};
 	err = pack_object(p, state, o, packed, why);
 	free_large_raw(state);
@@ -487,17 +490,6 @@ static struct kp_span kind_of(const struct kp_image *img, const char *type)
 	return kp_span_str(img->kind);
 }
 
-static kpack_error_t add_entry(struct packer *p, const char *place, const char *arch,
-			       const char *key, const struct kp_writer_entry *entry,
-			       struct kpackx_error *why)
-{
-	const struct store_observer *o = p->options->observer;
-
-	if (o)
-		o->entry(o->arg, arch, kp_span_str(key), entry);
-	return archive_set_entry(p->set, place, arch, kp_span_str(key), entry, why);
-}
-
 static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
 				 const struct packed *packed, const char *suffix,
 				 struct kp_span metadata, struct kpackx_error *why)
@@ -514,8 +506,8 @@ static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
 	for (size_t i = 0; i < c->n_indices && !err; i++) {
 		char *key = xasprintf("%s%s#%u", o->input->key, suffix, c->indices[i]);
 
-		err = add_entry(p, packed->object.place, packed->object.place, key,
-				&entry, why);
+		err = archive_set_entry(p->set, &packed->object, packed->object.place,
+					kp_span_str(key), &entry, why);
 		free(key);
 	}
 	return err;
@@ -556,7 +548,8 @@ static kpack_error_t add_key(struct packer *p, const struct plan_object *o,
 	KP_TRY(entry_meta_file(&o->input->objects[o->image], &packed->object.content,
 			       key->facts, &metadata, &size, why));
 	entry.metadata = (struct kp_span){metadata, size};
-	err = add_entry(p, packed->object.place, key->arch, key->key, &entry, why);
+	err = archive_set_entry(p->set, &packed->object, key->arch, kp_span_str(key->key),
+				&entry, why);
 	free(metadata);
 	return err;
 }
@@ -568,16 +561,6 @@ static kpack_error_t add_keys(struct packer *p, const struct plan_object *o,
 	for (size_t i = o->first_key; i < o->first_key + o->n_keys; i++)
 		KP_TRY(add_key(p, o, &p->plan->keys[i], packed, why));
 	return KPACK_SUCCESS;
-}
-
-static void begin_binary(struct packer *p, uint32_t number)
-{
-	const struct store_observer *o = p->options->observer;
-	struct plan_binary *b = &p->plan->binaries[number];
-
-	b->volume = archive_set_begin_binary(p->set, b->volume, b->needs, b->n_needs);
-	if (o)
-		o->binary(o->arg, number, b);
 }
 
 /* Count what was stored for O; FIRST: it is the first of its container. */
@@ -602,22 +585,17 @@ static kpack_error_t commit_packed(void *arg, size_t job, void *result,
 				   struct kpackx_error *why)
 {
 	struct packer *p = arg;
-	const struct store_observer *observer = p->options->observer;
-	const struct plan_object *o = &p->plan->objects[job];
+	const struct plan_object *o = &p->plan->objects[p->jobs[job]];
 	struct packed *packed = result;
 	bool first = job == 0 || o->container != p->container;
 	kpack_error_t err;
 
-	if (job == 0 || o->binary != o[-1].binary)
-		begin_binary(p, o->binary);
 	if (first)
 		key_suffixes_fini(&p->names);
 	p->container = o->container;
 	err = archive_set_store(p->set, &packed->object, why);
 	if (!err && p->options->sizes)
 		add_sizes(p->options->sizes, o, packed, first);
-	if (!err && observer)
-		observer->object(observer->arg, &packed->object);
 	if (!err)
 		err = of_database(o) ? add_keys(p, o, packed, why)
 				     : name_object(p, o, packed, why);
@@ -719,7 +697,6 @@ kpack_error_t pack_run(const struct plan *plan, const struct pack_options *optio
 			   .progress = progress,
 			   .effort = kp_effort_fixed(options->level)};
 	struct pipeline pipeline = {
-		.n_jobs = plan->n_objects,
 		.threads = options->jobs,
 		.budget = BUDGET,
 		.arg = &p,
@@ -732,10 +709,16 @@ kpack_error_t pack_run(const struct plan *plan, const struct pack_options *optio
 	};
 	kpack_error_t err = KPACK_SUCCESS;
 
+	p.jobs = xmalloc(plan->n_objects * sizeof(*p.jobs));
+	for (size_t i = 0; i < plan->n_objects; i++)
+		if (!options->mine || options->mine[plan->objects[i].input->entry])
+			p.jobs[p.n_jobs++] = i;
+	pipeline.n_jobs = p.n_jobs;
 	if (options->effort && options->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		err = choose_levels(&p, why);
 	if (!err)
 		err = pipeline_run(&pipeline, NULL, why);
 	key_suffixes_fini(&p.names);
+	free(p.jobs);
 	return err;
 }

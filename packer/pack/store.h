@@ -6,18 +6,6 @@
 #include "plan.h"
 #include "packer/cli/progress.h"
 
-/* Callbacks for what is stored, called with `arg`, in order, by one thread at a time. */
-struct store_observer {
-	/* Binary NUMBER of the whole plan begins, in the volume that it has now. */
-	void (*binary)(void *arg, uint32_t number, const struct plan_binary *binary);
-	/* An object of that binary was stored, or is already stored. */
-	void (*object)(void *arg, const struct archive_object *object);
-	/* An entry for that object is written. */
-	void (*entry)(void *arg, const char *arch, struct kp_span key,
-		      const struct kp_writer_entry *entry);
-	void *arg;
-};
-
 /*
  * Sizes of compressed bundles, in which the code of all GPUs is compressed together, and of
  * what is stored for it.
@@ -38,13 +26,14 @@ struct pack_options {
 	uint32_t effort;
 	uint64_t chunk; /* larger objects are cut; 0: only those read at random */
 	unsigned jobs;
-	const struct store_observer *observer; /* or NULL */
+	const bool
+		*mine; /* per entry of the scan: store the objects of these; NULL: all */
 	const char *source_prefix;  /* stated in the metadata of device code; or NULL */
 	struct bundle_sizes *sizes; /* zeroed, to be added to; or NULL */
 };
 
 /*
- * Store all objects of PLAN into SET.  Sets each binary's volume and the hashes of its
+ * Store the objects of PLAN into SET, where every binary has its volume.  Sets the hashes of
  * images.  Errors name the file.
  */
 kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,

@@ -145,7 +145,7 @@ void output_check_mounts(const struct scan *scan, const char *output, size_t *fa
 /* --- in the output ------------------------------------------------------------------- */
 
 /* The archives of the root were copied before entries were added to them. */
-bool output_is_inherited(const struct scan_entry *e)
+static bool is_inherited(const struct scan_entry *e)
 {
 	if (!e->archive || S_ISDIR(e->mode))
 		return false;
@@ -227,7 +227,7 @@ static kpack_error_t for_each_entry(const struct converter *c, write_fn *fn,
 				    struct tree_write *w, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < c->scan->n_entries; i++)
-		if (!output_is_inherited(&c->scan->entries[i]))
+		if (!is_inherited(&c->scan->entries[i]))
 			KP_TRY(fn(c, i, w, why));
 	return KPACK_SUCCESS;
 }
@@ -250,7 +250,7 @@ static kpack_error_t write_output(const struct converter *c, const char *root,
 				  struct tree_write *w, struct kpackx_error *why)
 {
 	KP_TRY(write_root(root, w, why));
-	if (!w->staged)
+	if (!w->staged && w->lock < 0)
 		KP_TRY(tree_write_lock(w, why));
 	KP_TRY(for_each_entry(c, write_directory, w, why));
 	KP_TRY(converter_run(c, why));

@@ -30,12 +30,6 @@ kpack_error_t output_check_beside(const char *input, const char *output,
 void output_check_mounts(const struct scan *scan, const char *output, size_t *faults);
 
 /*
- * Whether E is one of INPUT's own archives, which come with the archives and are not
- * copied.
- */
-bool output_is_inherited(const struct scan_entry *e);
-
-/*
  * Write the tree that C's scan found in ROOT to W, all but the attributes of directories;
  * or convert the binaries in place, and W is NULL.  The archives must be published.  Afterwards
  * C's dispositions hold the disposition of each path.  Nothing else in the output is

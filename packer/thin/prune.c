@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "core/archive/naming.h"
 #include "core/base/path.h"
-#include "packer/archives/check_content.h"
+#include "packer/archives/content.h"
 #include "packer/archives/merge.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -360,10 +360,9 @@ static kpack_error_t change_archive(struct prune_archive *a, bool dry,
 				    struct kpackx_error *why)
 {
 	const struct kpack_archive *old = a->archive->archive;
-	const struct merge_source source = {.archive = old};
+	const struct merge_source source = {.archive = old, .checked = true};
 	struct kp_span family = kp_archive_family(old), group = kp_archive_group(old);
-	struct merge_options options = {
-		.takes = takes_entry, .takes_arg = a, .checked = true};
+	struct merge_options options = {.takes = takes_entry, .takes_arg = a};
 	struct merge_plan *plan = NULL;
 	struct merge_stats stats;
 	char *name, *of;

@@ -18,8 +18,6 @@
 #include "core/base/text.h"
 #include "core/format/sections.h"
 #include "packer/archives/binary.h"
-#include "packer/archives/marker_edit.h"
-#include "packer/archives/rewrite.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 
@@ -301,11 +299,8 @@ kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t
 {
 	struct kpack_archive **archives = xcalloc(n, sizeof(*archives));
 	struct merge_source *sources = xcalloc(n, sizeof(*sources));
-	struct merge_options options = {.lazy = true,
-					.clash = merge_report_clash,
-					.faulty = merge_report_faulty,
-					.mismatch = merge_report_mismatch,
-					.arg = report};
+	struct merge_options options = {
+		.lazy = true, .clash = merge_report_clash, .clash_arg = report};
 	KP_AUTO_FREE char *family = NULL;
 	struct merge_plan *plan = NULL;
 	struct kp_writer *writer = NULL;

@@ -7,7 +7,7 @@
 #define PACKER_TREES_JOIN_H
 
 #include "core/elf/marker.h"
-#include "packer/archives/merge_report.h"
+#include "packer/archives/merge.h"
 
 enum join_relation {
 	JOIN_NOTHING,  /* none is converted: they are ordinary files */

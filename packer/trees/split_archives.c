@@ -19,9 +19,10 @@
 #include "core/base/path.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
-#include "packer/archives/merge_report.h"
+#include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/exit.h"
+#include "packer/cli/progress.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
@@ -51,6 +52,7 @@ struct arch_output {
 /* The run. */
 struct arch_split {
 	struct merge_report report;
+	struct progress progress;
 	const struct split_args *args;
 	struct pack_args options; /* filter and families */
 	struct archives set;
@@ -237,24 +239,14 @@ static bool is_earlier(const struct arch_output *out, const char *path)
  */
 static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why)
 {
-	const struct kpack_archive *faulty = NULL;
+	KP_AUTO_FREE struct merge_source *all = xcalloc(s->set.count, sizeof(*all));
 	kpack_error_t err = KPACK_SUCCESS;
 	uint64_t bytes = 0;
 
 	/* faults concern a whole source, not an output */
-	for (size_t i = 0; i < s->set.count; i++) {
-		size_t kept, counted;
-
-		kp_archive_faults(s->set.items[i], &kept, &counted);
-		if (counted == 0)
-			continue;
-		faulty = s->set.items[i];
-		merge_report_faulty(NULL, faulty);
-	}
-	if (faulty)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: has faults: not everything in it could be taken over",
-			       kp_archive_path(faulty));
+	for (size_t i = 0; i < s->set.count; i++)
+		all[i].archive = s->set.items[i];
+	KP_TRY(merge_check_faults(all, s->set.count, false, why));
 	for (size_t i = 0; i < s->n; i++) {
 		struct arch_output *out = &s->items[i];
 		KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, out->file);
@@ -277,9 +269,10 @@ static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why
 			.keep = !out->again,
 			.takes = is_of_output,
 			.takes_arg = out,
+			.faults_known = true,
 			.clash = merge_report_clash,
-			.progress = merge_report_progress,
-			.arg = &s->report,
+			.clash_arg = &s->report,
+			.progress = &s->progress,
 		};
 		struct kpackx_error fault = {0};
 		struct merge_stats stats;
@@ -296,7 +289,7 @@ static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why
 		bytes += stats.bytes;
 	}
 	if (!err)
-		progress_begin(&s->report.progress, "splitting", bytes,
+		progress_begin(&s->progress, "splitting", bytes,
 			       !s->args->quiet && !s->args->json);
 	return err;
 }
@@ -379,6 +372,7 @@ int split_archives(const struct split_args *args)
 		err = plan_outputs(&s, &why);
 	if (!err)
 		err = write_outputs(&s, &why);
+	progress_end(&s.progress);
 	merge_report_end(&s.report);
 	if (err) {
 		report_why(args->output, &why);

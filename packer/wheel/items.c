@@ -247,7 +247,7 @@ static kpack_error_t join_archives(struct same *g, const char *dir,
 {
 	struct merge_source *sources = xcalloc(g->count, sizeof(*sources));
 	KP_AUTO_FREE char *family = NULL;
-	struct merge_options options = {.clash = report_clash, .arg = g};
+	struct merge_options options = {.clash = report_clash, .clash_arg = g};
 	struct merge_plan *plan = NULL;
 	struct kp_writer *writer = NULL;
 	kpack_error_t err = KPACK_SUCCESS;

@@ -20,7 +20,7 @@ make_flaky() {
 			kill -KILL \$\$
 		fi
 	done
-	record=\${!#}/.kpack/shard/record
+	record=\${!#}/.kpack-part
 	was=\$(stat -c %i-%y "\$record" 2>/dev/null)
 	"$KPACK_BIN/kpack" "\$@" || exit
 	[ "\$was" = "\$(stat -c %i-%y "\$record")" ] || echo "\$*" >>"$T/runs"
@@ -263,8 +263,8 @@ make_sbatch() {
 	# killed once: it fails, and nothing is joined; sent again, it alone is done
 	FAIL=2 "$recipes/slurm-submit" "a tree" "$T/out" 3 --group g >said
 	[ ! -e out ]
-	[ -e out.parts/1/.kpack/shard/record ]
-	[ ! -e out.parts/2/.kpack/shard/record ]
+	[ -e out.parts/1/.kpack-part ]
+	[ ! -e out.parts/2/.kpack-part ]
 	"$recipes/slurm-submit" "a tree" "$T/out" 3 --group g >said
 	same_as_one_run out
 	[ "$(runs 3)" = "1 2 1" ]

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Carry out the plan of a merge: find the objects that are stored with equal bytes; then copy
+ * frames in long runs, or blocks of a shared archive, or decode everything and store it anew.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "core/archive/codec.h"
+#include "core/archive/shared.h"
+#include "core/base/alloc.h"
+#include "core/base/hash.h"
+#include "core/base/msgpack_read.h"
+#include "core/base/scheme.h"
+#include "core/writer/store.h"
+#include "merge_internal.h"
+#include "packer/cli/options.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+
+/* Stored bytes that are copied before progress is reported. */
+#define SLICE (UINT64_C(32) << 20)
+
+static void add_progress(const struct merge_plan *p, uint64_t bytes)
+{
+	if (p->options.progress)
+		progress_add(p->options.progress, bytes);
+}
+
+/*
+ * Copying from a source into the new archive failed with ERR: put the source's path in front
+ * of the message, unless there is no room for the new archive.
+ */
+static kpack_error_t fail_copy(const struct merge_plan *p, size_t source,
+			       kpack_error_t err, struct kpackx_error *why)
+{
+	if (why->sys_errno == ENOSPC || why->sys_errno == EDQUOT)
+		return err;
+	return kp_fail_prefix(why, err, "%s", merge_source_name(p, source));
+}
+
+/* --- objects with equal stored bytes: one place in a file, several ordinals (scheme none) ---- */
+
+static int by_place(const void *a, const void *b, void *arg)
+{
+	const struct merge_object *o = arg, *x = &o[*(const uint32_t *)a],
+				  *y = &o[*(const uint32_t *)b];
+	int c = KP_ORDER(x->source, y->source);
+
+	if (!c)
+		c = KP_ORDER(x->stored.offset, y->stored.offset);
+	if (!c)
+		c = KP_ORDER(x->stored.size, y->stored.size);
+	return c ? c : KP_ORDER(x->position, y->position);
+}
+
+/*
+ * Overlapping blobs are copied once for each: an archive of a few bytes could grow
+ * without bound, so refuse those that have more bytes in all than their file.  LIST is
+ * sorted by place.
+ */
+static kpack_error_t check_sum(const struct merge_plan *p, const uint32_t *list, size_t n,
+			       struct kpackx_error *why)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct merge_object *o = &p->objects[list[i]];
+		const struct kpack_archive *a = p->sources[o->source].archive;
+
+		if (i == 0 || o->source != p->objects[list[i - 1]].source)
+			sum = 0;
+		if (o->same != list[i])
+			continue;
+		sum += o->stored.size;
+		if (sum > (uint64_t)kp_archive_stat(a)->st_size)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "%s: blobs: overlap, and have more bytes in all "
+				       "than the file",
+				       kp_archive_path(a));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t share_places(struct merge_plan *p, uint32_t *list, size_t n,
+				  struct kpackx_error *why)
+{
+	qsort_r(list, n, sizeof(*list), by_place, p->objects);
+	for (size_t i = 1; i < n; i++) {
+		struct merge_object *a = &p->objects[list[i - 1]],
+				    *b = &p->objects[list[i]];
+
+		if (a->source == b->source && a->stored.offset == b->stored.offset &&
+		    a->stored.size == b->stored.size)
+			b->same = a->same;
+	}
+	return check_sum(p, list, n, why);
+}
+
+/*
+ * --- other objects with equal stored bytes ---
+ *
+ * Equal sizes make candidates.  If all candidates state the hash of their content, it is trusted
+ * to distinguish different ones; otherwise their stored bytes are hashed.  Objects are shared only
+ * after their bytes were compared.
+ */
+
+static int cmp_sizes(const struct merge_object *x, const struct merge_object *y)
+{
+	int c = KP_ORDER(x->stored.size, y->stored.size);
+
+	if (!c)
+		c = KP_ORDER(x->size, y->size);
+	return c ? c : KP_ORDER(x->chunk, y->chunk);
+}
+
+static int by_sizes(const void *a, const void *b, void *arg)
+{
+	const struct merge_object *o = arg;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int c = cmp_sizes(&o[x], &o[y]);
+
+	return c ? c : KP_ORDER(o[x].position, o[y].position);
+}
+
+static int by_hash(const void *a, const void *b, void *arg)
+{
+	const struct merge_object *o = arg;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int c = memcmp(o[x].hash, o[y].hash, sizeof(o[x].hash));
+
+	return c ? c : KP_ORDER(o[x].position, o[y].position);
+}
+
+static kpack_error_t hash_stored(struct merge_object *o, struct kp_hasher *hasher,
+				 struct kpackx_error *why)
+{
+	struct kp_hash hash;
+	uint8_t buf[65536];
+	size_t n = sizeof(buf);
+
+	kp_hasher_reset(hasher);
+	for (uint64_t at = 0; at < o->stored.size; at += n) {
+		if (n > o->stored.size - at)
+			n = (size_t)(o->stored.size - at);
+		KP_TRY(kp_source_read(&o->stored, at, buf, n, why));
+		kp_hasher_add(hasher, buf, n);
+	}
+	hash = kp_hasher_value(hasher);
+	memcpy(o->hash, hash.bytes, sizeof(o->hash));
+	return KPACK_SUCCESS;
+}
+
+/* Share equal objects in LIST, which all have the same sizes. */
+static kpack_error_t share_list(struct merge_plan *p, uint32_t *list, size_t n,
+				struct kp_hasher *hasher, struct kpackx_error *why)
+{
+	size_t first = 0;
+	bool hashed = true;
+
+	if (n < 2)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < n; i++)
+		hashed &= p->objects[list[i]].hashed;
+	for (size_t i = 0; i < n && !hashed; i++) {
+		struct merge_object *o = &p->objects[list[i]];
+		kpack_error_t err = hash_stored(o, hasher, why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s",
+					      merge_source_name(p, o->source));
+	}
+	qsort_r(list, n, sizeof(*list), by_hash, p->objects);
+	for (size_t i = 1; i < n; i++) {
+		struct merge_object *a = &p->objects[list[first]],
+				    *b = &p->objects[list[i]];
+		bool same;
+
+		if (memcmp(a->hash, b->hash, sizeof(a->hash)) != 0) {
+			first = i;
+			continue;
+		}
+		KP_TRY(kp_source_compare(&a->stored, &b->stored, &same, why));
+		if (same)
+			b->same = list[first];
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t share_contents(struct merge_plan *p, uint32_t *list, size_t n,
+				    struct kpackx_error *why)
+{
+	struct kp_hasher *hasher = kp_hasher_new();
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!hasher)
+		xalloc_fail(0);
+	qsort_r(list, n, sizeof(*list), by_sizes, p->objects);
+	for (size_t i = 0, run; i < n && !err; i += run) {
+		for (run = 1; i + run < n && cmp_sizes(&p->objects[list[i]],
+						       &p->objects[list[i + run]]) == 0;)
+			run++;
+		err = share_list(p, list + i, run, hasher, why);
+	}
+	kp_hasher_free(hasher);
+	return err;
+}
+
+/* Keep the objects of LIST that still stand for themselves; returns how many. */
+static size_t keep_own(const struct merge_plan *p, uint32_t *list, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (p->objects[list[i]].same == list[i])
+			list[kept++] = list[i];
+	return kept;
+}
+
+kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
+{
+	uint32_t *list = xmalloc(p->n_order * sizeof(*list));
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_order; i++) {
+		const struct merge_object *o = &p->objects[p->order[i]];
+		const char *scheme = kp_archive_scheme(p->sources[o->source].archive);
+
+		if (strcmp(scheme, kp_scheme_name(KPACK_COMPRESSION_NOOP)) == 0)
+			list[n++] = p->order[i];
+	}
+	if (n)
+		err = share_places(p, list, n, why);
+	/* of what is stored anew or shared, the writer finds what is equal */
+	if (!err && !p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED) {
+		memcpy(list, p->order, p->n_order * sizeof(*list));
+		n = keep_own(p, list, p->n_order);
+		err = share_contents(p, list, n, why);
+	}
+	free(list);
+	n = keep_own(p, p->order, p->n_order);
+	if (!p->encodes)
+		p->stats.shared = p->n_order - n;
+	p->n_order = n;
+	/* a place may stand for another whose content is stored elsewhere */
+	for (size_t i = 0; i < p->n_objects; i++)
+		p->objects[i].same = p->objects[p->objects[i].same].same;
+	return err;
+}
+
+/* --- storing anew ---------------------------------------------------------------------------- */
+
+/* The zstd level of the scheme zstd-per-kernel, if none is given, as of kpack pack. */
+enum { LEVEL = 3 };
+
+/*
+ * Decode O, and store it in S: compressed by ENCODER, unless that is NULL.  In a faulty archive,
+ * an entry that was dropped may have given O another size.
+ */
+static kpack_error_t encode_object(struct merge_plan *p, struct merge_object *o,
+				   struct kp_store *s, struct kp_encoder *encoder,
+				   struct kpackx_error *why)
+{
+	const struct kpack_archive *a = p->sources[o->source].archive;
+	size_t entry = p->items[o->item].entry;
+	uint64_t chunk = encoder ? o->chunk : 0;
+	KP_AUTO_FREE uint8_t *bytes = NULL, *frame = NULL;
+	struct kp_span data, stored;
+	struct kp_entry_info info;
+	struct kp_content content;
+	bool shared;
+
+	KP_TRY(kp_archive_check_size(a, entry, why));
+	kp_archive_entry(a, entry, &info);
+	bytes = malloc((size_t)info.size + 1);
+	if (!bytes)
+		return kp_fail_memory(why, info.size, "an object");
+	KP_TRY(kp_archive_read(a, entry, bytes, why));
+	data = stored = (struct kp_span){bytes, (size_t)info.size};
+	content = kp_content_of(data, chunk);
+	if (encoder) {
+		size_t cap = kp_encode_bound(data.size, chunk);
+
+		frame = malloc(cap);
+		if (!frame)
+			return kp_fail_memory(why, cap, "a frame");
+		stored.data = frame;
+		KP_TRY(kp_encode(encoder, data, chunk, frame, cap, &stored.size, why));
+	}
+	KP_TRY(kp_store_add(s, &content, stored, &o->written, &shared, why));
+	p->stats.shared += shared;
+	add_progress(p, o->stored.size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t encode_objects(struct merge_plan *p, struct kp_writer *w,
+				    struct kpackx_error *why)
+{
+	struct kp_store store = {.writer = w, .scheme = p->scheme}; /* borrows it */
+	struct kp_encoder *encoder = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	p->stats.shared = 0;
+	if (p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
+		err = kp_encoder_new(p->options.level ? p->options.level : LEVEL,
+				     &encoder, why);
+	for (size_t i = 0; i < p->n_order && !err; i++) {
+		struct merge_object *o = &p->objects[p->order[i]];
+
+		err = encode_object(p, o, &store, encoder, why);
+		if (err)
+			fail_copy(p, o->source, err, why);
+	}
+	kp_encoder_free(encoder);
+	kp_content_table_fini(&store.contents);
+	p->stats.frames = kp_writer_frame_count(w);
+	return err;
+}
+
+/* Copy the pairs of MAP but `chunk` to OUT; returns the end, or NULL: there is none. */
+static uint8_t *copy_pairs(struct kp_span map, uint8_t *out)
+{
+	uint8_t *head = out;
+	struct kp_mp c = kp_mp_over(map);
+	uint32_t pairs, kept = 0;
+
+	if (!kp_mp_map(&c, &pairs))
+		return NULL;
+	out += 5;
+	for (uint32_t i = 0; i < pairs; i++) {
+		const uint8_t *begin = c.pos;
+		struct kp_span name = {0};
+
+		if ((kp_mp_peek(&c) == KP_MP_STR ? !kp_mp_str(&c, &name)
+						 : !kp_mp_skip(&c)) ||
+		    !kp_mp_skip(&c))
+			return NULL;
+		if (kp_span_is(name, "chunk"))
+			continue;
+		memcpy(out, begin, (size_t)(c.pos - begin));
+		out += c.pos - begin;
+		kept++;
+	}
+	head[0] = 0xdf; /* a map whose number of pairs has 32 bits */
+	for (int i = 0; i < 4; i++)
+		head[1 + i] = (uint8_t)(kept >> (24 - 8 * i));
+	return kept < pairs ? out : NULL;
+}
+
+/*
+ * The metadata map of ITEM's entry as the new archive has it, borrowed from its source or from
+ * *OWNED, which the caller frees: without `chunk` if the object is stored in one piece.
+ */
+static struct kp_span metadata_of(const struct merge_plan *p,
+				  const struct merge_item *item, uint8_t **owned)
+{
+	struct kp_span map =
+		kp_archive_meta_raw(p->sources[item->source].archive, item->entry);
+	uint8_t *end = NULL;
+
+	*owned = NULL;
+	if (!p->encodes || !map.size)
+		return map;
+	if (p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
+	    p->objects[item->object].chunk)
+		return map;
+	*owned = xmalloc(map.size + 5);
+	end = copy_pairs(map, *owned);
+	return end ? (struct kp_span){*owned, (size_t)(end - *owned)} : map;
+}
+
+/* --- copying ----------------------------------------------------------------------------------- */
+
+/* Returns how many objects from order I on follow one another in their source. */
+static uint32_t run_of(const struct merge_plan *p, size_t i)
+{
+	const struct merge_object *first = &p->objects[p->order[i]];
+	uint64_t bytes = first->stored.size;
+	uint32_t n = 1;
+
+	while (i + n < p->n_order && bytes < SLICE) {
+		const struct merge_object *o = &p->objects[p->order[i + n]];
+
+		if (o->source != first->source || o->ordinal != first->ordinal + n)
+			break;
+		bytes += o->stored.size;
+		n++;
+	}
+	return n;
+}
+
+/* Decode an object of a shared archive, and store it again. */
+static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
+				  struct kp_writer *w, struct kpackx_error *why)
+{
+	const struct kp_shared *s = kp_archive_shared(p->sources[o->source].archive);
+	uint64_t size = kp_shared_object_size(s, o->ordinal);
+	uint8_t *bytes = malloc((size_t)size + 1);
+	kpack_error_t err;
+
+	if (!bytes)
+		return kp_fail_memory(why, size, "an object");
+	err = kp_shared_read(s, o->ordinal, 0, bytes, size, why);
+	if (!err)
+		err = kp_writer_add_stored(w, (struct kp_span){bytes, (size_t)size},
+					   &o->written, why);
+	free(bytes);
+	add_progress(p, o->stored.size);
+	return err ? fail_copy(p, o->source, err, why) : KPACK_SUCCESS;
+}
+
+/* Store the objects of SOURCE with its blocks, as far as that is worth it. */
+static kpack_error_t write_blocks(struct merge_plan *p, uint32_t source,
+				  struct kp_writer *w, bool *done,
+				  struct kpackx_error *why)
+{
+	uint32_t *ordinals = xmalloc(p->n_order * sizeof(*ordinals)), n = 0;
+	uint64_t others = 0;
+	kpack_error_t err;
+
+	for (size_t i = 0; i < p->n_order; i++)
+		if (p->objects[p->order[i]].source == source)
+			ordinals[n++] = p->objects[p->order[i]].ordinal;
+	for (size_t i = 0; i < p->n_sources && n < p->n_order; i++)
+		if (i != source)
+			others += kp_shared_unique_size(
+				kp_archive_shared(p->sources[i].archive));
+	err = kp_writer_add_blocks(w, kp_archive_shared(p->sources[source].archive),
+				   ordinals, n, others, done, why);
+	free(ordinals);
+	n = 0;
+	for (size_t i = 0; i < p->n_order && !err && *done; i++) {
+		struct merge_object *o = &p->objects[p->order[i]];
+
+		if (o->source != source)
+			continue;
+		o->written = n++;
+		add_progress(p, o->stored.size);
+	}
+	return err ? fail_copy(p, source, err, why) : KPACK_SUCCESS;
+}
+
+static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
+				      struct kpackx_error *why)
+{
+	uint32_t largest = 0,
+		 most = 0; /* the source that has most blocks; of several, the first */
+	bool done;
+
+	for (size_t i = 0; i < p->n_sources; i++) {
+		uint32_t n =
+			kp_shared_block_count(kp_archive_shared(p->sources[i].archive));
+
+		if (n > most) {
+			most = n;
+			largest = (uint32_t)i;
+		}
+	}
+	KP_TRY(write_blocks(p, largest, w, &done, why));
+	for (size_t i = 0; i < p->n_order; i++) {
+		struct merge_object *o = &p->objects[p->order[i]];
+
+		if (!done || o->source != largest)
+			KP_TRY(write_shared(p, o, w, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_objects(struct merge_plan *p, struct kp_writer *w,
+				   struct kpackx_error *why)
+{
+	if (p->encodes)
+		return encode_objects(p, w, why);
+	if (p->scheme == KP_COMPRESSION_ZSTD_SHARED)
+		return write_all_shared(p, w, why);
+	for (size_t i = 0; i < p->n_order;) {
+		const struct merge_object *o = &p->objects[p->order[i]];
+		uint32_t n = run_of(p, i), ordinal = 0;
+		uint64_t before = kp_writer_blob_size(w);
+		kpack_error_t err = kp_writer_add_run(w, p->sources[o->source].archive,
+						      o->ordinal, n, &ordinal, why);
+
+		if (err)
+			return fail_copy(p, o->source, err, why);
+		for (; n; n--, i++)
+			p->objects[p->order[i]].written = ordinal++;
+		add_progress(p, kp_writer_blob_size(w) - before);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer *w,
+				   struct kpackx_error *why)
+{
+	for (size_t i = 0; i < p->n_items; i++) {
+		const struct merge_item *item = &p->items[i];
+		const struct merge_object *o = &p->objects[item->object];
+		struct kp_entry_info info;
+		struct kp_span metadata;
+		uint8_t *owned;
+		kpack_error_t err;
+
+		if (item->dropped)
+			continue;
+		merge_item_entry(p, item, &info, NULL);
+		metadata = metadata_of(p, item, &owned);
+		err = kp_writer_add_entry(
+			w, info.key, info.arch,
+			&(struct kp_writer_entry){info.type, p->objects[o->same].written,
+						  info.size, metadata,
+						  merge_item_more(p, item)},
+			why);
+		free(owned);
+		if (err)
+			return err;
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
+			       struct kp_writer **out, struct kpackx_error *why)
+{
+	struct kp_writer_options options = {
+		.scheme = plan->scheme,
+		.group = plan->group,
+		.family = plan->options.family,
+		.level = plan->options.level ? plan->options.level : KP_SHARED_LEVEL,
+		.effort = plan->options.effort,
+		.jobs = option_jobs(),
+		.keep = plan->options.keep,
+		.lazy = plan->options.lazy,
+		.more = plan->more,
+		.n_more = plan->n_more,
+	};
+	struct kp_writer_blocks blocks;
+	struct kp_writer *w = NULL;
+	kpack_error_t err;
+
+	KP_TRY(below_writer_open(dir, name, &options, &w, why));
+	err = write_objects(plan, w, why);
+	if (!err)
+		err = write_entries(plan, w, why);
+	blocks = kp_writer_blocks(w);
+	plan->stats.blocks_copied = blocks.copied;
+	plan->stats.blocks_encoded = blocks.encoded;
+	if (!err)
+		err = kp_writer_finish(w, why);
+	plan->stats.bytes = kp_writer_blob_size(w);
+	if (err)
+		kp_writer_close(w);
+	else
+		*out = w;
+	return err;
+}

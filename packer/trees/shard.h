@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run that several machines share.  Each packs its part, a tree of its own; merged, the parts
+ * are what one run would have written, bit by bit.
+ *
+ * That needs no record of what a part stored, because nothing in the result depends on who
+ * packed what: the order of an archive depends on its keys (core/writer/writer.h), the volume
+ * of a binary on the sizes of the plan (archive_set_place), which every shard makes whole, and
+ * equal content gives equal frames, of which one is kept.
+ *
+ * A part has one line more than such a tree, its file SHARD_LINE, which says which part of which
+ * run it is:
+ *
+ *   kpack part 2/3 level 7 run DIGEST files DIGEST
+ *
+ * The digest of the run covers INPUT, the options and the version, that of the files their
+ * names, types, modes, sizes and times in the part.  Until all is written, the line is "kpack part
+ * unfinished".
+ */
+#ifndef PACKER_TREES_SHARD_H
+#define PACKER_TREES_SHARD_H
+
+#include "packer/pack/run.h"
+
+#define SHARD_LINE ".kpack-part"
+
+/*
+ * As packing_run: run P, whose arguments have a shard, as that shard.  If OUTPUT is the finished
+ * part of this very run already, *FINISHED is set and nothing written.
+ */
+int shard_pack(struct packing *p, bool *finished);
+
+/* Whether a shard wrote DIR, finished or not. */
+bool shard_is_part(const char *dir);
+
+struct shard_merge_options {
+	char *const *parts; /* in any order; a part may occur twice */
+	size_t n_parts;
+	const char *out; /* becomes what OUTPUT would be without --shard */
+	bool quiet, json;
+};
+
+/*
+ * Check that the parts are whole and belong together, then write OUT: archives first, then the
+ * binaries that name them.  The parts stay as they are; another run completes what an
+ * interrupted one left.  Returns an exit status, after reporting what went wrong.
+ */
+int shard_merge(const struct shard_merge_options *options);
+
+#endif
