@@ -163,11 +163,18 @@ static bool unmount_list(const struct mounted_list *list, const struct mounted_l
 	return fine;
 }
 
-/* Whether the daemon of the mount has died; each call in it then fails at once. */
+/*
+ * Whether the daemon of the mount has died: it is asked for the file system's size, and for names,
+ * because an overlay asks only one of its layers for the size, and the kernel may know the names.
+ */
 static bool is_dead(const struct mounted *m)
 {
+	struct statvfs size;
+	bool dead = statvfs(m->path, &size) < 0 &&
+		    (errno == ENOTCONN || errno == ECONNABORTED);
 	DIR *dir = opendir(m->path);
-	bool dead = !dir && errno == ENOTCONN;
+
+	dead |= !dir && errno == ENOTCONN;
 
 	errno = 0;
 	while (dir && readdir(dir))

@@ -51,7 +51,7 @@ kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_er
 
 	(void)why;
 	if (status < 0 && errno == EWOULDBLOCK) {
-		report_error(path, "note: another process has it locked: waiting "
+		report_error(path, "note: another process has locked it: waiting "
 				   "(lslocks(8) names it)");
 		status = flock_again(fd, LOCK_EX);
 	}

@@ -373,13 +373,16 @@ def page(path, scripts):
 def group_html():
     archives()
     kpack("report", "all.kpack", "groups", "-o", "page.html")
-    text = original("".join(page("page.html", 1).text).encode())
+    # the figures are JSON in the page, from which its script makes text and nothing else
+    figures = open("page.html").read().split('id="figures">')[1].split("</script>")[0]
+    have = {original(s.encode("utf-8", "surrogatepass")) for s in strings(json.loads(figures))}
     for t in GOOD:
-        if t not in text:
+        if not any(t in h for h in have):
             fault("page.html", "%r is not in it" % t)
+    page("page.html", 2)
     kpack_json("report", "--json", "all.kpack", "-o", "-", wanted=GOOD)
     kpack("report", "all.kpack", "--title", b"</title><script>alert(1)</script>\x1b", "-o", "titled.html")
-    page("titled.html", 1)
+    page("titled.html", 2)
 
 
 def group_wheels():
