@@ -357,12 +357,12 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 
 /* --- parts of a run ---------------------------------------------------------------------- */
 
-static bool any_is_part(int n, char **operands)
+static kpack_error_t any_is_part(int n, char **operands, bool *any,
+				 struct kpackx_error *why)
 {
-	for (int i = 0; i < n; i++)
-		if (shard_is_part(operands[i]))
-			return true;
-	return false;
+	for (int i = 0; i < n && !*any; i++)
+		KP_TRY(shard_is_part(operands[i], any, why));
+	return KPACK_SUCCESS;
 }
 
 static int merge_parts(const struct merge_run *m, int n, char **operands)
@@ -434,18 +434,22 @@ static void free_run(struct merge_run *m)
 static int run_merge(struct merge_run *m, int n, char **operands)
 {
 	struct kpackx_error why = {0};
-	bool trees;
+	bool parts = false, trees = false;
+	kpack_error_t err;
 	int status;
 
 	for (int i = 0; i < n; i++)
 		if (!below_hold(operands[i]))
 			return EXIT_FAULT;
-	if (any_is_part(n, operands))
-		return merge_parts(m, n, operands);
-	if (merge_trees_look(operands, (size_t)n, m->out, &trees, &why)) {
+	err = any_is_part(n, operands, &parts, &why);
+	if (!err && !parts)
+		err = merge_trees_look(operands, (size_t)n, m->out, &trees, &why);
+	if (err) {
 		report_why(NULL, &why);
 		return EXIT_FAULT;
 	}
+	if (parts)
+		return merge_parts(m, n, operands);
 	if (trees)
 		return join_trees(m, n, operands);
 	status = check_usage(m, n);

@@ -309,11 +309,13 @@ kpack_error_t shard_line_read(const char *dir, struct shard_line *out,
 	return KPACK_SUCCESS;
 }
 
-bool shard_is_part(const char *dir)
+kpack_error_t shard_is_part(const char *dir, bool *part, struct kpackx_error *why)
 {
 	struct shard_line line;
 
-	return shard_line_read(dir, &line, NULL) || line.state != SHARD_NONE;
+	KP_TRY(shard_line_read(dir, &line, why));
+	*part = line.state != SHARD_NONE;
+	return KPACK_SUCCESS;
 }
 
 /* Make the line before anything else is in the part: a killed shard leaves it like this. */
