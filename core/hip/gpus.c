@@ -107,12 +107,6 @@ kpack_error_t gpus_find(struct gpus *out, struct kpackx_error *why)
 	return add_machine(out, why);
 }
 
-void gpus_fini(struct gpus *g)
-{
-	free(g->list);
-	*g = (struct gpus){0};
-}
-
 const struct kp_target *gpus_that_loads(const struct gpus *g, struct kp_span code)
 {
 	struct kp_target target;

@@ -14,11 +14,10 @@ struct gpus {
  * Find the GPUs: those of KPACK_HIP_ARCH, a list of target IDs, or the machine's.  For
  * the machine's GPUs, HSA_OVERRIDE_GFX_VERSION_N is the version of the GPU with ROCm's
  * number N, and HSA_OVERRIDE_GFX_VERSION that of every other GPU.  No GPU is a success.
- * INVALID_ARGUMENT: a variable is wrong.  OUT_OF_MEMORY.  The caller frees OUT with
- * gpus_fini on success and on failure.
+ * INVALID_ARGUMENT: a variable is wrong.  OUT_OF_MEMORY.  OUT lasts as long as
+ * the process.
  */
 kpack_error_t gpus_find(struct gpus *out, struct kpackx_error *why);
-void gpus_fini(struct gpus *g);
 
 /* The first GPU that can load code for the target ID CODE; NULL: none. */
 const struct kp_target *gpus_that_loads(const struct gpus *g, struct kp_span code);

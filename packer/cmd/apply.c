@@ -572,8 +572,10 @@ static int lock_states(const struct apply_command *a)
 
 	if (!err) {
 		fd = below_open(path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
-		err = fd < 0 ? below_fail(&why, "cannot open")
-			     : lock_wait(fd, path, NULL, &why);
+		if (fd < 0)
+			err = below_fail(&why, "cannot open");
+		else
+			lock_wait(fd, path);
 	}
 	if (err) {
 		report_why(path, &why);

@@ -92,21 +92,6 @@ bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file
 	return true;
 }
 
-/* "dir-x" and "dir.x" come after "dir" and before "dir/x", so search for "dir/". */
-bool file_tree_has_dir(const struct file_tree *t, struct kp_span path, size_t *first)
-{
-	char *prefix = xasprintf("%.*s%s", (int)path.size, (const char *)path.data,
-				 path.size ? "/" : "");
-	size_t at = file_tree_from(t, kp_span_str(prefix));
-	bool found =
-		at < t->count && strncmp(t->items[at].path, prefix, strlen(prefix)) == 0;
-
-	free(prefix);
-	if (found && first)
-		*first = at;
-	return found;
-}
-
 /* --- bytes ----------------------------------------------------------------------------- */
 
 kpack_error_t file_tree_open(const struct file_tree *t, size_t file,

@@ -43,9 +43,6 @@ void file_tree_fini(struct file_tree *t);
 size_t file_tree_from(const struct file_tree *t, struct kp_span path);
 /* Find the number of the file PATH; false: no such file. */
 bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file);
-/* Whether a file is below the directory PATH ("": the root).  FIRST, unless NULL, gets
- * the number of the first one. */
-bool file_tree_has_dir(const struct file_tree *t, struct kp_span path, size_t *first);
 
 /* Open a file's bytes.  IO_ERROR, and the errors of decoding an entry. */
 kpack_error_t file_tree_open(const struct file_tree *t, size_t file,

@@ -7,14 +7,12 @@
 #define PACKER_FILES_LOCK_H
 
 #include <stdbool.h>
-#include "core/base/errors.h"
 
 /*
  * Lock the directory or file PATH, which is open at FD, until lock_close or the end of the
- * process; wait for whoever has it locked, after a note.  On a file system without locks it is
- * not LOCKED, which may be NULL.
+ * process; wait for whoever has it locked, after a note.  False: the file system has no locks.
  */
-kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_error *why);
+bool lock_wait(int fd, const char *path);
 
 /* Unlock and close FD; -1 is allowed. */
 void lock_close(int fd);

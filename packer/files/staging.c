@@ -45,19 +45,16 @@ static int flock_again(int fd, int how)
 	return status;
 }
 
-kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_error *why)
+bool lock_wait(int fd, const char *path)
 {
 	int status = flock_again(fd, LOCK_EX | LOCK_NB);
 
-	(void)why;
 	if (status < 0 && errno == EWOULDBLOCK) {
 		report_error(path, "note: another process has locked it: waiting "
 				   "(lslocks(8) names it)");
 		status = flock_again(fd, LOCK_EX);
 	}
-	if (locked)
-		*locked = status == 0;
-	return KPACK_SUCCESS;
+	return status == 0;
 }
 
 void lock_close(int fd)
@@ -73,14 +70,12 @@ void lock_close(int fd)
 kpack_error_t leftovers_lock(const char *root, int *lock, struct kpackx_error *why)
 {
 	int fd = below_open_following(root, O_RDONLY | O_DIRECTORY);
-	bool locked = false;
 
 	*lock = -1;
 	if (fd < 0)
 		return kp_fail_prefix(why, below_fail(why, "cannot open the directory"),
 				      "%s", root);
-	lock_wait(fd, root, &locked, why);
-	if (locked)
+	if (lock_wait(fd, root))
 		*lock = fd;
 	else
 		lock_close(fd);

@@ -238,7 +238,7 @@ static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
 	below_target_close(&dir);
 	if (set->dir_fd < 0)
 		return below_fail(why, "%s", set->options.dir);
-	KP_TRY(lock_wait(set->dir_fd, set->options.dir, NULL, why));
+	lock_wait(set->dir_fd, set->options.dir);
 	/* what is locked is also what is written to */
 	return below_adopt_root(set->options.dir, set->dir_fd, why);
 }

@@ -195,9 +195,8 @@ kpack_error_t split_publish(const struct split *s, struct kpackx_error *why)
 	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return below_fail(why, "%s: cannot open", s->args->output);
-	err = lock_wait(fd, s->args->output, NULL, why);
-	if (!err)
-		err = publish_all(s, fd, why);
+	lock_wait(fd, s->args->output);
+	err = publish_all(s, fd, why);
 	lock_close(fd);
 	return err;
 }
