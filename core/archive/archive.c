@@ -11,6 +11,7 @@
 #include "toc.h"
 #include "toc_compact.h"
 #include "core/base/hash.h"
+#include "core/base/order.h"
 
 enum { HEADER_SIZE = 16 };
 
@@ -685,19 +686,11 @@ kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 /* The hashes of an object's pieces; NULL: it has none. */
 static const uint8_t *hashes_of(const struct kpack_archive *a, uint32_t ordinal)
 {
-	size_t low = 0, high = a->n_hashed;
+	const struct kp_hashed probe = {.ordinal = ordinal};
+	const struct kp_hashed *found = kp_find(a->hashed, a->n_hashed, &probe,
+						KP_BY_NUMBER(struct kp_hashed, ordinal));
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (a->hashed[mid].ordinal < ordinal)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < a->n_hashed && a->hashed[low].ordinal == ordinal
-		       ? a->toc.piece_hashes.data + a->hashed[low].at
-		       : NULL;
+	return found ? a->toc.piece_hashes.data + found->at : NULL;
 }
 
 bool kp_archive_has_hashes(const struct kpack_archive *a, size_t entry)

@@ -172,12 +172,6 @@ bool kp_edit_is_program(const struct kp_edit *ed);
  */
 kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_error *why);
 
-/*
- * Empty the place of SECTION, which was cut and stays in the file, up to the next section;
- * false: it did not stay, or the section ADDED is not in it.
- */
-bool kp_edit_vacate(struct kp_edit *ed, size_t section, size_t added);
-
 /* Return the address to which no bytes of the file are mapped from VADDR on in SEGMENT. */
 uint64_t kp_edit_gap_end(const struct kp_edit *ed, size_t segment, uint64_t vaddr);
 

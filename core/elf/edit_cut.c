@@ -451,7 +451,11 @@ uint64_t kp_edit_gap_end(const struct kp_edit *ed, size_t segment, uint64_t vadd
 	return end > vaddr ? end : vaddr;
 }
 
-bool kp_edit_vacate(struct kp_edit *ed, size_t section, size_t added)
+/*
+ * Empty the place of SECTION, which was cut and stays in the file, up to the next section;
+ * false: it did not stay, or the section ADDED is not in it.
+ */
+static bool vacate(struct kp_edit *ed, size_t section, size_t added)
 {
 	const Elf64_Shdr *h = &ed->sections[section].h, *a = &ed->sections[added].h;
 	struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
@@ -532,7 +536,7 @@ kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 
 	if (own)
 		drop_load(ed, (size_t)at);
-	if (!kp_edit_vacate(ed, fatbin, section) && !own)
+	if (!vacate(ed, fatbin, section) && !own)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %s has no segment of its own",
 			       ed->sections[section].name);

@@ -333,8 +333,13 @@ static kpack_error_t add_all(struct kp_lookup *l, char **paths, size_t n,
 	return err;
 }
 
-kpack_error_t kp_lookup_add_place(struct kp_lookup *l, const char *place,
-				  struct kpackx_error *why)
+/*
+ * Append a place to the candidates: a file, or all archives of a directory
+ * (kp_archives_find).  The directory is listed during this call; one that cannot be
+ * listed becomes a candidate that cannot be opened.  Errors as for kp_lookup_add.
+ */
+static kpack_error_t add_place(struct kp_lookup *l, const char *place,
+			       struct kpackx_error *why)
 {
 	struct kpackx_error reason = {0};
 	char **paths, *path;
@@ -538,7 +543,7 @@ static kpack_error_t add_list(struct kp_lookup *l, const char *name,
 
 	while (!(err = kp_path_list_next(list, &at, &path, why)) && path) {
 		kp_trace_name(l->trace, name, path, NULL);
-		err = kp_lookup_add_place(l, path, why);
+		err = add_place(l, path, why);
 		free(path);
 		if (err)
 			break;

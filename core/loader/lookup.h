@@ -45,14 +45,6 @@ struct kp_lookup_want {
 kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error *why);
 
 /*
- * Append a place to the candidates: a file, or all archives of a directory
- * (kp_archives_find).  The directory is listed during this call; one that cannot be
- * listed becomes a candidate that cannot be opened.  Errors as for kp_lookup_add.
- */
-kpack_error_t kp_lookup_add_place(struct kp_lookup *l, const char *place,
-				  struct kpackx_error *why);
-
-/*
  * Return the open candidate after F, or the first one if F is NULL; opens further
  * candidates as needed.  NULL: there are no more.
  */

@@ -50,7 +50,8 @@ void kp_recipe_fini(struct kp_recipe *r)
 	*r = (struct kp_recipe){0};
 }
 
-void kp_recipe_number(struct kp_recipe *r)
+/* Number the containers as archives do: by wrapper, then containers without a wrapper. */
+static void number_containers(struct kp_recipe *r)
 {
 	uint32_t next = (uint32_t)r->n_wrappers;
 
@@ -411,7 +412,7 @@ static kpack_error_t get_containers(struct parser *p)
 			return fail_invalid(p, "a container that is not listed");
 		r->wrapper_container[r->n_wrappers++] = (uint32_t)n;
 	}
-	kp_recipe_number(r);
+	number_containers(r);
 	return KPACK_SUCCESS;
 }
 

@@ -145,8 +145,6 @@ kpack_error_t kp_recipe_encode(const struct kp_recipe *recipe, uint8_t **out,
 
 /* The first index (the n of KEY#n) whose objects are those of CONTAINER. */
 uint32_t kp_recipe_index(const struct kp_recipe *recipe, uint32_t container);
-/* Number the containers as archives do: by wrapper, then containers without a wrapper. */
-void kp_recipe_number(struct kp_recipe *recipe);
 
 /*
  * For those who make recipes (encode.c): append a part.  What goes on where the last part ends becomes a

@@ -56,8 +56,6 @@ kpack_error_t kp_writer_append_file(struct kp_writer *w, int from, uint64_t offs
 /* Note the hashes of an object whose STORED bytes are added, of any scheme but zstd-shared. */
 kpack_error_t kp_writer_hash(struct kp_writer *w, const struct kp_source *stored,
 			     struct kpackx_error *why);
-/* Write the buffered bytes. */
-kpack_error_t kp_writer_flush(struct kp_writer *w, struct kpackx_error *why);
 
 /*
  * Record the offset and size of one more object of SIZE bytes.  The caller appends the

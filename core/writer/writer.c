@@ -13,7 +13,8 @@
 
 /* --- writing through a buffer ------------------------------------------------------- */
 
-kpack_error_t kp_writer_flush(struct kp_writer *w, struct kpackx_error *why)
+/* Write the buffered bytes. */
+static kpack_error_t flush(struct kp_writer *w, struct kpackx_error *why)
 {
 	if (w->buffered)
 		KP_TRY(kp_outfile_pwrite(&w->file, w->buffered_at, w->buffer, w->buffered,
@@ -27,7 +28,7 @@ static kpack_error_t append_bytes(struct kp_writer *w, const void *data, size_t 
 				  struct kpackx_error *why)
 {
 	if (size > KP_WRITER_BUFFER - w->buffered)
-		KP_TRY(kp_writer_flush(w, why));
+		KP_TRY(flush(w, why));
 	if (size > KP_WRITER_BUFFER) {
 		KP_TRY(kp_outfile_pwrite(&w->file, w->end, data, size, why));
 		w->buffered_at += size;
@@ -52,7 +53,7 @@ static kpack_error_t append_file(struct kp_writer *w, int from, uint64_t offset,
 				 uint64_t size, struct kpackx_error *why)
 {
 	if (size > KP_WRITER_BUFFER - w->buffered)
-		KP_TRY(kp_writer_flush(w, why));
+		KP_TRY(flush(w, why));
 	if (size > KP_WRITER_BUFFER) {
 		KP_TRY(kp_outfile_copy(&w->file, w->end, from, offset, size, why));
 		w->buffered_at += size;
@@ -309,7 +310,7 @@ kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void 
 {
 	if (w->share)
 		return kp_share_read(w->share, ordinal, buf, why);
-	KP_TRY(kp_writer_flush(w, why));
+	KP_TRY(flush(w, why));
 	return kp_file_pread(w->file.fd, w->offsets[ordinal], buf,
 			     (size_t)w->sizes[ordinal], why);
 }
@@ -317,7 +318,7 @@ kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void 
 kpack_error_t kp_writer_stored_source(struct kp_writer *w, uint32_t ordinal,
 				      struct kp_source *out, struct kpackx_error *why)
 {
-	KP_TRY(kp_writer_flush(w, why));
+	KP_TRY(flush(w, why));
 	*out = kp_source_fd(w->file.fd, w->offsets[ordinal], w->sizes[ordinal]);
 	return KPACK_SUCCESS;
 }
@@ -425,7 +426,7 @@ static kpack_error_t write_end(struct kp_writer *w, struct kp_blocks *blocks,
 			       "archive: table of contents of %llu bytes, limit %llu",
 			       (unsigned long long)(w->end - toc_offset),
 			       (unsigned long long)KP_TOC_SIZE_MAX);
-	KP_TRY(kp_writer_flush(w, why));
+	KP_TRY(flush(w, why));
 	KP_TRY(write_header(w, toc_offset, why));
 	return w->file.lazy ? KPACK_SUCCESS : kp_outfile_sync(&w->file, why);
 }

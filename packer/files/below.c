@@ -215,21 +215,6 @@ bool below_random(char text[BELOW_RANDOM_SIZE + 1])
 	return true;
 }
 
-int below_mkstemps(char *path, size_t suffix)
-{
-	char *place = path + strlen(path) - suffix - BELOW_RANDOM_SIZE;
-	char random[BELOW_RANDOM_SIZE + 1];
-	int fd = -1;
-
-	while (below_random(random)) {
-		memcpy(place, random, BELOW_RANDOM_SIZE);
-		fd = below_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
-		if (fd >= 0 || errno != EEXIST)
-			break;
-	}
-	return fd;
-}
-
 /* --- directories ----------------------------------------------------------------------- */
 
 DIR *below_opendir(const char *path)

@@ -440,7 +440,6 @@ kpack_error_t copy_directory(const char *to, struct file_identity *made,
 
 kpack_error_t copy_directory_attributes(const char *from, const char *to,
 					const struct file_identity *made,
-					const struct directory_state *state,
 					struct kpackx_error *why)
 {
 	KP_AUTO_CLOSE int a = open_directory(from);
@@ -454,14 +453,7 @@ kpack_error_t copy_directory_attributes(const char *from, const char *to,
 	/* remove the default ACL that it inherited */
 	if (fremovexattr(b, ACL_DEFAULT) < 0 && errno != ENODATA && errno != ENOTSUP)
 		return kp_fail_errno(why, errno, "cannot remove an ACL");
-	KP_TRY(attributes_copy(a, b, &st, why));
-	if (state) {
-		struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, state->mtime};
-
-		if (fchmod(b, state->mode) < 0 || futimens(b, times) < 0)
-			return kp_fail_errno(why, errno, "cannot set its attributes");
-	}
-	return KPACK_SUCCESS;
+	return attributes_copy(a, b, &st, why);
 }
 
 /* --- hashes of attributes ----------------------------------------------------------------- */

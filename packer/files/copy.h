@@ -38,17 +38,11 @@ kpack_error_t copy_link(const char *first, const char *from,
 kpack_error_t copy_directory(const char *to, struct file_identity *made,
 			     struct kpackx_error *why);
 
-struct directory_state {
-	mode_t mode;
-	struct timespec mtime;
-};
 /*
- * Copy the attributes of FROM, a directory, but those of STATE, unless it is NULL; call it
- * when TO's content is complete.  IO_ERROR also: TO is not the directory MADE any more.
+ * Copy the attributes of FROM, a directory; call it when TO's content is complete.  IO_ERROR also: TO is not the directory MADE any more.
  */
 kpack_error_t copy_directory_attributes(const char *from, const char *to,
 					const struct file_identity *made,
-					const struct directory_state *state,
 					struct kpackx_error *why);
 
 #endif

@@ -11,8 +11,6 @@
 struct tree_directory {
 	char *path, *from;
 	struct file_identity made;
-	bool has_state;
-	struct directory_state state;
 };
 
 /* The first written path of a file with several hard links. */
@@ -83,8 +81,7 @@ kpack_error_t tree_write_root(struct tree_write *w, struct kpackx_error *why)
 }
 
 kpack_error_t tree_write_directory(struct tree_write *w, const char *path,
-				   const char *from, const struct directory_state *state,
-				   struct kpackx_error *why)
+				   const char *from, struct kpackx_error *why)
 {
 	char *to = path_in_tree(w, path);
 	struct file_identity made = {0};
@@ -95,8 +92,6 @@ kpack_error_t tree_write_directory(struct tree_write *w, const char *path,
 		.path = xstrdup(path),
 		.from = xstrdup(from),
 		.made = made,
-		.has_state = state,
-		.state = state ? *state : (struct directory_state){0},
 	};
 	return end_call(w, from, to, err, why);
 }
@@ -111,7 +106,7 @@ static kpack_error_t make_parent(struct tree_write *w, const char *path,
 	if (below_lstat(to, &st) == 0) {
 		/* made before */
 	} else if (below_lstat(from, &st) == 0) {
-		err = tree_write_directory(w, path, from, NULL, why);
+		err = tree_write_directory(w, path, from, why);
 	} else if (below_mkdir(to, 0777) < 0 && errno != EEXIST) {
 		err = kp_fail_prefix(why, below_fail(why, "cannot make the directory"),
 				     "%s", to);
@@ -144,8 +139,7 @@ static kpack_error_t finish_directory(const struct tree_write *w,
 	struct stat st;
 
 	if (!w->staged || below_lstat(to, &st) == 0)
-		err = copy_directory_attributes(dir->from, to, &dir->made,
-						dir->has_state ? &dir->state : NULL, why);
+		err = copy_directory_attributes(dir->from, to, &dir->made, why);
 	else if (errno != ENOENT)
 		err = below_fail(why, "cannot look at the directory");
 	return end_call(w, dir->from, to, err, why);
@@ -227,7 +221,7 @@ kpack_error_t tree_write_entry(struct tree_write *w, const char *path, const cha
 
 	*left = NULL;
 	if (S_ISDIR(seen->mode))
-		return tree_write_directory(w, path, from, NULL, why);
+		return tree_write_directory(w, path, from, why);
 	first = seen->nlink > 1 ? tfind(&key, (void *const *)&w->links, by_inode) : NULL;
 	if (first && (*first)->left) {
 		*left = xstrdup((*first)->left);

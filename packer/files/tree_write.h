@@ -42,11 +42,10 @@ kpack_error_t tree_write_lock(struct tree_write *w, struct kpackx_error *why);
 
 /*
  * Make the directory PATH, unless it exists, and make it writable.  At the end it gets
- * the attributes of the directory FROM; and STATE, unless that is NULL.
+ * the attributes of the directory FROM.
  */
 kpack_error_t tree_write_directory(struct tree_write *w, const char *path,
-				   const char *from, const struct directory_state *state,
-				   struct kpackx_error *why);
+				   const char *from, struct kpackx_error *why);
 /*
  * Make the directories above PATH that are missing, as tree_write_directory does from the
  * directory with the same path in FROM; if there is none, with the usual permissions.

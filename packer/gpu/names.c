@@ -105,13 +105,6 @@ const char *gpu_group_name(struct kp_span name)
 	return NULL;
 }
 
-bool gpu_group_has(const char *group, struct kp_span target)
-{
-	const struct gpu_subfamily *s = gpu_subfamily_of(target);
-
-	return s && (strcmp(s->name, group) == 0 || strcmp(s->family, group) == 0);
-}
-
 /* --- kinds of GPUs -------------------------------------------------------------- */
 
 void gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t)
@@ -215,7 +208,11 @@ static void spell_label(const char *label, char out[GPU_NAME_PART_MAX])
 	out[n] = '\0';
 }
 
-void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX])
+/*
+ * LABEL as a part of a package's name: lower case, "_" and ":" are "-", a feature's "+"
+ * is "-on" and its "-" is "-off": "gfx90a-xnack-on", "gfx12-0", "gfx110x".
+ */
+static void package_part(const char *label, char out[GPU_NAME_PART_MAX])
 {
 	spell_label(label, out);
 	for (char *s = out; *s; s++)
@@ -243,7 +240,7 @@ char *gpu_package_name(const struct gpu_names *names, const char *label)
 {
 	char part[GPU_NAME_PART_MAX];
 
-	gpu_package_part(label, part);
+	package_part(label, part);
 	return xasprintf("%s-%s", names->package, part);
 }
 

@@ -39,9 +39,6 @@ const struct gpu_subfamily *gpu_subfamily_of(struct kp_span target);
  */
 const char *gpu_group_name(struct kp_span name);
 
-/* Whether TARGET, as for gpu_subfamily_of, is in GROUP, a name from gpu_group_name. */
-bool gpu_group_has(const char *group, struct kp_span target);
-
 /* Kinds of GPUs: those of this machine, or chosen ones. */
 struct gpu_kind {
 	struct kp_target target;
@@ -85,12 +82,6 @@ kpack_error_t gpu_names_check(const struct gpu_names *names, struct kpackx_error
 const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind *kind);
 
 #define GPU_NAME_PART_MAX (2 * KP_TARGET_TEXT_MAX)
-
-/*
- * LABEL as a part of a package's name: lower case, "_" and ":" are "-", a feature's "+"
- * is "-on" and its "-" is "-off": "gfx90a-xnack-on", "gfx12-0", "gfx110x".
- */
-void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX]);
 
 /*
  * LABEL as a part of an extra: spelled in the same way, but capitals stay, and features

@@ -208,7 +208,8 @@ void runtimes_fini(struct hip_runtimes *list)
 	*list = (struct hip_runtimes){0};
 }
 
-bool runtimes_one_takes(const struct hip_runtimes *list)
+/* Whether one takes converted binaries, or may: its answer is unknown. */
+static bool one_takes(const struct hip_runtimes *list)
 {
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i].contains != RUNTIME_REFUSES)
@@ -365,7 +366,7 @@ bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse)
 
 	if (!list->count)
 		runtimes_add_system(list);
-	if (!list->count || runtimes_one_takes(list))
+	if (!list->count || one_takes(list))
 		return true;
 	kp_text_escape(kp_span_str(list->items[0].path), path, sizeof(path));
 	if (refuse)

@@ -48,9 +48,6 @@ bool runtimes_add_tree(struct hip_runtimes *list, const char *tree);
 void runtimes_add_system(struct hip_runtimes *list);
 void runtimes_fini(struct hip_runtimes *list);
 
-/* Whether one takes converted binaries, or may: its answer is unknown. */
-bool runtimes_one_takes(const struct hip_runtimes *list);
-
 /* What RUNTIME does with compressed bundles. */
 enum runtime_bundles {
 	BUNDLES_READ,

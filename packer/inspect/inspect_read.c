@@ -124,7 +124,8 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 
 /* --- the pipeline --------------------------------------------------------------- */
 
-uint8_t *inspect_thread_room(struct inspect_thread *thread, size_t size)
+/* THREAD's buffer, with room for SIZE bytes; NULL: out of memory. */
+static uint8_t *thread_room(struct inspect_thread *thread, size_t size)
 {
 	if (thread->cap < size) {
 		free(thread->buf);
@@ -307,7 +308,7 @@ static kpack_error_t hash_pieces(struct inspect_thread *thread,
 				 const struct kp_source *src, char out[DIGEST_TEXT],
 				 struct kpackx_error *why)
 {
-	uint8_t *buf = inspect_thread_room(thread, PIECE);
+	uint8_t *buf = thread_room(thread, PIECE);
 
 	if (!buf)
 		return kp_fail_memory(why, PIECE, "reading");
@@ -329,7 +330,7 @@ static kpack_error_t hash_whole(struct inspect_thread *thread, struct kp_source 
 	size_t size = (size_t)src->size;
 
 	if (src->fd >= 0) {
-		uint8_t *buf = inspect_thread_room(thread, size + 1);
+		uint8_t *buf = thread_room(thread, size + 1);
 
 		if (!buf)
 			return kp_fail_memory(why, size, "an image");

@@ -41,9 +41,6 @@ struct inspect_walk {
 
 kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_error *why);
 
-/* THREAD's buffer, with room for SIZE bytes; NULL: out of memory. */
-uint8_t *inspect_thread_room(struct inspect_thread *thread, size_t size);
-
 /* A container's version, its compression, and whether its content matches its hash. */
 struct inspect_packed {
 	unsigned version;   /* 0: the format has none, or it was not decoded */

@@ -184,29 +184,13 @@ static void check_image(struct subject *s, size_t wrapper,
 		check_object(s, wrapper, &want, true);
 }
 
-/* The first image of CONTAINER: images are sorted by container. */
-static size_t first_image(const struct kp_recipe *layout, uint32_t container)
-{
-	size_t low = 0, high = layout->n_images;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (layout->images[mid].container < container)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
 static void check_by_layout(struct subject *s, size_t wrapper)
 {
 	const struct kp_recipe *layout = &s->b.layout;
-	uint32_t container = layout->wrapper_container[wrapper];
+	const struct kp_recipe_container *c =
+		&layout->containers[layout->wrapper_container[wrapper]];
 
-	for (size_t i = first_image(layout, container);
-	     i < layout->n_images && layout->images[i].container == container; i++)
+	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
 		if (!layout->images[i].host)
 			check_image(s, wrapper, &layout->images[i]);
 }

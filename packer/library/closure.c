@@ -277,13 +277,15 @@ static void need_merged(struct closure *c, const struct tensile_index *index,
 	KP_AUTO_FREE char *dir = beside(c->path, (struct kp_span){0}, ""), *wanted = NULL;
 	char gpu[KP_TARGET_TEXT_MAX], own[KP_TARGET_TEXT_MAX];
 	bool has_code = false, has_whole = false, others_have_whole = false;
-	unsigned kinds = 0;
+	bool solves = false, in_assembly = false;
 
 	if (!processor_of(text, gpu) || !is_wanted(c, kp_span_str(gpu)))
 		return;
 	for (size_t i = 0; i < index->n_kernels; i++)
-		if (!processor_of(index->kernels[i].gpu, own) || strcmp(own, gpu) == 0)
-			kinds |= index->kernels[i].kinds;
+		if (!processor_of(index->kernels[i].gpu, own) || strcmp(own, gpu) == 0) {
+			solves = true;
+			in_assembly |= index->kernels[i].assembly;
+		}
 	for (size_t i = file_tree_from(c->tree, kp_span_str(dir)); i < c->tree->count;
 	     i++) {
 		struct kp_span name = kp_span_str(c->tree->items[i].path);
@@ -297,12 +299,11 @@ static void need_merged(struct closure *c, const struct tensile_index *index,
 			continue;
 		mine = strcmp(own, gpu) == 0;
 		whole = assembly && kp_span_starts(name, "TensileLibrary_", 15);
-		has_code |= mine && (assembly || !(kinds & TENSILE_ASSEMBLY));
+		has_code |= mine && (assembly || !in_assembly);
 		has_whole |= mine && whole;
 		others_have_whole |= !mine && whole;
 	}
-	if (!kinds || (has_code &&
-		       (has_whole || !others_have_whole || !(kinds & TENSILE_ASSEMBLY))))
+	if (!solves || (has_code && (has_whole || !others_have_whole || !in_assembly)))
 		return;
 	wanted = xasprintf("%sTensileLibrary_%s.co", dir, gpu);
 	add_missing(c, c->path, wanted, "");

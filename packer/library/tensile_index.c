@@ -125,11 +125,6 @@ static bool walk_node(struct reader *r, unsigned depth)
 
 /* --- solutions ----------------------------------------------------------------------- */
 
-struct solution {
-	struct kp_span name;
-	unsigned kinds;
-};
-
 static bool read_number(struct reader *r, uint64_t *number)
 {
 	struct kp_mp_value v;
@@ -142,8 +137,7 @@ static bool read_number(struct reader *r, uint64_t *number)
 	return !r->m.fault;
 }
 
-/* Kernels that split the work of one result need a helper that adds up their sums. */
-static bool read_mapping(struct reader *r, struct solution *s)
+static bool read_mapping(struct reader *r, bool *assembly)
 {
 	uint32_t pairs = 0;
 
@@ -158,15 +152,12 @@ static bool read_mapping(struct reader *r, struct solution *s)
 		if (!read_number(r, &n))
 			return false;
 		if (kp_span_is(key, "sourceKernel"))
-			s->kinds |= n ? TENSILE_SOURCE : TENSILE_ASSEMBLY;
-		else if ((kp_span_is(key, "globalSplitU") && n > 1) ||
-			 (kp_span_is(key, "globalAccumulation") && n > 0))
-			s->kinds |= TENSILE_HELPER;
+			*assembly |= n == 0;
 	}
 	return !r->m.fault;
 }
 
-static bool read_solution_pair(struct reader *r, struct solution *s)
+static bool read_solution_pair(struct reader *r, bool *assembly)
 {
 	struct kp_span key;
 
@@ -174,12 +165,10 @@ static bool read_solution_pair(struct reader *r, struct solution *s)
 		return kp_mp_skip(&r->m) && kp_mp_skip(&r->m);
 	if (!kp_mp_str(&r->m, &key))
 		return false;
-	if (kp_span_is(key, "name") && kp_mp_peek(&r->m) == KP_MP_STR)
-		return kp_mp_str(&r->m, &s->name);
 	if (kp_span_is(key, "hardwarePredicate"))
 		return walk_node(r, 0);
 	if (kp_span_is(key, "sizeMapping") && kp_mp_peek(&r->m) == KP_MP_MAP)
-		return read_mapping(r, s);
+		return read_mapping(r, assembly);
 	return kp_mp_skip(&r->m);
 }
 
@@ -200,39 +189,31 @@ static struct tensile_kernels *kernels_of(struct reader *r, struct kp_span gpu)
 	return &x->kernels[x->n_kernels++];
 }
 
-static bool note_solution(struct reader *r, struct kp_span gpu, const struct solution *s)
+static bool note_solution(struct reader *r, struct kp_span gpu, bool assembly)
 {
 	struct tensile_kernels *k = kernels_of(r, gpu);
 
-	if (!k)
-		return false;
-	k->kinds |= s->kinds;
-	if ((s->kinds & TENSILE_ASSEMBLY) && !k->assembly.size)
-		k->assembly = s->name;
-	if ((s->kinds & TENSILE_SOURCE) && !k->source.size)
-		k->source = s->name;
-	return true;
+	if (k)
+		k->assembly |= assembly;
+	return k;
 }
 
 /* Drop GPUs and placeholders of a solution's predicate: they are not the library's. */
 static bool read_solution(struct reader *r)
 {
 	struct tensile_index *x = r->out;
-	struct solution s = {0};
+	bool assembly = false;
 	size_t gpus = x->n_gpus, placeholders = x->n_placeholders;
 	uint32_t pairs = 0;
 
 	for (kp_mp_map(&r->m, &pairs); pairs && !r->m.fault; pairs--)
-		read_solution_pair(r, &s);
-	if (!(s.kinds & (TENSILE_ASSEMBLY | TENSILE_SOURCE)))
-		s.kinds |= TENSILE_UNSTATED;
+		read_solution_pair(r, &assembly);
 	if (!r->m.fault && x->n_gpus == gpus)
-		note_solution(r, (struct kp_span){0}, &s);
+		note_solution(r, (struct kp_span){0}, assembly);
 	for (size_t i = gpus; i < x->n_gpus && !r->m.fault; i++)
-		note_solution(r, x->gpus[i], &s);
+		note_solution(r, x->gpus[i], assembly);
 	x->n_gpus = gpus;
 	x->n_placeholders = placeholders;
-	x->n_solutions++;
 	return !r->m.fault;
 }
 

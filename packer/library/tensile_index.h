@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The references of a Tensile library file (.dat, MessagePack) to other files: which
- * files of its directory it loads later, for which processors, and the kinds of its
- * kernels.
+ * files of its directory it loads later, for which processors, and for which it has kernels
+ * in assembly.
  *
  *	{ "solutions": [ {"name", "hardwarePredicate", "sizeMapping": {"sourceKernel", ...}} ],
  *	  "library": {"type": "Hardware", "rows": [ {"predicate", "library"} ]} }
@@ -17,14 +17,6 @@
 #include "core/base/errors.h"
 #include "core/base/span.h"
 
-/* Kinds of kernels. */
-enum {
-	TENSILE_ASSEMBLY = 1, /* in .co files */
-	TENSILE_SOURCE = 2,   /* in .hsaco files */
-	TENSILE_UNSTATED = 4,
-	TENSILE_HELPER = 8, /* need helper kernels that prepare or sum up */
-};
-
 /* A file that is loaded when a problem needs it. */
 struct tensile_placeholder {
 	struct kp_span value; /* its name without an ending */
@@ -34,8 +26,7 @@ struct tensile_placeholder {
 /* The solutions for one processor. */
 struct tensile_kernels {
 	struct kp_span gpu; /* empty: any */
-	unsigned kinds;
-	struct kp_span assembly, source; /* name of the kind's first solution; or empty */
+	bool assembly;      /* some are in .co files, not all in .hsaco files */
 };
 
 /* Spans point into the bytes that were read. */
@@ -46,7 +37,6 @@ struct tensile_index {
 	size_t n_placeholders, placeholders_cap;
 	struct tensile_kernels *kernels; /* each processor once */
 	size_t n_kernels, kernels_cap;
-	uint64_t n_solutions;
 	bool has_library;
 };
 

@@ -216,7 +216,7 @@ static kpack_error_t write_directory(const struct converter *c, size_t entry,
 {
 	const struct scan_entry *e = &c->scan->entries[entry];
 
-	return S_ISDIR(e->mode) ? tree_write_directory(w, e->relative, e->path, NULL, why)
+	return S_ISDIR(e->mode) ? tree_write_directory(w, e->relative, e->path, why)
 				: KPACK_SUCCESS;
 }
 
@@ -243,7 +243,7 @@ static kpack_error_t write_root(const char *root, struct tree_write *w,
 	if (!S_ISDIR(st.st_mode))
 		return below_make_root(w->root, 0777, why);
 	KP_TRY(tree_write_root(w, why));
-	return tree_write_directory(w, "", root, NULL, why);
+	return tree_write_directory(w, "", root, why);
 }
 
 static kpack_error_t write_output(const struct converter *c, const char *root,

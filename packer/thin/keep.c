@@ -8,6 +8,7 @@
 #include "core/archive/naming.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
+#include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
 #include "core/archive/codec.h"
@@ -98,15 +99,6 @@ struct blocks {
 	size_t count;
 };
 
-static int by_hash(const void *a, const void *b)
-{
-	const struct block *x = a, *y = b;
-
-	if (x->hash != y->hash)
-		return KP_ORDER(x->hash, y->hash);
-	return KP_ORDER(x->offset, y->offset);
-}
-
 static kpack_error_t read_blocks(const struct kp_source *file, struct blocks *out,
 				 struct kpackx_error *why)
 {
@@ -124,8 +116,8 @@ static kpack_error_t read_blocks(const struct kp_source *file, struct blocks *ou
 			out->items[out->count++] =
 				(struct block){kp_hash64(bytes, BLOCK, 0), at};
 	}
-	if (out->count)
-		qsort(out->items, out->count, sizeof(*out->items), by_hash);
+	kp_sort(out->items, out->count, KP_BY_NUMBER(struct block, hash),
+		KP_BY_NUMBER(struct block, offset));
 	free(w);
 	return err;
 }
@@ -145,24 +137,16 @@ static bool find_block(const struct blocks *list, const struct kp_recipe *r,
 		       const uint8_t *bytes, uint64_t *offset)
 {
 	const struct kp_part *last = r->n_parts ? &r->parts[r->n_parts - 1] : NULL;
-	struct block key = {.hash = kp_hash64(bytes, BLOCK, 0)};
-	size_t low = 0, high = list->count;
+	struct block key = {.hash = kp_hash64(bytes, BLOCK, 0)}, *found;
 
 	*offset = last ? last->from + last->size : 0;
 	if (list->count && (!last || last->kind == KP_PART_COPY) &&
 	    has_block(list, *offset, bytes))
 		return true;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (by_hash(&list->items[mid], &key) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == list->count || list->items[low].hash != key.hash)
+	found = kp_find(list->items, list->count, &key, KP_BY_NUMBER(struct block, hash));
+	if (!found)
 		return false;
-	*offset = list->items[low].offset;
+	*offset = found->offset;
 	return has_block(list, *offset, bytes);
 }
 

@@ -174,9 +174,6 @@ struct policy_sums policy_tree_sums(const struct policy_tree *t);
 
 /* --- lists of GPUs, separated by commas; NULL: empty ---------------------------------- */
 
-/* Step to the next name of *LIST, on the heap; NULL: there is none. */
-char *gpu_list_next(const char **list);
-bool gpu_list_has(const char *list, const char *name);
 /* Whether A has all GPUs of B. */
 bool gpu_list_covers(const char *a, const char *b);
 

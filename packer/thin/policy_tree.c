@@ -31,7 +31,8 @@ char *policy_tree_path(const struct policy_tree *t, const char *relative)
  * written as kp_target_format does, so that they can be compared.
  */
 
-char *gpu_list_next(const char **list)
+/* Step to the next name of *LIST, on the heap; NULL: there is none. */
+static char *next_gpu(const char **list)
 {
 	const char *name = *list;
 
@@ -42,7 +43,7 @@ char *gpu_list_next(const char **list)
 	return xstrndup(name, strcspn(name, ","));
 }
 
-bool gpu_list_has(const char *list, const char *name)
+static bool has_gpu(const char *list, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -57,8 +58,8 @@ bool gpu_list_covers(const char *a, const char *b)
 	bool covers = true;
 	char *gpu;
 
-	while ((gpu = gpu_list_next(&b))) {
-		covers &= gpu_list_has(a, gpu);
+	while ((gpu = next_gpu(&b))) {
+		covers &= has_gpu(a, gpu);
 		free(gpu);
 	}
 	return covers;
@@ -69,7 +70,7 @@ static void gpu_list_add(char **list, const char *name)
 {
 	char *longer;
 
-	if (gpu_list_has(*list, name))
+	if (has_gpu(*list, name))
 		return;
 	longer = *list ? xasprintf("%s,%s", *list, name) : xstrdup(name);
 	free(*list);
@@ -108,8 +109,8 @@ static kpack_error_t find_gpus(struct policy_tree *t, const char *topology,
 		kp_target_format(&choice.gpus[i], text);
 		gpu_list_add(&t->arch, text);
 	}
-	while (!err && choice.find && (gpu = gpu_list_next(&earlier))) {
-		if (!gpu_list_has(t->arch, gpu))
+	while (!err && choice.find && (gpu = next_gpu(&earlier))) {
+		if (!has_gpu(t->arch, gpu))
 			gpu_list_add(&t->gone, gpu);
 		gpu_list_add(&t->arch, gpu);
 		free(gpu);
@@ -414,7 +415,7 @@ uint64_t policy_tree_archives(const struct policy_tree *t, size_t *n)
  */
 bool policy_tree_lacks(const struct policy_tree *t, const struct state_file *f)
 {
-	return f->kind != STATE_SEEN && !gpu_list_has(t->state.gpus[f->gpus], "all") &&
+	return f->kind != STATE_SEEN && !has_gpu(t->state.gpus[f->gpus], "all") &&
 	       !gpu_list_covers(t->state.gpus[f->gpus], t->arch);
 }
 
@@ -428,8 +429,8 @@ char *policy_tree_lacking(const struct policy_tree *t)
 
 		if (!policy_tree_lacks(t, f))
 			continue;
-		while ((gpu = gpu_list_next(&list))) {
-			if (!gpu_list_has(t->state.gpus[f->gpus], gpu))
+		while ((gpu = next_gpu(&list))) {
+			if (!has_gpu(t->state.gpus[f->gpus], gpu))
 				gpu_list_add(&lacking, gpu);
 			free(gpu);
 		}

@@ -371,8 +371,7 @@ static kpack_error_t copy_part(struct part_merge *m, const struct part *part,
 		if (item.kind == TREE_FAULT)
 			err = kp_fail_errno(why, item.error, "%s", item.path);
 		else if (item.kind == TREE_DIR && part == m->parts)
-			err = tree_write_directory(&m->tree, item.rest, item.path, NULL,
-						   why);
+			err = tree_write_directory(&m->tree, item.rest, item.path, why);
 		if (item.kind != TREE_OTHER || is_archive(item.rest) ||
 		    strcmp(item.rest, SHARD_LINE) == 0)
 			continue;

@@ -80,7 +80,7 @@ static kpack_error_t add_tree(struct split *s, const char *part, bool family,
 	KP_TRY(staging_check(&s->staging, tree->name, true, why));
 	tree->root = split_path(s, tree, "", "");
 	tree_write_begin(&tree->writer, tree->root, true);
-	return tree_write_directory(&tree->writer, "", s->input, NULL, why);
+	return tree_write_directory(&tree->writer, "", s->input, why);
 }
 
 /* --- files outside all prefixes ---------------------------------------------------- */

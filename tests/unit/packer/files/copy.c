@@ -189,24 +189,21 @@ TEST(test_directories_that_were_made, setup, teardown)
 		assert_int_equal(copy_directory(to, &made, NULL), KPACK_SUCCESS);
 		assert_int_equal(rename(to, at("was")), 0);
 		assert_int_equal(rename(at("private"), to), 0);
-		assert_int_equal(
-			copy_directory_attributes(at("from"), to, &made, NULL, &why),
-			KPACK_ERROR_IO_ERROR);
+		assert_int_equal(copy_directory_attributes(at("from"), to, &made, &why),
+				 KPACK_ERROR_IO_ERROR);
 		assert_has(why.text, "another directory was put");
 		assert_int_equal(lstat(to, &st), 0);
 		assert_int_equal(st.st_mode & 07777, 0700);
 		assert_int_equal(rename(to, at("private")), 0);
 		assert_int_equal(rename(at("was"), to), 0);
-		assert_int_equal(
-			copy_directory_attributes(at("from"), to, &made, NULL, &why),
-			KPACK_SUCCESS);
+		assert_int_equal(copy_directory_attributes(at("from"), to, &made, &why),
+				 KPACK_SUCCESS);
 		assert_int_equal(lstat(to, &st), 0);
 		assert_int_equal(st.st_mode & 07777, 0755);
 		/* one that is made again is another */
 		assert_int_equal(rmdir(to), 0);
 		assert_int_equal(copy_directory(to, &made, NULL), KPACK_SUCCESS);
-		assert_int_equal(
-			copy_directory_attributes(at("from"), to, &made, NULL, &why),
-			KPACK_SUCCESS);
+		assert_int_equal(copy_directory_attributes(at("from"), to, &made, &why),
+				 KPACK_SUCCESS);
 	}
 }

@@ -153,22 +153,6 @@ TEST(test_other_users, setup, teardown)
 	assert_int_equal(errno, ELOOP);
 }
 
-TEST(test_mkstemps, setup, teardown)
-{
-	char first[] = "dir/a-XXXXXX.tmp", second[] = "dir/a-XXXXXX.tmp";
-	int fd = below_mkstemps(first, 4);
-
-	assert_true(fd >= 0);
-	close(fd);
-	assert_is(first, S_IFREG, 0);
-	assert_int_equal(strncmp(first, "dir/a-", 6), 0);
-	assert_string_equal(first + strlen(first) - 4, ".tmp");
-	fd = below_mkstemps(second, 4);
-	assert_true(fd >= 0);
-	close(fd);
-	assert_string_not_equal(first, second);
-}
-
 /*
  * The last: from here on "dir" is a root.  In it, links are followed by the same rule as outside
  * of one.
