@@ -412,8 +412,10 @@ static kpack_error_t settle_names(struct merge_plan *p, struct kpackx_error *why
 	free(names.slots.slots);
 	free(names.hashes);
 	if (!err && p->clashes)
-		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "%zu entries differ between archives", p->clashes);
+		err = kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT, "%zu %s between archives%s",
+			p->clashes, p->clashes == 1 ? "entry differs" : "entries differ",
+			p->options.has_prefer ? "; --prefer settles which is taken" : "");
 	return err;
 }
 

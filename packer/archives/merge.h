@@ -62,6 +62,7 @@ struct merge_options {
 	/* Called for each clash, before planning fails; NULL: not called. */
 	void (*clash)(void *arg, const struct merge_clash *clash);
 	void *clash_arg;
+	bool has_prefer; /* the user may name the source that wins: say so if there is a clash */
 	struct progress *progress; /* of the stored bytes that are copied; or NULL */
 };
 

@@ -280,6 +280,7 @@ static bool join_archives(struct merge_run *m)
 	m->options.keep = !m->force;
 	m->options.clash = merge_report_clash;
 	m->options.clash_arg = &m->report;
+	m->options.has_prefer = true;
 	m->options.progress = &m->progress;
 	err = merge_plan_new(m->sources, m->set.count, &m->options, &plan, &why);
 	if (!err)

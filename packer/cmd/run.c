@@ -115,8 +115,7 @@ static int preload_helper(void)
 	if (!helper && errno == ENOENT)
 		report_error("libkpack_hip.so", "not found beside this program");
 	else if (!helper)
-		report_error("libkpack_hip.so", "cannot find it: %s",
-			     strerror(errno));
+		report_error("libkpack_hip.so", "cannot find it: %s", strerror(errno));
 	else if (strpbrk(helper, ": "))
 		report_error(helper, "LD_PRELOAD takes no path with a colon or a space");
 	else

@@ -215,8 +215,7 @@ static const char *look_at_directory(const struct undo *u, struct kp_span path)
 		path.size--;
 	dir = xasprintf("%s/%.*s", u->args.tree, (int)path.size, (const char *)path.data);
 	if (below_lstat(dir, &st) < 0)
-		reason = errno == ENOENT || errno == ENOTDIR ? gone
-							     : strerror(errno);
+		reason = errno == ENOENT || errno == ENOTDIR ? gone : strerror(errno);
 	else if (!S_ISDIR(st.st_mode))
 		reason = gone;
 	free(dir);

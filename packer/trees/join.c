@@ -299,8 +299,10 @@ kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t
 {
 	struct kpack_archive **archives = xcalloc(n, sizeof(*archives));
 	struct merge_source *sources = xcalloc(n, sizeof(*sources));
-	struct merge_options options = {
-		.lazy = true, .clash = merge_report_clash, .clash_arg = report};
+	struct merge_options options = {.lazy = true,
+					.clash = merge_report_clash,
+					.clash_arg = report,
+					.has_prefer = prefer != NULL};
 	KP_AUTO_FREE char *family = NULL;
 	struct merge_plan *plan = NULL;
 	struct kp_writer *writer = NULL;

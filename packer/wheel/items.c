@@ -165,6 +165,8 @@ kpack_error_t wheel_items_check(const struct wheel_source *sources, size_t n,
 	return KPACK_SUCCESS;
 }
 
+#define SETTLED "; --prefer WHEEL settles which one is taken"
+
 /* The items with one path. */
 struct same {
 	struct wheel_item *items;
@@ -175,11 +177,12 @@ struct same {
 };
 
 static kpack_error_t refuse_clash(const struct same *g, size_t one, size_t other,
-				  const char *text, struct kpackx_error *why)
+				  const char *what, const char *end,
+				  struct kpackx_error *why)
 {
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: %s in %s and %s",
-		       g->items[0].path, text, g->items[one].source->path,
-		       g->items[other].source->path);
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: %s in %s and %s%s",
+		       g->items[0].path, what, g->items[one].source->path,
+		       g->items[other].source->path, end);
 }
 
 /* The chosen item gets the new file. */
@@ -211,9 +214,12 @@ static kpack_error_t join_binaries(struct same *g, struct kpackx_error *why)
 	err = join_look(paths, g->count, g->chosen, &join, why);
 	if (!err && join.relation != JOIN_SAME &&
 	    !(join.relation == JOIN_DIFFERS && g->prefer)) {
-		err = refuse_clash(g, g->chosen, join.other, texts[join.relation], why);
-		if (*join.text)
-			kp_fail_prefix(why, err, "%s", join.text);
+		KP_AUTO_FREE char *end =
+			xasprintf("%s%s%s", *join.text ? ": " : "", join.text,
+				  join.relation == JOIN_DIFFERS ? SETTLED : "");
+
+		err = refuse_clash(g, g->chosen, join.other, texts[join.relation], end,
+				   why);
 	}
 	if (!err && !join.same_marker) {
 		err = join_write(paths[g->chosen], g->file, &join.marker, why);
@@ -247,7 +253,7 @@ static kpack_error_t join_archives(struct same *g, const char *dir,
 {
 	struct merge_source *sources = xcalloc(g->count, sizeof(*sources));
 	KP_AUTO_FREE char *family = NULL;
-	struct merge_options options = {.clash = report_clash, .clash_arg = g};
+	struct merge_options options = {.clash = report_clash, .clash_arg = g, .has_prefer = true};
 	struct merge_plan *plan = NULL;
 	struct kp_writer *writer = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
@@ -293,8 +299,9 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 		for (size_t i = 0; i < n; i++)
 			if (i >= g->count || g->items[i].source != &sources[i])
 				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-					       "%s: is in %s and not in %s", first->path,
-					       first->source->path, sources[i].path);
+					       "%s: is in %s and not in %s" SETTLED,
+					       first->path, first->source->path,
+					       sources[i].path);
 	}
 	for (size_t i = 1; i < g->count; i++) {
 		if (g->items[i].source == g->items[i - 1].source)
@@ -302,9 +309,10 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 				       "%s would be in two wheels", first->path);
 		if (g->items[i].kind != first->kind)
 			return refuse_clash(g, 0, i,
-					    "one with and one without device code,", why);
+					    "one with and one without device code,", "",
+					    why);
 		if (g->items[i].device != first->device)
-			return refuse_clash(g, 0, i, "different architectures", why);
+			return refuse_clash(g, 0, i, "different architectures", "", why);
 	}
 	if (g->count == 1)
 		return KPACK_SUCCESS;
@@ -316,7 +324,7 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 	for (size_t i = 1; i < g->count && !g->prefer; i++)
 		if (memcmp(first->source->digests[first->member],
 			   g->items[i].source->digests[g->items[i].member], 32) != 0)
-			return refuse_clash(g, 0, i, "different bytes", why);
+			return refuse_clash(g, 0, i, "different bytes", SETTLED, why);
 	return KPACK_SUCCESS;
 }
 

@@ -424,7 +424,7 @@ release() { exec 5>&-; }
 start() {
 	rm -f err # an earlier one may still have a writer
 	mkfifo err
-	hurry "$@" 2>err 3>&- 4>&- 5>&- &
+	kpack "$@" 2>err 3>&- 4>&- 5>&- &
 	pid=$!
 	exec 8<err
 }

@@ -6,7 +6,7 @@ tools=$BATS_TEST_DIRNAME
 export PYTHONDONTWRITEBYTECODE=1
 
 kpack() { "$KPACK_BIN/kpack" "$@"; }
-# kpack in a hurry: its pauses are short, and it finds no package manager (tests/sweep/faults.c).
+# kpack in a hurry: it finds no package manager (tests/sweep/faults.c).
 hurry() {
 	SWEEP=none LD_PRELOAD="$(ldd "$KPACK_BIN/kpack" | awk '$1 ~ /^lib[at]san/ { print $3 }' | xargs) $KPACK_BIN/tests/sweep/faults.so" \
 		"$KPACK_BIN/kpack" "$@"

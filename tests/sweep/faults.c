@@ -13,8 +13,7 @@
  *
  * A site is a hash of the innermost frames of the stack that are code of the program itself, so that a
  * call inside a library, such as malloc in jansson, has the place in the program that called the library.
- * In all of these cases, and with SWEEP=none, no package manager is there, because they need longer than kpack,
- * and pauses are short.
+ * In all of these cases, and with SWEEP=none, no package manager is there, because they need longer than kpack.
  * SWEEP_LOG=FILE gets a line "NAME SITE N ADDRESS..." for each site, or for the call that failed; with site 0, the
  * number of all calls.
  *
@@ -448,16 +447,6 @@ SHOWN int posix_spawn(pid_t *pid, const char *path,
 			   strcmp(path, "/usr/bin/rpm") == 0))
 		return ENOENT;
 	return HIDDEN(posix_spawn)(pid, path, actions, attr, argv, env);
-}
-
-/* Runs that wait for one another look often. */
-SHOWN int nanosleep(const struct timespec *time, struct timespec *left)
-{
-	struct timespec less = *time;
-
-	if (sweep.base && (time->tv_sec || time->tv_nsec > 100000000))
-		less = (struct timespec){.tv_nsec = 10000000};
-	return HIDDEN(nanosleep)(&less, left);
 }
 
 SHOWN int clock_gettime(clockid_t clock, struct timespec *now)
