@@ -319,9 +319,9 @@ kpack_error_t kp_recipe_encode(const struct kp_recipe *r, uint8_t **out, size_t 
 	data = malloc(room + r->n_kept);
 	ctx = ZSTD_createCCtx();
 	if (!data || !ctx ||
-	    ZSTD_isError(n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1)) ||
-	    ZSTD_isError(n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
-						    buf.size > SLOW_MAX ? 3 : 19)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
+						buf.size > SLOW_MAX ? 3 : 19)) ||
 	    ZSTD_isError(n = ZSTD_compress2(ctx, data, room, buf.data, buf.size))) {
 		free(data);
 		err = kp_fail_memory(why, room + r->n_kept, "a recipe");

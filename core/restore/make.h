@@ -54,7 +54,7 @@ struct kp_recipe_maker {
 	uint8_t copied[16];
 };
 
-kpack_error_t kp_recipe_complete(void *maker, const struct kp_move *moves, size_t n,
+kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t n,
 				 struct kp_span *out, struct kpackx_error *why);
 
 /*

@@ -71,7 +71,7 @@ static void each_named(const char *dir, const char *prefix,
  */
 enum { HAS_CALL, HAS_KPACK, HAS_LOADING, HAS_MAGIC, HAS_NAME_6, RUNTIME_SIGNS };
 static const char *const runtime_signs[] = {
-	CALL, "librocm_kpack.so", "kpack_load_code_object", "CCOB", LIBRARY ".6"};
+	CALL, "librocm_kpack.so", "kpack_load_code_object", "CCOB", "libamdhip64.so.6"};
 
 /*
  * The libamd_comgr that Debian patched to fit to LLVM 21 (7.0.2) hashes a compressed
