@@ -207,12 +207,26 @@ def machine():
                                       time.strftime("%Y-%m-%d"))
 
 
-def table(title, rows, how="interleaved"):
-    """ROWS: (what, value, peer, ratio or remark).  HOW: the order of our rounds and the peer's."""
-    print("\n### %s\n\n%s; median of %d, %s\n" % (title, machine(), RUNS, how))
-    print("| what | ours | peer | ratio |\n| --- | --- | --- | --- |")
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
+def table(title, rows, how="interleaved", columns=("what", "ours", "peer", "ratio")):
+    """Print ROWS, of texts; with KPACK_BENCH_RESULTS=FILE also keep them there, for contrib/bench/all.
+
+    HOW: the order of our rounds and the peer's.
+    """
+    new = {"title": title, "machine": "%s, load %.0f" % (machine(), os.getloadavg()[0]),
+           "how": "median of %d, %s" % (RUNS, how), "columns": columns, "rows": rows}
+    print("\n".join(markdown(new)))
+    path = os.environ.get("KPACK_BENCH_RESULTS")
+    if path:
+        with open(path, "a") as f:
+            f.write(json.dumps(new) + "\n")
+
+
+def markdown(t):
+    """A table as the lines of its section."""
+    lines = ["", "### " + t["title"], "", t["machine"] + "; " + t["how"], ""]
+    for row in [t["columns"], ["---"] * len(t["columns"]), *t["rows"]]:
+        lines.append("| " + " | ".join(row) + " |")
+    return lines
 
 
 def peak_rss_self():

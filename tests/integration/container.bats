@@ -10,7 +10,7 @@ setup() {
 	begin_test
 	echo '{"entries": [{"key": "a#0", "arch": "gfx942", "data": "abc"}]}' | make_archive src/a.kpack
 	# sudo and runuser drop PATH, and another user may not search the build's directory
-	cp "$KPACK_BIN/kpackfs" "$KPACK_SRC/contrib/container/entrypoint" .
+	cp "$KPACK_BIN/kpackfs" "$KPACK_SRC/contrib/examples/container/entrypoint" .
 	PATH=$T:$PATH
 }
 
@@ -54,9 +54,9 @@ isolated() {
 	KPACKFS_SOURCES=$T/nowhere run -1 unshare -Urmpf --mount-proc entrypoint sh -c 'echo never'
 	[[ $output == *nowhere* && $output != *never* ]]
 	# the recipes name what they use
-	grep -q '^COPY contrib/container/entrypoint ' "$KPACK_SRC/contrib/container/Containerfile"
-	grep -qx 'AddDevice=/dev/fuse' "$KPACK_SRC/contrib/container/kpackfs.container"
-	for variable in $(grep -ohE 'KPACKFS_[A-Z]+' "$KPACK_SRC"/contrib/container/{compose.yaml,kpackfs.container} | sort -u); do
+	grep -q '^COPY contrib/examples/container/entrypoint ' "$KPACK_SRC/contrib/examples/container/Containerfile"
+	grep -qx 'AddDevice=/dev/fuse' "$KPACK_SRC/contrib/examples/container/kpackfs.container"
+	for variable in $(grep -ohE 'KPACKFS_[A-Z]+' "$KPACK_SRC"/contrib/examples/container/{compose.yaml,kpackfs.container} | sort -u); do
 		grep -q "\${$variable:-" entrypoint
 	done
 }

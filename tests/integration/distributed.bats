@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# contrib/distributed: every recipe, run by its engine, gives the result of a single run;
+# contrib/examples/distributed: every recipe, run by its engine, gives the result of a single run;
 # failed shards are rerun.
 
 load packing.bash
 
 # bats file_tags=plain, all
 
-recipes=$BATS_TEST_DIRNAME/../../contrib/distributed
+recipes=$BATS_TEST_DIRNAME/../../contrib/examples/distributed
 
 # A kpack that fails, the first time, in the shards of $FAIL, and writes down what was not left
 # alone.

@@ -595,7 +595,7 @@ mounts_bundles() { # OPTION... ARCHIVES
 	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents
 	rm -f raw
 	PATH=$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/packed/.kpack KPACKFS_MOUNTPOINT=$T/mnt KPACKFS_OPTIONS=ro,bundles \
-		"$KPACK_SRC/contrib/container/entrypoint" kpack run -v --arch gfx90a,gfx1030,gfx1100 -- \
+		"$KPACK_SRC/contrib/examples/container/entrypoint" kpack run -v --arch gfx90a,gfx1030,gfx1100 -- \
 		$python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so >output.txt 2>messages.txt
 	diff - output.txt <<<"3 set, 0 NULL"
 	diff <(sort want) <(cut -d ' ' -f 3- raw | sort)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Pack a tree in N shards with make, then join them:
 #
-#	make -k -j 5 -f contrib/distributed/shards.mk INPUT=rocm OUT=packed N=5
+#	make -k -j 5 -f contrib/examples/distributed/shards.mk INPUT=rocm OUT=packed N=5
 #
 # N        number of shards (the number of processors)
 # OPTIONS  more options of kpack pack: OPTIONS="--group rocm --volume-size 1G"
