@@ -203,7 +203,7 @@ def touch_free_memory():
 def machine():
     with open("/proc/cpuinfo") as f:
         model = next((l.split(":", 1)[1].strip() for l in f if l.startswith("model name")), "?")
-    return "%d × %s, Linux %s, %s" % (os.cpu_count(), model, platform.release(),
+    return "%d × %s, Linux %s, %s" % (os.cpu_count(), model, platform.release().split("-")[0],
                                       time.strftime("%Y-%m-%d"))
 
 
