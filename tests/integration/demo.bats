@@ -17,8 +17,8 @@ teardown() {
 # bats test_tags=all
 @test "demo, as make demo runs it" {
 	contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
-	grep -qE '^identical: [1-9][0-9]* objects, ' "$BATS_TEST_TMPDIR/out"
-	grep -q '^... restored to the last byte$' "$BATS_TEST_TMPDIR/out"
+	grep -qE '^identical: [1-9][0-9]* objects$' "$BATS_TEST_TMPDIR/out"
+	grep -qx 'restored to the last byte' "$BATS_TEST_TMPDIR/out"
 }
 
 @test "demo, an input given" {
@@ -26,14 +26,15 @@ teardown() {
 	/usr/bin/python3 tests/integration/mkfat.py --bundles 2 --arches gfx1100,gfx942 \
 		"$BATS_TEST_TMPDIR/in/libx.so"
 	KPACK_DEMO_INPUTS=$BATS_TEST_TMPDIR/in contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
-	grep -q '^identical: 4 objects, ' "$BATS_TEST_TMPDIR/out"
-	grep -q '^... restored to the last byte$' "$BATS_TEST_TMPDIR/out"
+	grep -qx 'identical: 4 objects' "$BATS_TEST_TMPDIR/out"
+	grep -qx 'restored to the last byte' "$BATS_TEST_TMPDIR/out"
 	! mountpoint -q "$KPACK_DEMO_DIR/mnt" || false
 }
 
 @test "demo, an input made up" {
 	KPACK_DEMO_OFFLINE=1 contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
-	grep -qx 'identical: 84 objects, .*' "$BATS_TEST_TMPDIR/out"
+	grep -qx 'identical: 84 objects' "$BATS_TEST_TMPDIR/out"
+	[ "$(wc -l <"$BATS_TEST_TMPDIR/out")" -le 48 ] # two screens
 }
 
 @test "demo, nothing to pack: fails" {
