@@ -40,7 +40,7 @@ usage_error() # TEXT...
 # Print the comment at the top of the program.
 help()
 {
-	sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+	sed -n '2,/^$/{ /^$/!s/^# \{0,1\}//p }' "$0"
 	exit 0
 }
 
