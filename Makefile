@@ -416,8 +416,8 @@ c_files := $(sort $(shell find core fs packer tests contrib/bench contrib/exampl
 sources := $(call c_below,core fs packer)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
-pages5  := $(wildcard core/*.5)
-pages7  := $(wildcard core/hip/*.7)
+pages5  := $(wildcard core/*.5 packer/*.5)
+pages7  := $(wildcard core/hip/*.7 fs/*.7 packer/*.7)
 pages8  := $(wildcard fs/*.8)
 scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh tests/golden/*.sh contrib/dpkg/hook contrib/debian/build contrib/examples/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/examples/distributed/sh*-* contrib/examples/distributed/slurm-*)
 

@@ -9,10 +9,7 @@
 #                 as "-o name" or "-o name=VALUE"; kpack's global options in its usage
 #                 line
 #   kpackfs.1     ".It Fl -long"; mount options as ".It Fl o Cm name" or ".It Cm name"
-#   kpack.1       the same below ".Ss NAME", a section per subcommand; a section that
-#   refers
-#                 to kpack-NAME(1) leaves its options to that page.  Global options are
-#                 outside these sections.
+#   kpack.1       global options; it names the page of each subcommand
 #   kpack-NAME.1  the whole page; if NAME has subcommands of its own, a section for each
 #   completions   bash, zsh: between "NAME)" and ";;" ("global)": without a subcommand;
 #                 "mark-show)": mark's subcommand show)
@@ -108,7 +105,7 @@ page=$(cat packer/kpack.1 2>/dev/null)
 commands=$("$bin/kpack" --help 2>/dev/null | sed -nE 's/^  ([a-z][a-z-]*)  +[^ ].*/\1/p' | sort -u)
 
 same "kpack: subcommands in kpack.1" "$commands" \
-	"$(echo "$page" | sed -nE 's/^\.Ss (kpack )?([a-z][a-z-]*)$/\2/p' | sort -u)"
+	"$(echo "$page" | sed -nE 's/^\.It Xr kpack-([a-z-]*) 1$/\1/p' | sort -u)"
 for file in kpack.bash _kpack kpack.fish; do
 	same "kpack: subcommands in $file" "$commands" \
 		"$(sed -n '/# subcommands/,/# end/p' $comp/$file 2>/dev/null |
@@ -117,8 +114,7 @@ done
 
 # the usage line has them, as "[--help]"
 want=$("$bin/kpack" --help 2>/dev/null | sed -n '1s/^usage: //p' | grep -oE -e '--[a-z-]+' | sort -u)
-outside=$(echo "$page" | awk '/^\.S[hs] / { inside = /^\.Ss / } !inside')
-same "kpack: global options in kpack.1" "$want" "$(echo "$outside" | page_options)"
+same "kpack: global options in kpack.1" "$want" "$(echo "$page" | page_options)"
 same "kpack: global options in kpack.bash" "$want" "$(case_options global $comp/kpack.bash)"
 same "kpack: global options in _kpack" "$want" "$(case_options global $comp/_kpack)"
 same "kpack: global options in kpack.fish" "$want" "$(fish_options kpack global $comp/kpack.fish)"
@@ -157,20 +153,13 @@ for name in $commands; do
 	done
 done
 
-page=$(cat packer/kpack.1 2>/dev/null)
 for name in $commands; do
 	want=$(help_options "$bin/kpack" "$name")
-	section=$(echo "$page" | page_section "$name")
-	if ! echo "$section" | grep -q "^\\.Xr kpack-$name 1"; then
-		same "kpack $name: kpack.1" "$want" "$(echo "$section" | page_options)"
-	fi
-	if [ -e "packer/kpack-$name.1" ] || [ "$name" = pack ]; then
-		same "kpack $name: kpack-$name.1" "$want" "$(if [ -z "$(own_commands "$name")" ]; then
-			cat "packer/kpack-$name.1"
-		else
-			awk '/^\.S[hs] / { inside = /^\.Ss / } !inside' "packer/kpack-$name.1"
-		fi | page_options)"
-	fi
+	same "kpack $name: kpack-$name.1" "$want" "$(if [ -z "$(own_commands "$name")" ]; then
+		cat "packer/kpack-$name.1"
+	else
+		awk '/^\.S[hs] / { inside = /^\.Ss / } !inside' "packer/kpack-$name.1"
+	fi | page_options)"
 	same "kpack $name: kpack.bash" "$want" "$(case_options "$name" $comp/kpack.bash)"
 	same "kpack $name: _kpack" "$want" "$(case_options "$name" $comp/_kpack)"
 	same "kpack $name: kpack.fish" "$want" "$(fish_options kpack "$name" $comp/kpack.fish)"
@@ -182,20 +171,20 @@ done
 
 # ---- the library ----
 
-library_page=core/rocm_kpack.3
+library_pages="core/rocm_kpack.3 core/kpackx_writer_open.3 core/kpackx_mangle.3"
 # functions, types, constants; not the tags of opaque types
 api_names() { grep -oE '\b(kpackx?_[a-z0-9_]+|KPACK_[A-Z0-9_]*[A-Z0-9])\b' | sort -u; }
 declared=$(cat core/rocm_kpack/*.h | perl -0pe '
 	s{/\*.*?\*/}{}gs; s/^#\s*include.*$//gm; s/typedef struct \w+ \*/typedef /g' | api_names)
-described=$(sed -E '/^\.In /d; s/KPACK_ERROR_(\?| ,)//g; s/kpack_search_paths//g' $library_page | api_names)
+described=$(sed -E '/^\.In /d; s/KPACK_ERROR_(\?| ,)//g; s/kpack_search_paths//g' $library_pages | api_names)
 same "librocm_kpack: rocm_kpack.3" "$declared" "$described"
 same "librocm_kpack: variables of the environment" \
 	"$(cat core/*/*.c | grep -oE '"ROCM_KPACK_[A-Z_]+"' | tr -d '"' | sort -u)" \
-	"$(sed -nE 's/^\.It Ev (ROCM_KPACK_[A-Z_]+)$/\1/p' $library_page | sort -u)"
+	"$(sed -nE 's/^\.It Ev (ROCM_KPACK_[A-Z_]+)$/\1/p' $library_pages | sort -u)"
 same "librocm_kpack: macros" \
 	"$(grep -oE 'defined\(ROCM_KPACK_[A-Z]+\)|ROCM_KPACK_EXPORTS' core/rocm_kpack/kpack_export.h |
 		grep -oE 'ROCM_KPACK_[A-Z]+' | sort -u)" \
-	"$(sed -nE 's/^\.Dv (ROCM_KPACK_[A-Z]+).*/\1/p' $library_page | sort -u)"
+	"$(sed -nE 's/^\.Dv (ROCM_KPACK_[A-Z]+).*/\1/p' $library_pages | sort -u)"
 
 echo "1..$n"
 exit $failed
