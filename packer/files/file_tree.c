@@ -18,8 +18,6 @@
 #include "core/base/order.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
-#include "plain_files.h"
-#include "read_file.h"
 #include "tree_list.h"
 
 /* Limit of a database's unpacked bytes: the largest known ones have some 150 MiB. */

@@ -25,12 +25,8 @@
 #include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "journal.h"
-#include "leftovers.h"
-#include "lock.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
-#include "temp_dir.h"
 #include "tree_list.h"
 
 /* --- locks ----------------------------------------------------------------------------- */

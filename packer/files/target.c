@@ -15,8 +15,6 @@
 
 #include "below.h"
 #include "core/base/file.h"
-#include "output.h"
-#include "replace.h"
 #include "resolve.h"
 
 int below_target_open(struct below_target *t, const char *path)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "tests/unit/unit.h"
-#include "packer/files/journal.h"
+#include "packer/files/staging.h"
 
 TEST(test_journal)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Directories for one run: they are removed, and so are those of killed runs. */
-#include "packer/files/temp_dir.h"
+#include "packer/files/staging.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
