@@ -120,8 +120,8 @@ core_library := $(call objs,$(call c_below,$(addprefix core/,archive base loader
 fs     := $(call objs,$(call c_below,fs))
 # What stands before the HIP runtime in other people's processes: of core only what it uses.
 hip    := $(call objs,$(call c_below,$(addprefix core/,archive base hip target)) \
-	$(addprefix core/,$(addsuffix .c,elf/marker elf/search_path format/bundle loader/api_call loader/archive_cache \
-	loader/environment loader/lookup \
+	$(addprefix core/,$(addsuffix .c,elf/marker elf/search_path format/bundle loader/archive_cache \
+	loader/lookup \
 	loader/process loader/trace loader/trusted)))
 packer := $(call objs,$(call c_below,packer)) $(O)/packer/inspect/report_page.o
 
