@@ -34,27 +34,18 @@ bool kp_text_visible(uint32_t c)
 	return !is_control(c) && (i == n || c < deceptive[i].first);
 }
 
-/*
- * Bytes of the character that LEAD begins, by its high bits; 0: it begins no character.
- */
-static size_t sequence_size(uint8_t lead)
-{
-	if (lead < 0x80)
-		return 1;
-	if (lead >= 0xc2 && lead <= 0xdf)
-		return 2;
-	if (lead >= 0xe0 && lead <= 0xef)
-		return 3;
-	if (lead >= 0xf0 && lead <= 0xf4)
-		return 4;
-	return 0;
-}
-
 size_t kp_text_char(struct kp_span s, uint32_t *out)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = sequence_size(s.data[0]);
-	uint32_t c = n == 1 ? s.data[0] : s.data[0] & (0x7fu >> n);
+	uint8_t lead = s.data[0];
+	/* the character's bytes, by the high bits of the first; 0: it begins no character */
+	size_t n = lead < 0x80   ? 1
+		   : lead < 0xc2 ? 0
+		   : lead < 0xe0 ? 2
+		   : lead < 0xf0 ? 3
+		   : lead < 0xf5 ? 4
+				 : 0;
+	uint32_t c = n == 1 ? lead : lead & (0x7fu >> n);
 
 	if (n == 0 || n > s.size)
 		return 0;
@@ -130,12 +121,6 @@ bool kp_path_inside(const char *path)
 	}
 }
 
-/* Whether P is "." or "..", which name other directories. */
-static bool is_dots(const uint8_t *p, size_t size)
-{
-	return p[0] == '.' && (size == 1 || (size == 2 && p[1] == '.'));
-}
-
 /* Why S does not have the shape of a path; NULL: it has. */
 static const char *shape_fault(struct kp_span s)
 {
@@ -153,7 +138,7 @@ static const char *shape_fault(struct kp_span s)
 			return "it has an empty component";
 		if (size > 255)
 			return "it has a component of more than 255 bytes";
-		if (is_dots(p, size))
+		if (p[0] == '.' && (size == 1 || (size == 2 && p[1] == '.')))
 			return "it has a component . or ..";
 		if (!slash)
 			return NULL;
