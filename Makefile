@@ -122,7 +122,7 @@ fs     := $(call objs,$(call c_below,fs))
 hip    := $(call objs,$(call c_below,$(addprefix core/,archive base hip target)) \
 	$(addprefix core/,$(addsuffix .c,elf/marker elf/search_path format/bundle loader/archive_cache \
 	loader/lookup \
-	loader/process loader/trace loader/trusted)))
+	loader/process loader/trace)))
 packer := $(call objs,$(call c_below,packer)) $(O)/packer/inspect/report_page.o
 
 # Suites that stand in for functions of ours, and so need a program of their own; tests/run reads this line.

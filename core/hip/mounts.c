@@ -16,7 +16,6 @@
 #include "core/base/mountinfo.h"
 #include "core/base/text.h"
 #include "core/format/bundle.h"
-#include "core/loader/trusted.h"
 
 /*
  * Open the regular file PATH, if it is in a mount of DEVICE.  The owner of a directory above

@@ -13,7 +13,7 @@
 #include "core/rocm_kpack/kpack.h"
 #include "core/elf/search_path.h"
 #include "core/base/text.h"
-#include "trusted.h"
+#include "lookup.h"
 
 /* A request, and what was found for it. */
 struct request {

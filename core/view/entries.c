@@ -5,7 +5,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include "entry_paths.h"
 #include "core/base/text.h"
 #include "builder.h"
 #include "core/base/hash.h"

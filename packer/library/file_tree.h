@@ -3,8 +3,8 @@
  * The regular files of an install tree by path, with their bytes on the disk, or in
  * archives, as the mount would show them.
  */
-#ifndef PACKER_FILES_FILE_TREE_H
-#define PACKER_FILES_FILE_TREE_H
+#ifndef PACKER_LIBRARY_FILE_TREE_H
+#define PACKER_LIBRARY_FILE_TREE_H
 
 #include <sys/types.h>
 #include "core/archive/archive.h"
