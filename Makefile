@@ -120,9 +120,9 @@ core_library := $(call objs,$(call c_below,$(addprefix core/,archive base loader
 fs     := $(call objs,$(call c_below,fs))
 # What stands before the HIP runtime in other people's processes: of core only what it uses.
 hip    := $(call objs,$(call c_below,$(addprefix core/,archive base hip target)) \
-	$(addprefix core/,$(addsuffix .c,elf/marker elf/search_path format/bundle loader/api_call loader/archive_cache \
-	loader/environment loader/lookup \
-	loader/process loader/trace loader/trusted)))
+	$(addprefix core/,$(addsuffix .c,elf/marker elf/search_path format/bundle loader/archive_cache \
+	loader/lookup \
+	loader/process loader/trace)))
 packer := $(call objs,$(call c_below,packer)) $(O)/packer/inspect/report_page.o
 
 # Suites that stand in for functions of ours, and so need a program of their own; tests/run reads this line.

@@ -19,7 +19,6 @@
 
 #include <sys/stat.h>
 #include "core/base/errors.h"
-#include "core/base/faults.h"
 #include "core/base/file.h"
 #include "toc_meta.h"
 #include "unknown_fields.h"

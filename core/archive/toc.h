@@ -24,7 +24,6 @@
 #define KP_CORE_TOC_TOC_H
 
 #include "core/base/errors.h"
-#include "core/base/faults.h"
 #include "unknown_fields.h"
 #include "core/base/scheme.h"
 #include "core/base/span.h"

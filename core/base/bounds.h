@@ -218,9 +218,8 @@
 /* Bytes of a cuTile kernel's name: real ones have some hundred. */
 #define KP_CUTILE_NAME_MAX 65536
 
-/* Bytes of a target or a key in TileIR's hints, and of all hints that are kept. */
+/* Bytes of a target or a key in TileIR's hints. */
 #define KP_TILEIR_HINT_MAX 64
-#define KP_TILEIR_HINTS_MAX 65536
 
 /* Dimensions of a cuTile array: NumPy and PyTorch have the same limit. */
 #define KP_CUTILE_NDIM_MAX 64

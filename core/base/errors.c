@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Errors as a code and a text that any terminal can print, and lists of faults.  A text that is too
+ * long loses its middle: its beginning says where, and its end what.
+ */
 #include "errors.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "bounds.h"
 #include "text.h"
 
 #define CODE(code, text) [code] = {#code, text}
@@ -29,19 +37,14 @@ static const struct {
 	CODE(KPACK_ERROR_ARCH_NOT_FOUND, "no code for the architecture"),
 };
 
-static bool is_known(kpack_error_t code)
-{
-	return (unsigned)code < KP_COUNT(codes);
-}
-
 const char *kpackx_error_name(kpack_error_t code)
 {
-	return is_known(code) ? codes[code].name : "KPACK_ERROR_?";
+	return (unsigned)code < KP_COUNT(codes) ? codes[code].name : "KPACK_ERROR_?";
 }
 
 const char *kpack_error_string(kpack_error_t code)
 {
-	return is_known(code) ? codes[code].text : "unknown error";
+	return (unsigned)code < KP_COUNT(codes) ? codes[code].text : "unknown error";
 }
 
 /* A cut text may end in the middle of a character: remove that character. */
@@ -135,35 +138,12 @@ kpack_error_t kp_fail_memory(struct kpackx_error *why, uint64_t size, const char
 		       (unsigned long long)size, what);
 }
 
-/* The last ROOM bytes of TEXT or fewer, beginning at a character. */
-static const char *text_end(const char *text, size_t room)
-{
-	size_t n = strlen(text);
-
-	if (n > room)
-		text += n - room;
-	while (((uint8_t)*text & 0xc0) == 0x80)
-		text++;
-	return text;
-}
-
-/* Append ": REASON"; if it does not fit, only its end, which has the important words. */
-static void append_reason(struct kpackx_error *why, const char *reason)
-{
-	size_t used = strlen(why->text), room = sizeof(why->text) - used;
-	const char *dots = "";
-
-	if (room > sizeof(": ...") && strlen(reason) > room - sizeof(": ")) {
-		dots = "...";
-		reason = text_end(reason, room - sizeof(": ..."));
-	}
-	snprintf(why->text + used, room, ": %s%s", dots, reason);
-}
-
 kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 			     const char *fmt, ...)
 {
 	char old[sizeof(why->text)];
+	const char *reason = old, *dots = "";
+	size_t used, room, size;
 	va_list ap;
 
 	if (!why)
@@ -172,8 +152,72 @@ kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 	va_start(ap, fmt);
 	fill_text(why, fmt, ap);
 	va_end(ap);
-	append_reason(why, old);
+	used = strlen(why->text);
+	room = sizeof(why->text) - used;
+	size = strlen(old);
+	/* if it does not fit, only its end, which has the important words */
+	if (room > sizeof(": ...") && size > room - sizeof(": ")) {
+		dots = "...";
+		reason += size - (room - sizeof(": ..."));
+		while (((uint8_t)*reason & 0xc0) == 0x80)
+			reason++;
+	}
+	snprintf(why->text + used, room, ": %s%s", dots, reason);
 	end_at_character(why->text);
 	why->code = code;
 	return code;
+}
+
+/* --- lists of faults -------------------------------------------------------------------- */
+
+void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
+{
+	struct kp_fault *items;
+	char *raw, *text;
+	va_list ap;
+	int n;
+
+	list->counted++;
+	if (list->kept == KP_FAULTS_MAX)
+		return;
+	/* the array has room up to the next power of two */
+	if (!(list->kept & (list->kept - 1))) {
+		items = realloc(list->items,
+				(list->kept ? 2 * list->kept : 1) * sizeof(*items));
+		if (!items)
+			return;
+		list->items = items;
+	}
+	va_start(ap, fmt);
+	n = vasprintf(&raw, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	text = kp_message_escape_new(kp_span_str(raw));
+	free(raw);
+	if (text)
+		list->items[list->kept++] =
+			(struct kp_fault){.text = text, .refused = refused};
+}
+
+void kp_faults_add_entry(struct kp_faults *list, struct kp_span key, struct kp_span arch,
+			 bool refused, const char *what)
+{
+	size_t before = list->kept;
+	char k[512], a[128];
+
+	kp_faults_add(list, refused, "toc: %s%s%s: %s", kp_text_escape(key, k, sizeof(k)),
+		      arch.size ? " " : "", kp_text_escape(arch, a, sizeof(a)), what);
+	if (list->kept == before)
+		return;
+	list->items[before].key = key;
+	list->items[before].arch = arch;
+}
+
+void kp_faults_fini(struct kp_faults *list)
+{
+	for (size_t i = 0; i < list->kept; i++)
+		free(list->items[i].text);
+	free(list->items);
+	*list = (struct kp_faults){0};
 }

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Input is a bounded run of a file or of memory, which never gives away bytes that a hash
+ * contradicts.  Output is a file without a name, or with a temporary one, that gets its name when
+ * it is whole.
+ */
 #include "file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -272,6 +278,8 @@ kpack_error_t kp_file_pread(int fd, uint64_t off, void *buf, size_t len,
 	return KPACK_SUCCESS;
 }
 
+/* --- temporary names -------------------------------------------------------------------- */
+
 static const char TEMP_BEGIN[] = KP_TEMP_FILE, TEMP_END[] = ".tmp";
 enum { TEMP_DIGITS = 16 };
 
@@ -295,63 +303,35 @@ bool kp_is_temp_name(const char *name)
 	       strcmp(name + begin + TEMP_DIGITS, TEMP_END) == 0;
 }
 
-static kpack_error_t pick_tmp_name(struct kp_outfile *out, struct kpackx_error *why)
-{
-	char *name = malloc(KP_TEMP_NAME_SIZE);
-
-	if (!name)
-		return kp_fail_memory(why, KP_TEMP_NAME_SIZE, "a temporary name");
-	if (!kp_temp_name(name)) {
-		free(name);
-		return kp_fail_errno(why, errno, "cannot pick a temporary name");
-	}
-	free(out->tmp_name);
-	out->tmp_name = name;
-	return KPACK_SUCCESS;
-}
-
-static void drop_tmp_name(struct kp_outfile *out)
-{
-	free(out->tmp_name);
-	out->tmp_name = NULL;
-}
-
 /*
- * Create a file without a name.  That needs a file system with O_TMPFILE, and /proc to
- * give the name later (AT_EMPTY_PATH would need a capability).  -1: not possible.
+ * Give OUT a temporary name: link its nameless file, or create a file.  0, or -1 and errno; OUT
+ * has no temporary name then, because a file under that name is not ours.
  */
-static int open_nameless(const struct kp_outfile *out, mode_t mode, char proc[32])
+static int take_temp_name(struct kp_outfile *out)
 {
-	int fd = openat(out->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	char *name = malloc(KP_TEMP_NAME_SIZE), proc[KP_FD_NAME_SIZE];
+	int status = -1;
 
-	if (fd < 0)
-		return -1;
-	snprintf(proc, 32, "/proc/self/fd/%d", fd);
-	if (access(proc, F_OK) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static kpack_error_t open_named(struct kp_outfile *out, mode_t mode,
-				struct kpackx_error *why)
-{
-	for (int i = 0; i < TMP_NAME_TRIES; i++) {
-		KP_TRY(pick_tmp_name(out, why));
-		out->fd =
-			openat(out->dir_fd, out->tmp_name,
-			       O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
-		if (out->fd >= 0) {
-			out->mode = mode == 0600 ? 0 : mode;
-			return KPACK_SUCCESS;
-		}
-		if (errno != EEXIST)
+	for (int i = 0; name && i < TMP_NAME_TRIES && status < 0 && kp_temp_name(name);
+	     i++) {
+		if (out->fd >= 0)
+			status = linkat(AT_FDCWD, kp_fd_name(out->fd, proc), out->dir_fd,
+					name, AT_SYMLINK_FOLLOW);
+		else
+			status = out->fd = openat(
+				out->dir_fd, name,
+				O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (status < 0 && errno != EEXIST)
 			break;
 	}
-	/* the file under that name is not ours */
-	drop_tmp_name(out);
-	return kp_fail_errno(why, errno, "%s: cannot create", out->shown);
+	if (status >= 0)
+		out->tmp_name = name;
+	else
+		free(name);
+	return status < 0 ? -1 : 0;
 }
+
+/* --- files that appear when they are complete ---------------------------------------------- */
 
 static bool is_component(const char *name)
 {
@@ -377,7 +357,7 @@ kpack_error_t kp_outfile_open_at(struct kp_outfile *out, int dir_fd, const char 
 				 mode_t mode, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
-	char proc[32];
+	char proc[KP_FD_NAME_SIZE];
 
 	*out = (struct kp_outfile){.fd = -1, .dir_fd = dir_fd};
 	kp_text_escape(kp_span_str(name), out->shown, sizeof(out->shown));
@@ -390,10 +370,18 @@ kpack_error_t kp_outfile_open_at(struct kp_outfile *out, int dir_fd, const char 
 	/* a nameless file would fail only when it is published */
 	else if (!has_file(dir_fd, name) && errno == ENAMETOOLONG)
 		err = kp_fail_errno(why, errno, "%s: cannot create", out->shown);
-	if (!err)
-		out->fd = open_nameless(out, mode, proc);
-	if (!err && out->fd < 0)
-		err = open_named(out, mode, why);
+	else
+		out->fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+	/* /proc gives the name later: AT_EMPTY_PATH would need a capability */
+	if (out->fd >= 0 && access(kp_fd_name(out->fd, proc), F_OK) < 0) {
+		close(out->fd);
+		out->fd = -1;
+	}
+	if (!err && out->fd < 0) {
+		out->mode = mode == 0600 ? 0 : mode;
+		if (take_temp_name(out) < 0)
+			err = kp_fail_errno(why, errno, "%s: cannot create", out->shown);
+	}
 	if (err)
 		kp_outfile_close(out);
 	return err;
@@ -418,11 +406,17 @@ kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const cha
 	return kp_outfile_open_at(out, dir_fd, name, mode, why);
 }
 
+static void drop_temp_name(struct kp_outfile *out)
+{
+	free(out->tmp_name);
+	out->tmp_name = NULL;
+}
+
 void kp_outfile_unname(struct kp_outfile *out)
 {
 	if (out->tmp_name)
 		unlinkat(out->dir_fd, out->tmp_name, 0);
-	drop_tmp_name(out);
+	drop_temp_name(out);
 }
 
 kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void *buf,
@@ -500,31 +494,14 @@ kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Link a nameless file under NAME; linkat never replaces. */
-static int link_nameless(const struct kp_outfile *out, const char *name)
+/* Give the file its name, where nothing has it: linkat never replaces.  0, or -1 and errno. */
+static int give_free_name(const struct kp_outfile *out)
 {
-	char proc[32];
+	char proc[KP_FD_NAME_SIZE];
 
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
-	return linkat(AT_FDCWD, proc, out->dir_fd, name, AT_SYMLINK_FOLLOW);
-}
-
-static kpack_error_t link_tmp_name(struct kp_outfile *out, struct kpackx_error *why)
-{
-	for (int i = 0; i < TMP_NAME_TRIES; i++) {
-		KP_TRY(pick_tmp_name(out, why));
-		if (link_nameless(out, out->tmp_name) == 0)
-			return KPACK_SUCCESS;
-		if (errno != EEXIST)
-			break;
-	}
-	drop_tmp_name(out);
-	return kp_fail_errno(why, errno, "%s: cannot name the finished file", out->shown);
-}
-
-/* Rename the temporary name to the final name, which must not exist. */
-static int rename_fresh(const struct kp_outfile *out)
-{
+	if (!out->tmp_name)
+		return linkat(AT_FDCWD, kp_fd_name(out->fd, proc), out->dir_fd, out->name,
+			      AT_SYMLINK_FOLLOW);
 	if (renameat2(out->dir_fd, out->tmp_name, out->dir_fd, out->name,
 		      RENAME_NOREPLACE) == 0)
 		return 0;
@@ -540,25 +517,22 @@ static int rename_fresh(const struct kp_outfile *out)
 	return renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name);
 }
 
-static kpack_error_t give_fresh_name(struct kp_outfile *out, struct kpackx_error *why)
-{
-	if (out->tmp_name ? rename_fresh(out) : link_nameless(out, out->name))
-		return kp_fail_errno(why, errno, "%s: cannot give it its name",
-				     out->shown);
-	drop_tmp_name(out);
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t give_name(struct kp_outfile *out, struct kpackx_error *why)
 {
-	if (out->keep)
-		return give_fresh_name(out, why);
-	if (!out->tmp_name)
-		KP_TRY(link_tmp_name(out, why));
-	if (renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name))
-		return kp_fail_errno(why, errno, "%s: cannot rename into place",
-				     out->shown);
-	drop_tmp_name(out);
+	if (out->keep) {
+		if (give_free_name(out) < 0)
+			return kp_fail_errno(why, errno, "%s: cannot give it its name",
+					     out->shown);
+	} else {
+		if (!out->tmp_name && take_temp_name(out) < 0)
+			return kp_fail_errno(why, errno,
+					     "%s: cannot name the finished file",
+					     out->shown);
+		if (renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name))
+			return kp_fail_errno(why, errno, "%s: cannot rename into place",
+					     out->shown);
+	}
+	drop_temp_name(out);
 	return KPACK_SUCCESS;
 }
 
@@ -566,17 +540,6 @@ int kp_flush_dir(int fd)
 {
 	/* a file system that cannot flush a directory reports EINVAL */
 	return fsync(fd) && errno != EINVAL ? -1 : 0;
-}
-
-/*
- * Link the nameless file under its final name, without a temporary name; false: not free.
- */
-static bool link_name(const struct kp_outfile *out)
-{
-	char proc[32];
-
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
-	return linkat(AT_FDCWD, proc, out->dir_fd, out->name, AT_SYMLINK_FOLLOW) == 0;
 }
 
 /* The process's umask, which only /proc shows without changing it; 077: not known. */
@@ -601,7 +564,8 @@ kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *wh
 	if (out->mode && fchmod(out->fd, out->mode & ~current_umask()))
 		return kp_fail_errno(why, errno, "%s: cannot set its permissions",
 				     out->shown);
-	if (out->lazy && !out->tmp_name && link_name(out)) {
+	/* with luck the name is free, and needs no temporary one before */
+	if (out->lazy && !out->tmp_name && give_free_name(out) == 0) {
 		kp_outfile_close(out);
 		return KPACK_SUCCESS;
 	}
@@ -642,4 +606,39 @@ const char *kp_fd_name(int fd, char out[KP_FD_NAME_SIZE])
 {
 	snprintf(out, KP_FD_NAME_SIZE, "/proc/self/fd/%d", fd);
 	return out;
+}
+
+/* --- decoded bytes on disk ------------------------------------------------------------------ */
+
+static int spill_directory = -1;
+
+void kp_spill_into(int dir)
+{
+	spill_directory = dir;
+}
+
+bool kp_spills(uint64_t size)
+{
+	return spill_directory >= 0 && size >= KP_SPILL_MIN;
+}
+
+int kp_spill_open(void)
+{
+	return openat(spill_directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+struct kp_outfile kp_spill_outfile(int fd)
+{
+	return (struct kp_outfile){.fd = fd, .dir_fd = -1, .shown = "temporary file"};
+}
+
+int kp_spill_reserve(int fd, uint64_t size)
+{
+	int error;
+
+	/* a signal may interrupt it */
+	do
+		error = posix_fallocate(fd, 0, (off_t)size);
+	while (error == EINTR);
+	return error;
 }

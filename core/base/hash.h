@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "span.h"
 
 /* XXH3-128 in canonical (big-endian) byte order, as metadata.xxh3 stores it. */
 struct kp_hash {
@@ -35,5 +36,8 @@ uint64_t kp_hash64(const void *data, size_t size, uint64_t seed);
  * so that nobody can write a file whose names share slots.  Nothing else may depend on them.
  */
 uint64_t kp_slot_hash(const void *data, size_t size, uint64_t seed);
+
+/* MD5 (RFC 1321), for formats that require it.  Not for security. */
+void kp_md5(struct kp_span data, uint8_t out[16]);
 
 #endif

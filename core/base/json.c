@@ -22,22 +22,10 @@ void kp_json_fini(struct kp_json *j)
 	*j = (struct kp_json){0};
 }
 
-/* --- bytes ------------------------------------------------------------------------ */
-
 static void set_fault(struct kp_json *j, kpack_error_t fault)
 {
 	if (!j->fault)
 		j->fault = fault;
-}
-
-static void append_char(struct kp_json *j, char c)
-{
-	if (j->written == j->limit || !kp_grow(&j->text, j->size, &j->cap, 1)) {
-		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
-		return;
-	}
-	j->text[j->size++] = c;
-	j->written++;
 }
 
 /* Append C inside QUOTES nested strings, each of which escapes its content. */
@@ -45,12 +33,15 @@ static void put_quoted(struct kp_json *j, char c, unsigned quotes)
 {
 	if (j->fault)
 		return;
-	if (quotes == 0 || (c != '"' && c != '\\')) {
-		append_char(j, c);
-		return;
+	if (quotes && (c == '"' || c == '\\')) {
+		put_quoted(j, '\\', quotes - 1);
+		put_quoted(j, c, quotes - 1);
+	} else if (j->written == j->limit || !kp_grow(&j->text, j->size, &j->cap, 1)) {
+		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
+	} else {
+		j->text[j->size++] = c;
+		j->written++;
 	}
-	put_quoted(j, '\\', quotes - 1);
-	put_quoted(j, c, quotes - 1);
 }
 
 static void put_char(struct kp_json *j, char c)
@@ -62,14 +53,6 @@ void kp_json_raw(struct kp_json *j, const char *text)
 {
 	for (; *text; text++)
 		put_char(j, *text);
-}
-
-static void put_bytes(struct kp_json *j, const void *bytes, size_t n)
-{
-	const char *p = bytes;
-
-	for (; n; n--)
-		put_char(j, *p++);
 }
 
 /* --- values ----------------------------------------------------------------------- */
@@ -84,31 +67,27 @@ void kp_json_escape(uint32_t c, char out[KP_JSON_ESCAPE_MAX])
 			 0xdc00 + (unsigned)(c & 0x3ff));
 }
 
-static void put_character(struct kp_json *j, const uint8_t *p, size_t n, uint32_t c)
-{
-	char text[KP_JSON_ESCAPE_MAX];
-
-	if (n == 0) {
-		kp_json_raw(j, "\xef\xbf\xbd"); /* U+FFFD for an invalid byte */
-	} else if (!kp_text_visible(c)) {
-		kp_json_escape(c, text);
-		kp_json_raw(j, text);
-	} else {
-		if (c == '"' || c == '\\')
-			put_char(j, '\\');
-		put_bytes(j, p, n);
-	}
-}
-
 void kp_json_string(struct kp_json *j, struct kp_span s)
 {
-	put_char(j, '"');
-	for (size_t i = 0; i < s.size && !j->fault;) {
-		uint32_t c = 0;
-		size_t n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
+	char escape[KP_JSON_ESCAPE_MAX];
 
-		put_character(j, s.data + i, n, c);
-		i += n ? n : 1;
+	put_char(j, '"');
+	for (size_t i = 0, n; i < s.size && !j->fault; i += n) {
+		uint32_t c = 0;
+
+		n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
+		if (n == 0) {
+			kp_json_raw(j, "\xef\xbf\xbd"); /* U+FFFD for an invalid byte */
+			n = 1;
+		} else if (!kp_text_visible(c)) {
+			kp_json_escape(c, escape);
+			kp_json_raw(j, escape);
+		} else {
+			if (c == '"' || c == '\\')
+				put_char(j, '\\');
+			for (size_t k = 0; k < n; k++)
+				put_char(j, (char)s.data[i + k]);
+		}
 	}
 	put_char(j, '"');
 }
@@ -163,16 +142,7 @@ static void put_float(struct kp_json *j, double real)
 		kp_json_raw(j, ".0");
 }
 
-static void put_ext(struct kp_json *j, struct kp_span s)
-{
-	kp_json_raw(j, "{\"ext\":");
-	put_int(j, (int8_t)s.data[0]);
-	kp_json_raw(j, ",\"data\":");
-	put_hex(j, (struct kp_span){s.data + 1, s.size - 1});
-	put_char(j, '}');
-}
-
-/* --- keys ------------------------------------------------------------------------- */
+/* --- maps ------------------------------------------------------------------------- */
 
 static bool same_key(const struct kp_json *j, const struct kp_json_key *a,
 		     const struct kp_json_key *b)
@@ -210,21 +180,6 @@ static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
 	return true;
 }
 
-static void put_key(struct kp_json *j, struct kp_mp *c)
-{
-	if (kp_mp_peek(c) == KP_MP_STR) {
-		kp_json_value(j, c);
-		return;
-	}
-	put_char(j, '"');
-	j->quotes++;
-	kp_json_value(j, c);
-	j->quotes--;
-	put_char(j, '"');
-}
-
-/* --- containers ------------------------------------------------------------------- */
-
 static void put_map(struct kp_json *j, struct kp_mp *c, uint64_t pairs)
 {
 	uint32_t map = ++j->maps;
@@ -232,12 +187,19 @@ static void put_map(struct kp_json *j, struct kp_mp *c, uint64_t pairs)
 
 	put_char(j, '{');
 	for (; pairs && !j->fault; pairs--) {
+		bool quoted = kp_mp_peek(c) != KP_MP_STR;
 		size_t before = j->size, at;
 
 		if (!first)
 			put_char(j, ',');
 		at = j->size;
-		put_key(j, c);
+		if (quoted)
+			put_char(j, '"');
+		j->quotes += quoted;
+		kp_json_value(j, c);
+		j->quotes -= quoted;
+		if (quoted)
+			put_char(j, '"');
 		if (j->fault)
 			return;
 		if (!is_new_key(j, map, at)) {
@@ -253,36 +215,12 @@ static void put_map(struct kp_json *j, struct kp_mp *c, uint64_t pairs)
 	put_char(j, '}');
 }
 
-static void put_array(struct kp_json *j, struct kp_mp *c, uint64_t n)
-{
-	put_char(j, '[');
-	for (uint64_t i = 0; i < n && !j->fault; i++) {
-		if (i)
-			put_char(j, ',');
-		kp_json_value(j, c);
-	}
-	put_char(j, ']');
-}
-
-static void put_container(struct kp_json *j, struct kp_mp *c, const struct kp_mp_value *v)
-{
-	if (j->depth > KP_MSGPACK_DEPTH_MAX) {
-		set_fault(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
-		return;
-	}
-	j->depth++;
-	if (v->type == KP_MP_MAP)
-		put_map(j, c, v->num);
-	else
-		put_array(j, c, v->num);
-	j->depth--;
-}
-
 void kp_json_value(struct kp_json *j, struct kp_mp *c)
 {
 	struct kp_mp_value v;
 
-	if (!kp_mp_next(c, &v)) {
+	if (!kp_mp_next(c, &v) || (j->depth > KP_MSGPACK_DEPTH_MAX &&
+				   (v.type == KP_MP_ARRAY || v.type == KP_MP_MAP))) {
 		set_fault(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
 		return;
 	}
@@ -306,11 +244,27 @@ void kp_json_value(struct kp_json *j, struct kp_mp *c)
 		put_hex(j, v.span);
 		break;
 	case KP_MP_EXT:
-		put_ext(j, v.span);
+		kp_json_raw(j, "{\"ext\":");
+		put_int(j, (int8_t)v.span.data[0]);
+		kp_json_raw(j, ",\"data\":");
+		put_hex(j, kp_span_tail(v.span, 1));
+		put_char(j, '}');
 		break;
 	case KP_MP_ARRAY:
+		j->depth++;
+		put_char(j, '[');
+		for (uint64_t i = 0; i < v.num && !j->fault; i++) {
+			if (i)
+				put_char(j, ',');
+			kp_json_value(j, c);
+		}
+		put_char(j, ']');
+		j->depth--;
+		break;
 	case KP_MP_MAP:
-		put_container(j, c, &v);
+		j->depth++;
+		put_map(j, c, v.num);
+		j->depth--;
 		break;
 	default:
 		kp_json_raw(j, "null");

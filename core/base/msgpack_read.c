@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "msgpack_read.h"
+
 #include "bounds.h"
 
 static const uint8_t FIXMAP = 0x80, FIXARRAY = 0x90, FIXSTR = 0xa0, NIL = 0xc0;
@@ -94,24 +95,13 @@ static void set_integer(struct kp_mp_value *v, uint64_t n, size_t size, bool is_
 	v->type = is_signed && n >> 63 ? KP_MP_INT : KP_MP_UINT;
 }
 
-static void set_float(struct kp_mp_value *v, uint64_t n, size_t size)
-{
-	v->type = KP_MP_FLOAT;
-	if (size == 4) {
-		uint32_t bits = (uint32_t)n;
-		float f;
-		memcpy(&f, &bits, sizeof(f));
-		v->real = (double)f;
-	} else {
-		memcpy(&v->real, &n, sizeof(v->real));
-	}
-}
-
 /* Values whose head is 0xc0..0xdf. */
 static bool next_long_value(struct kp_mp *c, uint8_t head, struct kp_mp_value *v)
 {
 	const struct head *h = &heads[head - NIL];
 	uint64_t n = h->fixed;
+	uint32_t bits;
+	float single;
 
 	if (h->number && !big_endian(c, h->number, &n))
 		return false;
@@ -129,7 +119,13 @@ static bool next_long_value(struct kp_mp *c, uint8_t head, struct kp_mp_value *v
 		set_integer(v, n, h->number, h->is_signed);
 		return true;
 	case KP_MP_FLOAT:
-		set_float(v, n, h->number);
+		v->type = KP_MP_FLOAT;
+		bits = (uint32_t)n;
+		memcpy(&single, &bits, sizeof(single));
+		if (h->number == 4)
+			v->real = (double)single;
+		else
+			memcpy(&v->real, &n, sizeof(v->real));
 		return true;
 	case KP_MP_BOOL:
 		v->num = head & 1;
@@ -208,29 +204,26 @@ static bool skip_scalar(struct kp_mp *c)
 	return size;
 }
 
-/*
- * Only its bytes show the sign of an integer of a signed type: read such a value with a copy
- * of the cursor.
- */
-static enum kp_mp_type type_read(struct kp_mp copy)
+enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
 {
+	struct kp_mp copy = *c;
 	struct kp_mp_value v;
 
+	if (scalar_size(c))
+		return heads[*c->pos - NIL].type;
+	/* only its bytes show the sign of an integer of a signed type */
 	return kp_mp_next(&copy, &v) ? v.type : KP_MP_BAD;
 }
 
-enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
-{
-	return scalar_size(c) ? heads[*c->pos - NIL].type : type_read(*c);
-}
-
-static bool skip_value(struct kp_mp *c, int outer)
+bool kp_mp_skip_nested(struct kp_mp *c, int outer)
 {
 	/* remaining[d]: values still to skip at depth d */
 	uint64_t remaining[KP_MSGPACK_DEPTH_MAX + 1];
 	int depth = outer;
 	struct kp_mp_value v;
 
+	if (skip_scalar(c))
+		return true;
 	remaining[depth] = 1;
 	while (depth >= outer) {
 		if (remaining[depth] == 0) {
@@ -254,11 +247,6 @@ static bool skip_value(struct kp_mp *c, int outer)
 bool kp_mp_skip(struct kp_mp *c)
 {
 	return kp_mp_skip_nested(c, 0);
-}
-
-bool kp_mp_skip_nested(struct kp_mp *c, int outer)
-{
-	return skip_scalar(c) || skip_value(c, outer);
 }
 
 static bool expect_type(struct kp_mp *c, enum kp_mp_type type, struct kp_mp_value *v,

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What texts may be: UTF-8, components, paths; how they are shown, so that no byte confuses a
+ * terminal or its reader; and a text that grows.
+ */
 #include "text.h"
-#include "bounds.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "alloc.h"
+#include "bounds.h"
 
 /* Most bytes that a single character becomes: four bytes as \ooo. */
 #define ESCAPED_MAX 16
@@ -34,27 +43,18 @@ bool kp_text_visible(uint32_t c)
 	return !is_control(c) && (i == n || c < deceptive[i].first);
 }
 
-/*
- * Bytes of the character that LEAD begins, by its high bits; 0: it begins no character.
- */
-static size_t sequence_size(uint8_t lead)
-{
-	if (lead < 0x80)
-		return 1;
-	if (lead >= 0xc2 && lead <= 0xdf)
-		return 2;
-	if (lead >= 0xe0 && lead <= 0xef)
-		return 3;
-	if (lead >= 0xf0 && lead <= 0xf4)
-		return 4;
-	return 0;
-}
-
 size_t kp_text_char(struct kp_span s, uint32_t *out)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = sequence_size(s.data[0]);
-	uint32_t c = n == 1 ? s.data[0] : s.data[0] & (0x7fu >> n);
+	uint8_t lead = s.data[0];
+	/* the character's bytes, by the high bits of the first; 0: it begins no character */
+	size_t n = lead < 0x80   ? 1
+		   : lead < 0xc2 ? 0
+		   : lead < 0xe0 ? 2
+		   : lead < 0xf0 ? 3
+		   : lead < 0xf5 ? 4
+				 : 0;
+	uint32_t c = n == 1 ? lead : lead & (0x7fu >> n);
 
 	if (n == 0 || n > s.size)
 		return 0;
@@ -130,12 +130,6 @@ bool kp_path_inside(const char *path)
 	}
 }
 
-/* Whether P is "." or "..", which name other directories. */
-static bool is_dots(const uint8_t *p, size_t size)
-{
-	return p[0] == '.' && (size == 1 || (size == 2 && p[1] == '.'));
-}
-
 /* Why S does not have the shape of a path; NULL: it has. */
 static const char *shape_fault(struct kp_span s)
 {
@@ -153,7 +147,7 @@ static const char *shape_fault(struct kp_span s)
 			return "it has an empty component";
 		if (size > 255)
 			return "it has a component of more than 255 bytes";
-		if (is_dots(p, size))
+		if (p[0] == '.' && (size == 1 || (size == 2 && p[1] == '.')))
 			return "it has a component . or ..";
 		if (!slash)
 			return NULL;
@@ -278,4 +272,76 @@ char *kp_message_escape(struct kp_span s, char *out, size_t cap)
 char *kp_message_escape_new(struct kp_span s)
 {
 	return escape_text_new(s, '\\');
+}
+
+/* --- a text that grows -------------------------------------------------------------- */
+
+/* Room for SIZE more bytes and a NUL. */
+static bool reserve_room(struct kp_compose *c, size_t size)
+{
+	if (!c->no_memory)
+		c->no_memory = size > SIZE_MAX / 2 - c->size ||
+			       !kp_grow(&c->text, c->size + size, &c->cap, 1);
+	return !c->no_memory;
+}
+
+void kp_compose_span(struct kp_compose *c, struct kp_span s)
+{
+	if (!reserve_room(c, s.size))
+		return;
+	if (s.size)
+		memcpy(c->text + c->size, s.data, s.size);
+	c->size += s.size;
+	c->text[c->size] = '\0';
+}
+
+void kp_compose_str(struct kp_compose *c, const char *text)
+{
+	kp_compose_span(c, kp_span_str(text));
+}
+
+void kp_compose_print(struct kp_compose *c, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		c->no_memory = true;
+	if (n < 0 || !reserve_room(c, (size_t)n))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(c->text + c->size, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	c->size += (size_t)n;
+}
+
+void kp_compose_cut(struct kp_compose *c, size_t size)
+{
+	if (size >= c->size)
+		return;
+	c->size = size;
+	c->text[size] = '\0';
+}
+
+kpack_error_t kp_compose_take(struct kp_compose *c, char **text, struct kpackx_error *why)
+{
+	kp_compose_str(c, "");
+	if (c->no_memory) {
+		size_t size = c->size;
+
+		kp_compose_fini(c);
+		return kp_fail_memory(why, size, "a text");
+	}
+	*text = c->text;
+	*c = (struct kp_compose){0};
+	return KPACK_SUCCESS;
+}
+
+void kp_compose_fini(struct kp_compose *c)
+{
+	free(c->text);
+	*c = (struct kp_compose){0};
 }

@@ -3,6 +3,7 @@
 #ifndef KP_CORE_BASE_TEXT_H
 #define KP_CORE_BASE_TEXT_H
 
+#include "errors.h"
 #include "span.h"
 
 /*
@@ -77,5 +78,27 @@ void kp_text_unescape(char *text);
  */
 char *kp_message_escape(struct kp_span s, char *out, size_t cap);
 char *kp_message_escape_new(struct kp_span s);
+
+/* --- a text that grows -------------------------------------------------------------------- */
+
+/* All zero is an empty text.  Sticky: after a fault nothing more is added. */
+struct kp_compose {
+	char *text; /* owned; a NUL follows */
+	size_t size, cap;
+	bool no_memory;
+};
+
+void kp_compose_span(struct kp_compose *c, struct kp_span s);
+void kp_compose_str(struct kp_compose *c, const char *text);
+void kp_compose_print(struct kp_compose *c, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Cut the text to SIZE bytes. */
+void kp_compose_cut(struct kp_compose *c, size_t size);
+
+/* Return the text, which the caller frees with free(); it is not NULL when empty. */
+kpack_error_t kp_compose_take(struct kp_compose *c, char **text,
+			      struct kpackx_error *why);
+void kp_compose_fini(struct kp_compose *c);
 
 #endif

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 #include "core/base/bounds.h"
-#include "core/base/elf_relr.h"
+#include "elf_relr.h"
 #include "edit.h"
 #include "elf_file.h"
 

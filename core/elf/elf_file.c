@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/elf_relr.h"
+#include "elf_relr.h"
 #include "core/base/file.h"
 
 struct kp_elf_section {

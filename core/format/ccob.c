@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/spill.h"
+#include "core/base/file.h"
 #include "core/archive/codec.h"
 #include "core/archive/frames.h"
 #include "bundle.h"

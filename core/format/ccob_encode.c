@@ -8,7 +8,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 #include "core/base/alloc.h"
-#include "core/base/md5.h"
+#include "core/base/hash.h"
 #include "core/archive/frame_header.h"
 #include "ccob.h"
 

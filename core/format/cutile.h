@@ -29,7 +29,7 @@
 #define KP_CORE_FORMAT_CUTILE_H
 
 #include "core/base/errors.h"
-#include "core/base/strbuf.h"
+#include "core/base/text.h"
 
 /* The newest calling convention. */
 #define KP_CUTILE_CONVENTION_MAX 3

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/spill.h"
+#include "core/base/file.h"
 
 /*
  * Bytes at the beginning of a container in .hip_fatbin that suffice to recognise it: a

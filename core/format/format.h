@@ -96,7 +96,7 @@ struct kp_containers {
 struct kp_payload {
 	struct kp_source source; /* what the images' offsets refer to */
 	void *heap;              /* owned, or NULL if the source is a file */
-	bool spilled;            /* the source's file is owned: core/base/spill.h */
+	bool spilled;            /* the source's file is owned: core/base/file.h */
 	void *map;               /* owned: kp_payload_map */
 };
 

@@ -1,13 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-#include "binary.h"
+/*
+ * The converted binaries of this process.  One is found again by the address of its marker, as
+ * long as the same marker is there.
+ */
+#include "hip.h"
+
 #include <stdlib.h>
+#include <string.h>
+
 #include "core/loader/process.h"
-#include "core/loader/trusted.h"
-#include "say.h"
+
+/* ---- what all binaries share ---- */
+
+static enum say_level printed_level = SAY_MISSING;
+
+bool say_wants(enum say_level level)
+{
+	return level <= printed_level;
+}
+
+void say_line(enum say_level level, const struct kp_line *line)
+{
+	if (say_wants(level))
+		kp_line_print("kpack_hip: ", line);
+}
 
 static kpack_error_t start_binaries(struct binaries *all, struct kpackx_error *why)
 {
-	say_read_level();
+	const char *level = secure_getenv("KPACK_HIP_DEBUG");
+
+	if (level && *level)
+		printed_level = strcmp(level, "0") == 0 ? SAY_NOTHING : SAY_ALL;
 	KP_TRY(kp_environment_read(&all->env, why));
 	if (all->env.disabled)
 		return KPACK_SUCCESS;
@@ -16,23 +39,18 @@ static kpack_error_t start_binaries(struct binaries *all, struct kpackx_error *w
 	return kp_cache_init(&all->cache, why);
 }
 
-static void say_fault(const struct kpackx_error *why)
-{
-	struct kp_line line = {.used = 0};
-
-	kp_line_add(&line, "no converted binary gets code: %s", why->text);
-	say_line(SAY_MISSING, &line);
-}
-
 kpack_error_t binaries_start(struct binaries *all, struct kpackx_error *why)
 {
 	struct kpackx_error reason = {0};
+	struct kp_line line = {.used = 0};
 
 	if (!all->started) {
 		all->started = true;
 		if (start_binaries(all, &reason)) {
 			all->fault = reason;
-			say_fault(&all->fault);
+			kp_line_add(&line, "no converted binary gets code: %s",
+				    reason.text);
+			say_line(SAY_MISSING, &line);
 		}
 	}
 	if (all->fault.code && why)
@@ -40,35 +58,7 @@ kpack_error_t binaries_start(struct binaries *all, struct kpackx_error *why)
 	return all->fault.code;
 }
 
-static void binary_free(struct binary *b)
-{
-	kp_lookup_fini(&b->files);
-	kp_marker_fini(&b->facts);
-	free(b->mount);
-	free(b->reported);
-	free(b->path);
-	free(b);
-}
-
-static kpack_error_t find_archives(struct binaries *all, struct binary *b,
-				   struct kpackx_error *why)
-{
-	kpack_error_t err;
-	char *trusted;
-
-	b->files = (struct kp_lookup){
-		.cache = &all->cache, .strict = all->env.strict, .trace = all->env.trace};
-	b->want = (struct kp_lookup_want){.key = b->facts.kernel_name,
-					  .archs = all->names,
-					  .n_archs = all->n_names};
-	err = kp_trusted_binary(b->path, &trusted, why);
-	if (err)
-		return kp_fail_prefix(why, KPACK_ERROR_ARCHIVE_NOT_FOUND,
-				      "the binary's directory");
-	err = kp_candidates_add(&all->env, &b->facts, trusted, &b->want, &b->files, why);
-	free(trusted);
-	return err;
-}
+/* ---- one binary ---- */
 
 static kpack_error_t fill_binary(struct binaries *all, struct binary *b,
 				 struct kpackx_error *why)
@@ -86,7 +76,12 @@ static kpack_error_t fill_binary(struct binaries *all, struct binary *b,
 		return err;
 	}
 	KP_TRY(kp_marker_read_at(b->marker, &b->facts, why));
-	return find_archives(all, b, why);
+	b->files = (struct kp_lookup){.cache = &all->cache,
+				      .env = &all->env,
+				      .key = b->facts.kernel_name,
+				      .archs = all->names,
+				      .n_archs = all->n_names};
+	return kp_lookup_find(&b->files, &b->facts, b->path, why);
 }
 
 /*
@@ -141,5 +136,10 @@ void binary_put(struct binaries *all, struct binary *b)
 	while (*at != b)
 		at = &(*at)->next;
 	*at = b->next;
-	binary_free(b);
+	kp_lookup_fini(&b->files);
+	kp_marker_fini(&b->facts);
+	free(b->mount);
+	free(b->reported);
+	free(b->path);
+	free(b);
 }

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "bundle.h"
-#include <errno.h>
+/*
+ * Bundles: decoded into memory of a sealed file, or mapped from a mount.  Wrappers with the same
+ * objects share one.
+ */
+#include "hip.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
 #include "core/base/bounds.h"
 #include "core/format/bundle.h"
-#include "mounts.h"
 
 enum { ALIGNMENT = 4096, ID_MAX = 40 + KP_TARGET_TEXT_MAX };
 
@@ -41,22 +45,16 @@ static struct bundle *bundles[N_LISTS];
 
 /* ---- memory ---- */
 
-/* Whether the limit of file sizes, whose excess ends a process, is not reached. */
-static bool may_make_file(size_t size)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur >= size;
-}
-
 /* A file in memory of SIZE bytes; -1: it cannot be made. */
 static int memory_file(const struct binary *b, size_t size)
 {
 	const char *slash = b ? strrchr(b->path, '/') : NULL;
+	struct rlimit limit;
 	char name[128];
 	int fd;
 
-	if (!may_make_file(size))
+	/* to exceed the limit of file sizes would end the process */
+	if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur < size)
 		return -1;
 	snprintf(name, sizeof(name), "kpack:%s", slash ? slash + 1 : "none");
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -65,16 +63,6 @@ static int memory_file(const struct binary *b, size_t size)
 		fd = -1;
 	}
 	return fd;
-}
-
-/* Memory to fill: of the file FD or, if FD is -1, of this process. */
-static kpack_error_t map_memory(int fd, size_t size, void **at, struct kpackx_error *why)
-{
-	int kind = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-
-	*at = mmap(NULL, size, PROT_READ | PROT_WRITE, kind, fd, 0);
-	return *at == MAP_FAILED ? kp_fail_memory(why, size, "code objects")
-				 : KPACK_SUCCESS;
 }
 
 /*
@@ -138,94 +126,62 @@ static void lay_out(struct parts *p, struct header *h)
 
 /* ---- decoding ---- */
 
-/* Check what archives state before memory of that size is asked for. */
-static bool check_parts(struct binary *b, struct parts *p)
-{
-	for (size_t i = 0; i < p->count; i++) {
-		struct part *part = &p->list[i];
-		struct kpackx_error why = {0};
-		kpack_error_t err;
-
-		if (part->size > KP_OBJECT_MAX)
-			err = kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "too large");
-		else
-			err = kp_archive_check_size(kp_cached_archive(part->file->held),
-						    part->entry, &why);
-		if (err) {
-			parts_replace(b, p, i, &why);
-			return false;
-		}
-	}
-	return true;
-}
-
-static bool decode_parts(struct binary *b, struct parts *p, uint8_t *at)
-{
-	for (size_t i = 0; i < p->count; i++) {
-		struct part *part = &p->list[i];
-		struct kpackx_error why = {0};
-
-		if (kp_archive_read_fast(kp_cached_archive(part->file->held), part->entry,
-					 at + part->offset, &why)) {
-			parts_replace(b, p, i, &why);
-			return false;
-		}
-	}
-	return true;
-}
-
-/* Fill new memory; *DONE is false if a part was replaced, and all begins again. */
+/*
+ * Fill new memory; *DONE is false if a part was replaced, and all begins again.  What archives
+ * state is checked before memory of that size is asked for.
+ */
 static kpack_error_t try_fill(struct binary *b, struct parts *p, struct bundle *bundle,
 			      bool *done, struct kpackx_error *why)
 {
-	kpack_error_t err;
+	struct kpackx_error fault = {0};
+	kpack_error_t err = KPACK_SUCCESS;
 	struct header h;
+	size_t i;
 	int fd;
 
-	*done = check_parts(b, p);
-	if (!*done)
-		return KPACK_SUCCESS;
-	lay_out(p, &h);
-	fd = memory_file(b, (size_t)h.size);
-	err = map_memory(fd, (size_t)h.size, &bundle->at, why);
-	if (!err) {
-		bundle->size = (size_t)h.size;
-		kp_bundle_header_write(h.rows, h.n, bundle->at);
-		*done = decode_parts(b, p, bundle->at);
-		if (*done)
-			seal_memory(fd, &bundle->at, bundle->size);
-		else
-			munmap(bundle->at, bundle->size);
+	*done = false;
+	for (i = 0; i < p->count && !err; i += !err) {
+		const struct part *part = &p->list[i];
+
+		err = part->size > KP_OBJECT_MAX
+			      ? kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT, "too large")
+			      : kp_archive_check_size(kp_cached_archive(part->file->held),
+						      part->entry, &fault);
 	}
+	if (err) {
+		parts_replace(b, p, i, &fault);
+		return KPACK_SUCCESS;
+	}
+	lay_out(p, &h);
+	/* memory of a file or, if none can be made, of this process */
+	fd = memory_file(b, (size_t)h.size);
+	bundle->size = (size_t)h.size;
+	bundle->at = mmap(NULL, bundle->size, PROT_READ | PROT_WRITE,
+			  fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+	if (bundle->at == MAP_FAILED) {
+		err = kp_fail_memory(why, h.size, "code objects");
+		goto out;
+	}
+	kp_bundle_header_write(h.rows, h.n, bundle->at);
+	for (i = 0; i < p->count && !err; i += !err)
+		err = kp_archive_read_fast(
+			kp_cached_archive(p->list[i].file->held), p->list[i].entry,
+			(uint8_t *)bundle->at + p->list[i].offset, &fault);
+	if (err) {
+		parts_replace(b, p, i, &fault);
+		munmap(bundle->at, bundle->size);
+		err = KPACK_SUCCESS;
+	} else {
+		seal_memory(fd, &bundle->at, bundle->size);
+		*done = true;
+	}
+out:
 	if (fd >= 0)
 		close(fd);
 	return err;
 }
 
-/* Each turn but the last uses up an archive of a part. */
-static kpack_error_t fill_bundle(struct binary *b, struct parts *p, uint32_t index,
-				 struct bundle *bundle, struct kpackx_error *why)
-{
-	bool done = b && mounts_map(b, p, index, &bundle->at, &bundle->size);
-
-	while (!done)
-		KP_TRY(try_fill(b, p, bundle, &done, why));
-	return KPACK_SUCCESS;
-}
-
 /* ---- sharing ---- */
-
-static void set_identities(struct bundle *bundle, const struct parts *p)
-{
-	bundle->n_objects = p->count;
-	for (size_t i = 0; i < p->count; i++) {
-		struct identity *o = &bundle->objects[i];
-
-		o->archive = p->list[i].file->held;
-		o->ordinal = p->list[i].ordinal;
-		memcpy(o->arch, p->list[i].arch, sizeof(o->arch));
-	}
-}
 
 static bool has_same(const struct bundle *bundle, const struct parts *p)
 {
@@ -248,63 +204,53 @@ static struct bundle **bundle_list(const struct kp_cached *archive, uint32_t ord
 	return &bundles[((uintptr_t)archive / sizeof(void *) + ordinal) % N_LISTS];
 }
 
-static struct bundle **list_of_parts(const struct parts *p)
+/* Return the bundle of P's objects, which is made at its first use. */
+static kpack_error_t share_bundle(struct binary *b, struct parts *p, uint32_t index,
+				  struct bundle **out, struct kpackx_error *why)
 {
-	return p->count ? bundle_list(p->list[0].file->held, p->list[0].ordinal)
-			: bundle_list(NULL, 0);
-}
-
-static struct bundle **list_of_bundle(const struct bundle *bundle)
-{
-	const struct identity *first = bundle->objects;
-
-	return bundle->n_objects ? bundle_list(first->archive, first->ordinal)
-				 : bundle_list(NULL, 0);
-}
-
-static struct bundle *find_same(const struct parts *p)
-{
-	struct bundle *bundle = *list_of_parts(p);
+	struct bundle **list =
+		p->count ? bundle_list(p->list[0].file->held, p->list[0].ordinal)
+			 : bundle_list(NULL, 0);
+	struct bundle *bundle = *list;
+	kpack_error_t err = KPACK_SUCCESS;
+	bool done;
 
 	while (bundle && !has_same(bundle, p))
 		bundle = bundle->next;
-	return bundle;
-}
+	if (!bundle) {
+		bundle = calloc(1,
+				sizeof(*bundle) + p->count * sizeof(bundle->objects[0]));
+		if (!bundle)
+			return kp_fail_memory(why, sizeof(*bundle), "a bundle");
+		done = b && mounts_map(b, p, index, &bundle->at, &bundle->size);
+		/* each turn but the last uses up an archive of a part */
+		while (!done && !err)
+			err = try_fill(b, p, bundle, &done, why);
+		if (err) {
+			free(bundle);
+			return err;
+		}
+		bundle->n_objects = p->count;
+		for (size_t i = 0; i < p->count; i++) {
+			struct identity *o = &bundle->objects[i];
 
-static kpack_error_t make_bundle(struct binary *b, struct parts *p, uint32_t index,
-				 struct bundle **out, struct kpackx_error *why)
-{
-	struct bundle *bundle =
-		calloc(1, sizeof(*bundle) + p->count * sizeof(bundle->objects[0]));
-	struct bundle **list;
-	kpack_error_t err;
-
-	if (!bundle)
-		return kp_fail_memory(why, sizeof(*bundle), "a bundle");
-	err = fill_bundle(b, p, index, bundle, why);
-	if (err) {
-		free(bundle);
-		return err;
+			o->archive = p->list[i].file->held;
+			o->ordinal = p->list[i].ordinal;
+			memcpy(o->arch, p->list[i].arch, sizeof(o->arch));
+		}
+		/* the first object may be another one now */
+		list = p->count ? bundle_list(bundle->objects[0].archive,
+					      bundle->objects[0].ordinal)
+				: bundle_list(NULL, 0);
+		bundle->next = *list;
+		*list = bundle;
 	}
-	set_identities(bundle, p);
-	list = list_of_bundle(bundle);
-	bundle->next = *list;
-	*list = bundle;
+	bundle->users++;
 	*out = bundle;
 	return KPACK_SUCCESS;
 }
 
 /* ---- the calls ---- */
-
-static kpack_error_t share_bundle(struct binary *b, struct parts *p, uint32_t index,
-				  struct bundle **out, struct kpackx_error *why)
-{
-	*out = find_same(p);
-	if (!*out)
-		KP_TRY(make_bundle(b, p, index, out, why));
-	(*out)->users++;
-	return KPACK_SUCCESS;
-}
 
 kpack_error_t bundle_get(struct binaries *all, struct binary *b, uint32_t index,
 			 struct bundle **out, struct kpackx_error *why)
@@ -340,7 +286,9 @@ void bundle_put(struct bundle *bundle)
 
 	if (!bundle || --bundle->users)
 		return;
-	at = list_of_bundle(bundle);
+	at = bundle->n_objects
+		     ? bundle_list(bundle->objects[0].archive, bundle->objects[0].ordinal)
+		     : bundle_list(NULL, 0);
 	while (*at != bundle)
 		at = &(*at)->next;
 	*at = bundle->next;

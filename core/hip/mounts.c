@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "mounts.h"
+/*
+ * Mounts of kpackfs that show bundles (-o bundles) of the same archives: a bundle is then
+ * mapped from there, which decodes an object when it is first read, once for all programs.
+ */
+#include "hip.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,24 +12,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
 #include "core/base/mountinfo.h"
 #include "core/base/text.h"
 #include "core/format/bundle.h"
-#include "core/loader/trusted.h"
-#include "say.h"
-
-/* ---- which mounts there are ---- */
-
-/* Whether M is of kpackfs, and its daemon runs as root or as this process's user. */
-static bool is_trusted(const struct kp_mount *m)
-{
-	uid_t user;
-
-	return strcmp(m->type, "fuse.kpackfs") == 0 && kp_mount_fuse_user(m, &user) &&
-	       (user == 0 || user == geteuid());
-}
-
-/* ---- whether one has a binary's archives ---- */
 
 /*
  * Open the regular file PATH, if it is in a mount of DEVICE.  The owner of a directory above
@@ -71,13 +62,6 @@ static bool has_conflicts(const struct kp_mount *mount)
 	return !none;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
-	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* The mount of B is known to list F. */
 static bool is_mounted(const struct binary *b, const struct kp_lookup_file *f)
 {
@@ -87,44 +71,16 @@ static bool is_mounted(const struct binary *b, const struct kp_lookup_file *f)
 	return false;
 }
 
-static void note_mounted(struct binary *b, const struct kp_lookup_file *f)
-{
-	if (!is_mounted(b, f) && b->n_mounted < BINARY_MOUNTED_MAX)
-		b->mounted[b->n_mounted++] = f;
-}
-
-static bool all_mounted(const struct binary *b, const struct parts *p)
-{
-	for (size_t i = 0; i < p->count; i++)
-		if (!is_mounted(b, p->list[i].file))
-			return false;
-	return true;
-}
-
 /* Whether PATH still leads to the file that was opened as F. */
 static bool is_current(const char *path, const struct kp_lookup_file *f)
 {
+	const struct stat *was = kp_archive_stat(kp_cached_archive(f->held));
 	struct stat st;
 
-	return stat(path, &st) == 0 &&
-	       is_same_file(&st, kp_archive_stat(kp_cached_archive(f->held)));
-}
-
-/* The end of F's line in a mount's list of archives. */
-static void format_end(const struct kp_lookup_file *f, char *out, size_t size)
-{
-	const struct stat *st = kp_archive_stat(kp_cached_archive(f->held));
-
-	snprintf(out, size, "\t%lld\t%llu\t%lld.%09ld\n", (long long)st->st_size,
-		 (unsigned long long)st->st_ino, (long long)st->st_mtim.tv_sec,
-		 st->st_mtim.tv_nsec);
-}
-
-static bool ends_with(const char *line, const char *end)
-{
-	size_t n = strlen(line), m = strlen(end);
-
-	return n >= m && memcmp(line + n - m, end, m) == 0;
+	return stat(path, &st) == 0 && was->st_dev == st.st_dev &&
+	       was->st_ino == st.st_ino && was->st_size == st.st_size &&
+	       was->st_mtim.tv_sec == st.st_mtim.tv_sec &&
+	       was->st_mtim.tv_nsec == st.st_mtim.tv_nsec;
 }
 
 /*
@@ -134,14 +90,18 @@ static bool ends_with(const char *line, const char *end)
  */
 static bool lists_archive(FILE *file, const struct kp_lookup_file *f)
 {
+	const struct stat *st = kp_archive_stat(kp_cached_archive(f->held));
 	char *line = NULL, end[100];
 	bool found = false;
-	size_t cap = 0;
+	size_t cap = 0, m;
+	ssize_t n;
 
-	format_end(f, end, sizeof(end));
+	m = (size_t)snprintf(end, sizeof(end), "\t%lld\t%llu\t%lld.%09ld\n",
+			     (long long)st->st_size, (unsigned long long)st->st_ino,
+			     (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
 	rewind(file);
-	while (!found && getline(&line, &cap, file) > 0) {
-		if (!ends_with(line, end))
+	while (!found && (n = getline(&line, &cap, file)) > 0) {
+		if ((size_t)n < m || memcmp(line + n - m, end, m) != 0)
 			continue;
 		line[strcspn(line, "\t")] = '\0';
 		kp_text_unescape(line);
@@ -168,36 +128,25 @@ static bool lists_parts(const struct kp_mount *mount, const struct parts *p)
 /* The longest header that is looked at, and how much of it is read first. */
 enum { HEADER_MAX = 16384, HEADER_SHORT = 1024 };
 
-/* Whether the row AT, of which SIZE bytes exist, is PART's; *LENGTH: of the row. */
-static bool is_row_of(const uint8_t *at, size_t size, const struct part *part,
-		      size_t *length)
-{
-	struct kp_entry_id id;
-	uint64_t n;
-
-	*length = 0;
-	if (size < KP_BUNDLE_ROW_SIZE)
-		return false;
-	n = kp_le64(at + 16);
-	if (n > size - KP_BUNDLE_ROW_SIZE)
-		return false;
-	*length = KP_BUNDLE_ROW_SIZE + (size_t)n;
-	return kp_entry_id_parse((struct kp_span){at + KP_BUNDLE_ROW_SIZE, (size_t)n},
-				 &id) &&
-	       kp_span_is(id.target, part->arch) && kp_le64(at + 8) == part->size;
-}
-
+/* Whether the HEADER of a bundle has a row for PART, as far as it was read. */
 static bool header_has(struct kp_span header, const struct part *part)
 {
 	const uint8_t *at = header.data + KP_BUNDLE_HEADER_MIN;
-	size_t left = header.size - KP_BUNDLE_HEADER_MIN, length;
-	uint64_t n = kp_le64(header.data + KP_BUNDLE_HEADER_MIN - 8);
+	size_t left = header.size - KP_BUNDLE_HEADER_MIN;
+	struct kp_entry_id id;
 
-	for (; n > 0; n--, at += length, left -= length) {
-		if (is_row_of(at, left, part, &length))
-			return true;
-		if (length == 0)
+	for (uint64_t n = kp_le64(at - 8); n > 0 && left >= KP_BUNDLE_ROW_SIZE; n--) {
+		uint64_t length = kp_le64(at + 16);
+
+		if (length > left - KP_BUNDLE_ROW_SIZE)
 			return false;
+		if (kp_entry_id_parse(
+			    (struct kp_span){at + KP_BUNDLE_ROW_SIZE, (size_t)length},
+			    &id) &&
+		    kp_span_is(id.target, part->arch) && kp_le64(at + 8) == part->size)
+			return true;
+		at += KP_BUNDLE_ROW_SIZE + length;
+		left -= KP_BUNDLE_ROW_SIZE + (size_t)length;
 	}
 	return false;
 }
@@ -249,16 +198,22 @@ static bool has_bundle(const struct kp_mount *mount, const struct binary *b,
 	return has;
 }
 
-/* Find the mount for B with the archives of P and the bundle INDEX. */
+/*
+ * Find the mount for B with the archives of P and the bundle INDEX, whose daemon runs as root or
+ * as this process's user.
+ */
 static void find_mount(struct binary *b, uint32_t index, const struct parts *p)
 {
 	struct kp_mounts mounts = {0};
 	struct kp_mount m;
+	uid_t user;
 
 	if (!kp_is_secure())
 		kp_mounts_open(&mounts);
 	while (!b->mount && kp_mounts_next(&mounts, &m))
-		if (is_trusted(&m) && has_bundle(&m, b, index, p) && !has_conflicts(&m) &&
+		if (strcmp(m.type, "fuse.kpackfs") == 0 &&
+		    kp_mount_fuse_user(&m, &user) && (user == 0 || user == geteuid()) &&
+		    has_bundle(&m, b, index, p) && !has_conflicts(&m) &&
 		    lists_parts(&m, p)) {
 			b->mount = strdup(m.path);
 			b->mount_device = m.device;
@@ -266,32 +221,15 @@ static void find_mount(struct binary *b, uint32_t index, const struct parts *p)
 	kp_mounts_close(&mounts);
 }
 
-static bool map_file(const char *path, dev_t device, const struct parts *p, void **at,
-		     size_t *size)
+/* Whether the mount of B lists the archives of P, as is known or as it says now. */
+static bool mount_lists_parts(const struct binary *b, const struct parts *p)
 {
-	struct stat st;
-	int fd = open_mounted(path, device, &st);
-	bool mapped = false;
+	const struct kp_mount mount = {.path = b->mount, .device = b->mount_device};
+	size_t i = 0;
 
-	if (fd < 0)
-		return false;
-	if (has_all_parts(fd, p)) {
-		*size = (size_t)st.st_size;
-		*at = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
-		mapped = *at != MAP_FAILED;
-	}
-	close(fd);
-	return mapped;
-}
-
-static void say_mapped(const struct parts *p, const char *path)
-{
-	struct kp_line line = {.used = 0};
-
-	kp_line_add_name(&line, p->key);
-	kp_line_add(&line, ": mapped from ");
-	kp_line_add_name(&line, path);
-	say_line(SAY_ALL, &line);
+	while (i < p->count && is_mounted(b, p->list[i].file))
+		i++;
+	return i == p->count || lists_parts(&mount, p);
 }
 
 /* Whether the path of each archive leads to the opened file; then no mount has a later one. */
@@ -304,38 +242,45 @@ static bool all_current(const struct parts *p)
 	return true;
 }
 
-static bool mount_lists_parts(const struct binary *b, const struct parts *p)
-{
-	const struct kp_mount mount = {.path = b->mount, .device = b->mount_device};
-
-	return lists_parts(&mount, p);
-}
-
 bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **at,
 		size_t *size)
 {
-	const char *name = b->facts.kernel_name;
+	struct kp_line line = {.used = 0};
 	bool mapped = false;
+	struct stat st;
 	char *path;
+	int fd;
 
-	if (p->count == 0 || !kp_path_ok(kp_span_str(name)))
+	if (p->count == 0 || !kp_path_ok(kp_span_str(b->facts.kernel_name)))
 		return false;
 	if (!b->mount_sought) {
 		b->mount_sought = true;
 		find_mount(b, index, p);
 	}
-	if (!b->mount || (!all_mounted(b, p) && !mount_lists_parts(b, p)))
+	if (!b->mount || !mount_lists_parts(b, p))
 		return false;
 	path = bundle_path(b->mount, b, index);
-	mapped = path && map_file(path, b->mount_device, p, at, size);
+	fd = path ? open_mounted(path, b->mount_device, &st) : -1;
+	if (fd >= 0 && has_all_parts(fd, p)) {
+		*size = (size_t)st.st_size;
+		*at = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+		mapped = *at != MAP_FAILED;
+	}
+	if (fd >= 0)
+		close(fd);
 	if (mapped && !all_current(p)) { /* by now it may show other archives */
 		munmap(*at, *size);
 		mapped = false;
 	}
-	if (mapped)
-		say_mapped(p, path);
+	if (mapped) {
+		kp_line_add_name(&line, p->key);
+		kp_line_add(&line, ": mapped from ");
+		kp_line_add_name(&line, path);
+		say_line(SAY_ALL, &line);
+	}
 	for (size_t i = 0; i < p->count && mapped; i++)
-		note_mounted(b, p->list[i].file);
+		if (!is_mounted(b, p->list[i].file) && b->n_mounted < BINARY_MOUNTED_MAX)
+			b->mounted[b->n_mounted++] = p->list[i].file;
 	free(path);
 	return mapped;
 }

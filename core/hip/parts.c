@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "parts.h"
+/*
+ * The code objects of one wrapper: for each architecture that a GPU loads, that of the first
+ * archive that has one.  A GPU without any is reported, with the archive in which one would look.
+ */
+#include "hip.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/elf/search_path.h"
-#include "say.h"
+#include <string.h>
 
 /* ---- finding objects ---- */
-
-static struct part *find_part(struct parts *p, const char *arch)
-{
-	for (size_t i = 0; i < p->count; i++)
-		if (strcmp(p->list[i].arch, arch) == 0)
-			return &p->list[i];
-	return NULL;
-}
 
 /* Whether F has the object of PART's architecture; if so, it becomes PART's. */
 static bool take_object(const struct parts *p, struct kp_lookup_file *f,
@@ -37,24 +33,7 @@ static bool take_object(const struct parts *p, struct kp_lookup_file *f,
 	return true;
 }
 
-static void add_part(struct parts *p, struct kp_lookup_file *f, const char *arch,
-		     const struct kp_target *gpu)
-{
-	struct part part = {.gpu = gpu};
-	size_t at = p->count;
-
-	if (p->count == PARTS_MAX || strlen(arch) >= sizeof(part.arch) ||
-	    find_part(p, arch))
-		return;
-	snprintf(part.arch, sizeof(part.arch), "%s", arch);
-	if (!take_object(p, f, &part))
-		return;
-	for (; at > 0 && strcmp(p->list[at - 1].arch, arch) > 0; at--)
-		p->list[at] = p->list[at - 1];
-	p->list[at] = part;
-	p->count++;
-}
-
+/* Add the objects of F for architectures that no part is for yet. */
 static void add_parts(const struct binaries *all, struct parts *p,
 		      struct kp_lookup_file *f)
 {
@@ -62,11 +41,25 @@ static void add_parts(const struct binaries *all, struct parts *p,
 
 	for (size_t i = 0; i < kp_archive_arch_count(a); i++) {
 		const char *arch = kp_archive_arch(a, i);
-		const struct kp_target *gpu =
-			gpus_that_loads(&all->gpus, kp_span_str(arch));
+		struct part part = {.gpu = NULL};
+		size_t at = 0, gpu = 0;
 
-		if (gpu)
-			add_part(p, f, arch, gpu);
+		while (gpu < all->gpus.count && !gpu_loads(&all->gpus.list[gpu], arch))
+			gpu++;
+		while (at < p->count && strcmp(p->list[at].arch, arch) < 0)
+			at++;
+		if (gpu == all->gpus.count || p->count == PARTS_MAX ||
+		    strlen(arch) >= sizeof(part.arch) ||
+		    (at < p->count && strcmp(p->list[at].arch, arch) == 0))
+			continue;
+		part.gpu = &all->gpus.list[gpu];
+		snprintf(part.arch, sizeof(part.arch), "%s", arch);
+		if (!take_object(p, f, &part))
+			continue;
+		memmove(&p->list[at + 1], &p->list[at],
+			(p->count - at) * sizeof(p->list[0]));
+		p->list[at] = part;
+		p->count++;
 	}
 }
 
@@ -86,30 +79,26 @@ static void begin_line(struct kp_line *line, const struct binary *b,
 /* Whether GPU can load an architecture that F declares. */
 static bool serves_gpu(const struct kp_lookup_file *f, const struct kp_target *gpu)
 {
-	const struct gpus one = {.list = (struct kp_target *)gpu, .count = 1};
 	const struct kpack_archive *a = kp_cached_archive(f->held);
 
 	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
-		if (gpus_that_loads(&one, kp_span_str(kp_archive_arch(a, i))))
+		if (gpu_loads(gpu, kp_archive_arch(a, i)))
 			return true;
 	return false;
 }
 
-/* Whether KEY is of the binary NAME: "NAME#3", or NAME alone. */
-static bool is_of(const char *key, const char *name)
-{
-	size_t n = strlen(name);
-
-	return strncmp(key, name, n) == 0 && (key[n] == '#' || key[n] == '\0');
-}
-
-static bool knows_binary(const struct kp_lookup_file *f, const struct binary *b)
+/* Whether F has a key of the binary NAME: "NAME#3", or NAME alone. */
+static bool knows_binary(const struct kp_lookup_file *f, const char *name)
 {
 	const struct kpack_archive *a = kp_cached_archive(f->held);
+	size_t n = strlen(name);
 
-	for (size_t i = 0; i < kp_archive_binary_count(a); i++)
-		if (is_of(kp_archive_binary(a, i), b->facts.kernel_name))
+	for (size_t i = 0; i < kp_archive_binary_count(a); i++) {
+		const char *key = kp_archive_binary(a, i);
+
+		if (strncmp(key, name, n) == 0 && (key[n] == '#' || key[n] == '\0'))
 			return true;
+	}
 	return false;
 }
 
@@ -140,9 +129,9 @@ static int likelihood(const struct kp_lookup_file *f, const struct kp_target *gp
 	return end == '.' ? 2 : 1;
 }
 
-/* The first of the likeliest candidates; NULL: there are none. */
-static const struct kp_lookup_file *likely_file(const struct binary *b,
-						const struct kp_target *gpu)
+/* Add the likeliest of the candidates, and why it has no code for GPU. */
+static void add_likely(struct kp_line *line, const struct binary *b,
+		       const struct kp_target *gpu)
 {
 	const struct kp_lookup_file *best = NULL;
 	int most = -1;
@@ -155,20 +144,13 @@ static const struct kp_lookup_file *likely_file(const struct binary *b,
 			best = &b->files.files[i];
 		}
 	}
-	return best;
-}
-
-static void add_no_archive(struct kp_line *line, const struct binary *b,
-			   const struct kp_target *gpu)
-{
-	const struct kp_lookup_file *f = likely_file(b, gpu);
-
-	if (!f) {
+	if (!best) {
 		kp_line_add(line, "no archive is named");
 		return;
 	}
-	kp_line_add_name(line, f->path);
-	kp_line_add(line, ": %s", f->held ? "an archive for other GPUs" : f->why.text);
+	kp_line_add_name(line, best->path);
+	kp_line_add(line, ": %s",
+		    best->held ? "an archive for other GPUs" : best->why.text);
 }
 
 /*
@@ -182,10 +164,10 @@ static void report_missing(struct binary *b, const char *key, const struct kp_ta
 	struct kp_lookup_file *f = NULL;
 	struct kp_line line;
 
-	while ((f = kp_lookup_next(&b->files, f, &b->want)))
+	while ((f = kp_lookup_next(&b->files, f)))
 		if (serves_gpu(f, gpu))
 			break;
-	if (f && knows_binary(f, b))
+	if (f && knows_binary(f, b->facts.kernel_name))
 		level = SAY_ALL;
 	else
 		*reported = true;
@@ -197,35 +179,9 @@ static void report_missing(struct binary *b, const char *key, const struct kp_ta
 		kp_line_add(&line, ": no entry ");
 		kp_line_add_name(&line, key);
 	} else {
-		add_no_archive(&line, b, gpu);
+		add_likely(&line, b, gpu);
 	}
 	say_line(level, &line);
-}
-
-static bool has_part(const struct parts *p, const struct kp_target *gpu)
-{
-	const struct gpus one = {.list = (struct kp_target *)gpu, .count = 1};
-
-	for (size_t i = 0; i < p->count; i++)
-		if (gpus_that_loads(&one, kp_span_str(p->list[i].arch)))
-			return true;
-	return false;
-}
-
-static void report_found(const struct binary *b, const struct parts *p)
-{
-	for (size_t i = 0; i < p->count && say_wants(SAY_ALL); i++) {
-		const struct part *part = &p->list[i];
-		struct kp_line line = {.used = 0};
-
-		kp_line_add_name(&line, b->path);
-		kp_line_add(&line, ": ");
-		kp_line_add_name(&line, p->key);
-		kp_line_add(&line, " %s: %llu bytes in ", part->arch,
-			    (unsigned long long)part->size);
-		kp_line_add_name(&line, part->file->path);
-		say_line(SAY_ALL, &line);
-	}
 }
 
 /* ---- the calls ---- */
@@ -234,18 +190,34 @@ kpack_error_t parts_find(struct binaries *all, struct binary *b, uint32_t index,
 			 struct parts *out, struct kpackx_error *why)
 {
 	struct kp_lookup_file *f = NULL;
+	size_t k;
 
 	out->count = 0;
 	if (asprintf(&out->key, "%s#%u", b->facts.kernel_name, index) < 0) {
 		out->key = NULL;
 		return kp_fail_memory(why, sizeof(*out), "a key");
 	}
-	while ((f = kp_lookup_next(&b->files, f, &b->want)))
+	while ((f = kp_lookup_next(&b->files, f)))
 		add_parts(all, out, f);
-	for (size_t i = 0; i < all->gpus.count; i++)
-		if (!has_part(out, &all->gpus.list[i]))
+	for (size_t i = 0; i < all->gpus.count; i++) {
+		for (k = 0; k < out->count; k++)
+			if (gpu_loads(&all->gpus.list[i], out->list[k].arch))
+				break;
+		if (k == out->count)
 			report_missing(b, out->key, &all->gpus.list[i], &b->reported[i]);
-	report_found(b, out);
+	}
+	for (k = 0; k < out->count && say_wants(SAY_ALL); k++) {
+		const struct part *part = &out->list[k];
+		struct kp_line line = {.used = 0};
+
+		kp_line_add_name(&line, b->path);
+		kp_line_add(&line, ": ");
+		kp_line_add_name(&line, out->key);
+		kp_line_add(&line, " %s: %llu bytes in ", part->arch,
+			    (unsigned long long)part->size);
+		kp_line_add_name(&line, part->file->path);
+		say_line(SAY_ALL, &line);
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -268,7 +240,7 @@ void parts_replace(struct binary *b, struct parts *p, size_t i,
 	kp_line_add_name(&line, p->key);
 	kp_line_add(&line, " %s: %s", part->arch, why->text);
 	say_line(SAY_MISSING, &line);
-	while (!b->files.strict && (f = kp_lookup_next(&b->files, f, &b->want)))
+	while (!b->files.env->strict && (f = kp_lookup_next(&b->files, f)))
 		if (kp_lookup_declares(kp_cached_archive(f->held),
 				       kp_span_str(part->arch)) &&
 		    take_object(p, f, part))

@@ -8,13 +8,13 @@
  * have run.  No lock is held while the dynamic linker or the runtime is called, because a
  * thread in dlopen() has the linker's lock when it comes here.
  */
+#include "hip.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include "bundle.h"
+
 #include "core/base/lock.h"
-#include "runtime.h"
-#include "say.h"
 
 struct wrapper {
 	uint32_t magic, version;
@@ -56,16 +56,10 @@ static void say_unusable(struct binary *b, const struct kpackx_error *why)
 		b->is_unusable = true;
 }
 
-/* Find the code of WRAPPER; without any, a program goes on as on a GPU it has no code for. */
-static kpack_error_t fill_registration(struct registration *r,
-				       const struct wrapper *wrapper,
-				       struct kpackx_error *why)
-{
-	KP_TRY(binary_get(&binaries, wrapper->pointer, &r->binary, why));
-	return bundle_get(&binaries, r->binary, (uint32_t)wrapper->index, &r->bundle,
-			  why);
-}
-
+/*
+ * Make a wrapper with the code of WRAPPER; without any, a program goes on as on a GPU it has no
+ * code for.
+ */
 static struct registration *registration_new(const struct wrapper *wrapper)
 {
 	struct registration *r = calloc(1, sizeof(*r));
@@ -76,7 +70,10 @@ static struct registration *registration_new(const struct wrapper *wrapper)
 		return NULL;
 	err = binaries_start(&binaries, &why);
 	if (!err && binaries.gpus.count) {
-		err = fill_registration(r, wrapper, &why);
+		err = binary_get(&binaries, wrapper->pointer, &r->binary, &why);
+		if (!err)
+			err = bundle_get(&binaries, r->binary, (uint32_t)wrapper->index,
+					 &r->bundle, &why);
 		if (err)
 			say_unusable(r->binary, &why);
 	}

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime.h"
+/*
+ * The HIP runtime that a call would have reached without this library: the order of the original
+ * reference is the global scope, then that of the caller.
+ */
+#include "hip.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
@@ -44,12 +49,6 @@ static bool states_name(const struct link_map *map, ElfW(Sxword) tag, const char
 	return false;
 }
 
-/* A runtime that contains kpack's library is served like an old one. */
-static bool needs_kpack(const struct link_map *map)
-{
-	return states_name(map, DT_NEEDED, KPACK_LIBRARY);
-}
-
 /*
  * Whether MAP is this library or another copy of it, which passes calls on to what
  * RTLD_NEXT finds, as this one does; another way back to it would never end.
@@ -80,7 +79,8 @@ static bool take_runtime(void *handle, struct runtime *out)
 
 	memcpy(&out->add, &add, sizeof(add));
 	memcpy(&out->drop, &drop, sizeof(drop));
-	out->takes_kpack = add && needs_kpack(in);
+	/* a runtime that contains kpack's library is served like an old one */
+	out->takes_kpack = add && states_name(in, DT_NEEDED, KPACK_LIBRARY);
 	return add != NULL;
 }
 
@@ -112,34 +112,23 @@ static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* Search a runtime that no scope shows, as that of a library that needs this one first. */
-static bool take_loaded(struct runtime *out)
-{
-	char *name = NULL;
-	bool found;
-
-	dl_iterate_phdr(find_library, &name);
-	found = name && take_from(name, out);
-	free(name);
-	return found;
-}
-
-/* Search the object that the code or data at ADDRESS is in, and what it needs. */
-static bool take_from_object(const void *address, struct runtime *out)
-{
-	const struct link_map *map = object_of(address);
-
-	return map && take_from(map->l_name, out);
-}
-
 /* A look-up of the object of an address searches all symbols, so few are made. */
 void runtime_find(const void *caller, struct runtime *out)
 {
+	const struct link_map *map;
+	char *name = NULL;
+
 	*out = (struct runtime){0};
-	/*
-	 * The order of the original reference: the global scope, then that of the caller.
-	 * RTLD_NEXT is the global scope if this library was preloaded.
-	 */
-	if (!take_runtime(RTLD_NEXT, out) && !take_from_object(caller, out))
-		(void)take_loaded(out);
+	/* RTLD_NEXT is the global scope if this library was preloaded */
+	if (take_runtime(RTLD_NEXT, out))
+		return;
+	/* the object that the code or data at CALLER is in, and what it needs */
+	map = object_of(caller);
+	if (map && take_from(map->l_name, out))
+		return;
+	/* one that no scope shows, as that of a library that needs this one first */
+	dl_iterate_phdr(find_library, &name);
+	if (name)
+		(void)take_from(name, out);
+	free(name);
 }

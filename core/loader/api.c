@@ -1,49 +1,113 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The public calls on archives: check the arguments, forward, keep the reason of a failure.
- * First those of kpack.h, AMD's interface; then ours of kpackx.h on single entries and targets.
+ * First those of kpack.h, AMD's interface; then ours of kpackx.h on single entries and targets;
+ * then those of AMD's design paper.
  */
 #include <stdlib.h>
 
-#include "api_call.h"
-#include "cached_results.h"
-#include "core/archive/archive.h"
-#include "core/base/alloc.h"
+#include "api_state.h"
 #include "core/base/bounds.h"
+#include "core/base/text.h"
 #include "core/rocm_kpack/kpack.h"
 #include "core/rocm_kpack/kpackx.h"
 #include "core/target/target.h"
-#include "last_error.h"
+#include "lookup.h"
 
-/* --- opening ---------------------------------------------------------------------- */
+/* --- the ends of calls ------------------------------------------------------------ */
 
-static kpack_error_t open_archive(const char *path, kpack_archive_t *archive,
-				  struct kpackx_error *why)
+/*
+ * End a call on ARCHIVE that returns ERR.  If ERR is a failure, keep REASON for
+ * kpack_get_last_error, and copy it to WHY, unless WHY is NULL.  Returns ERR.
+ */
+static kpack_error_t end_call(kpack_archive_t archive, kpack_error_t err,
+			      const struct kpackx_error *reason, struct kpackx_error *why)
 {
-	struct kpack_archive *opened;
-	kpack_error_t err;
-
-	if (!path || !archive)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "path or archive is NULL");
-	KP_TRY(kp_archive_open(path, &opened, why));
-	err = kp_api_attach(opened, why);
-	if (err)
-		kp_archive_close(opened);
-	else
-		*archive = opened;
+	if (!err)
+		return err;
+	if (archive)
+		kp_last_errors_note(kp_api_errors(archive), reason->text);
+	if (why)
+		*why = *reason;
 	return err;
 }
+
+/* End a call on ARCHIVE, or without one, in which an argument is NULL. */
+static kpack_error_t end_null(kpack_archive_t archive, struct kpackx_error *why)
+{
+	struct kpackx_error reason;
+	kpack_error_t err =
+		kp_fail(&reason, KPACK_ERROR_INVALID_ARGUMENT, "an argument is NULL");
+
+	return end_call(archive, err, &reason, why);
+}
+
+static kpack_error_t check_index(size_t index, size_t count, const char *what,
+				 struct kpackx_error *reason)
+{
+	return index < count ? KPACK_SUCCESS
+			     : kp_fail(reason, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s %zu of %zu", what, index, count);
+}
+
+/* Set *ENTRY to the number of the entry that kpack_get_kernel decodes. */
+static kpack_error_t find_kernel(kpack_archive_t archive, const char *name,
+				 const char *arch, size_t *entry,
+				 struct kpackx_error *reason)
+{
+	char shown[160], target[64];
+	const char *refusal;
+
+	if (kp_archive_find_kernel(archive, kp_span_str(name), kp_span_str(arch), entry))
+		return KPACK_SUCCESS;
+	refusal = kp_archive_refusal(archive, kp_span_str(name), kp_span_str(arch));
+	if (refusal)
+		return kp_fail(reason, KPACK_ERROR_KERNEL_NOT_FOUND, "refused: %s",
+			       refusal);
+	return kp_fail(reason, KPACK_ERROR_KERNEL_NOT_FOUND, "no entry %s for %s",
+		       kp_text_escape(kp_span_str(name), shown, sizeof(shown)),
+		       kp_text_escape(kp_span_str(arch), target, sizeof(target)));
+}
+
+/* If ERR is a failure, put the name of ENTRY before its REASON.  Returns ERR. */
+static kpack_error_t name_entry(kpack_archive_t archive, size_t entry, kpack_error_t err,
+				struct kpackx_error *reason)
+{
+	char key[128], arch[40]; /* the reason needs room too */
+	struct kp_entry_info info;
+
+	if (!err)
+		return err;
+	kp_archive_entry(archive, entry, &info);
+	return kp_fail_prefix(reason, err, "%s %s",
+			      kp_text_escape(info.key, key, sizeof(key)),
+			      kp_text_escape(info.arch, arch, sizeof(arch)));
+}
+
+/* --- opening ---------------------------------------------------------------------- */
 
 kpack_error_t kpackx_open(const char *path, kpack_archive_t *archive,
 			  struct kpackx_error *why)
 {
+	struct kpack_archive *opened = NULL;
 	struct kpackx_error reason;
-	kpack_error_t err = open_archive(path, archive, &reason);
+	kpack_error_t err;
 
-	if (err)
-		kp_last_errors_note(NULL, reason.text);
-	return kp_call_end(NULL, err, &reason, why);
+	if (!path || !archive)
+		err = kp_fail(&reason, KPACK_ERROR_INVALID_ARGUMENT,
+			      "path or archive is NULL");
+	else
+		err = kp_archive_open(path, &opened, &reason);
+	if (!err) {
+		err = kp_api_attach(opened, &reason);
+		if (!err) {
+			*archive = opened;
+			return KPACK_SUCCESS;
+		}
+		kp_archive_close(opened);
+	}
+	kp_last_errors_note(NULL, reason.text);
+	return end_call(NULL, err, &reason, why);
 }
 
 kpack_error_t kpack_open(const char *path, kpack_archive_t *archive)
@@ -63,111 +127,81 @@ const char *kpack_get_last_error(kpack_archive_t archive)
 
 /* --- architectures and binaries --------------------------------------------------- */
 
-static kpack_error_t get_count(kpack_archive_t archive,
-			       size_t (*count_of)(const struct kpack_archive *a),
-			       size_t *count)
-{
-	struct kpackx_error reason;
-	kpack_error_t err = kp_call_args(archive && count, &reason);
-
-	if (!err)
-		*count = count_of(archive);
-	return kp_call_end(archive, err, &reason, NULL);
-}
-
-static kpack_error_t get_name(kpack_archive_t archive, size_t index, const char *what,
-			      size_t (*count_of)(const struct kpack_archive *a),
-			      const char *(*name_of)(const struct kpack_archive *a,
-						     size_t index),
-			      const char **name)
-{
-	struct kpackx_error reason;
-	kpack_error_t err = kp_call_args(archive && name, &reason);
-
-	if (!err)
-		err = kp_call_index(index, count_of(archive), what, &reason);
-	if (!err)
-		*name = name_of(archive, index);
-	return kp_call_end(archive, err, &reason, NULL);
-}
-
 kpack_error_t kpack_get_architecture_count(kpack_archive_t archive, size_t *count)
 {
-	return get_count(archive, kp_archive_arch_count, count);
+	if (!archive || !count)
+		return end_null(archive, NULL);
+	*count = kp_archive_arch_count(archive);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kpack_get_architecture(kpack_archive_t archive, size_t index,
 				     const char **arch)
 {
-	return get_name(archive, index, "architecture", kp_archive_arch_count,
-			kp_archive_arch, arch);
+	struct kpackx_error reason;
+	kpack_error_t err;
+
+	if (!archive || !arch)
+		return end_null(archive, NULL);
+	err = check_index(index, kp_archive_arch_count(archive), "architecture", &reason);
+	if (!err)
+		*arch = kp_archive_arch(archive, index);
+	return end_call(archive, err, &reason, NULL);
 }
 
 kpack_error_t kpack_get_binary_count(kpack_archive_t archive, size_t *count)
 {
-	return get_count(archive, kp_archive_binary_count, count);
+	if (!archive || !count)
+		return end_null(archive, NULL);
+	*count = kp_archive_binary_count(archive);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kpack_get_binary(kpack_archive_t archive, size_t index, const char **binary)
 {
-	return get_name(archive, index, "binary", kp_archive_binary_count,
-			kp_archive_binary, binary);
+	struct kpackx_error reason;
+	kpack_error_t err;
+
+	if (!archive || !binary)
+		return end_null(archive, NULL);
+	err = check_index(index, kp_archive_binary_count(archive), "binary", &reason);
+	if (!err)
+		*binary = kp_archive_binary(archive, index);
+	return end_call(archive, err, &reason, NULL);
 }
 
 kpack_error_t kpack_get_architectures(kpack_archive_t archive, const char ***arches,
 				      size_t *count)
 {
 	struct kpackx_error reason;
-	kpack_error_t err = kp_call_args(archive && arches && count, &reason);
+	kpack_error_t err;
 
-	if (!err)
-		err = kp_cached_arches(archive, arches, &reason);
+	if (!archive || !arches || !count)
+		return end_null(archive, NULL);
+	err = kp_cached_arches(archive, arches, &reason);
 	if (!err)
 		*count = kp_archive_arch_count(archive);
-	return kp_call_end(archive, err, &reason, NULL);
+	return end_call(archive, err, &reason, NULL);
 }
 
 /* --- kernels ---------------------------------------------------------------------- */
-
-kpack_error_t kp_call_decode(const struct kpack_archive *archive, size_t entry,
-			     void **data, size_t *size, struct kpackx_error *why)
-{
-	struct kp_entry_info info;
-	kpack_error_t err;
-	void *buf = NULL;
-
-	KP_TRY(kp_archive_check_size(archive, entry, why));
-	kp_archive_entry(archive, entry, &info);
-	if (info.size <= KP_OBJECT_MAX) /* larger ones are chunked: to be read in parts */
-		buf = kp_large_alloc((size_t)info.size);
-	if (!buf)
-		return kp_fail_memory(why, info.size, "a code object");
-	err = kp_archive_read_fast(archive, entry, buf, why);
-	if (err) {
-		free(buf);
-		return err;
-	}
-	*data = buf;
-	*size = (size_t)info.size;
-	return KPACK_SUCCESS;
-}
 
 kpack_error_t kpackx_get_kernel(kpack_archive_t archive, const char *binary_name,
 				const char *arch, void **data, size_t *size,
 				struct kpackx_error *why)
 {
 	struct kpackx_error reason;
-	kpack_error_t err =
-		kp_call_args(archive && binary_name && arch && data && size, &reason);
+	kpack_error_t err;
 	size_t entry;
 
+	if (!archive || !binary_name || !arch || !data || !size)
+		return end_null(archive, why);
+	err = find_kernel(archive, binary_name, arch, &entry, &reason);
 	if (!err)
-		err = kp_call_find(archive, binary_name, arch, &entry, &reason);
-	if (!err)
-		err = kp_call_name(archive, entry,
-				   kp_call_decode(archive, entry, data, size, &reason),
-				   &reason);
-	return kp_call_end(archive, err, &reason, why);
+		err = name_entry(archive, entry,
+				 kp_decode_entry(archive, entry, data, size, &reason),
+				 &reason);
+	return end_call(archive, err, &reason, why);
 }
 
 kpack_error_t kpack_get_kernel(kpack_archive_t archive, const char *binary_name,
@@ -186,13 +220,13 @@ kpack_error_t kpack_list_kernels(kpack_archive_t archive, const char *binary_nam
 				 size_t *count)
 {
 	struct kpackx_error reason;
-	kpack_error_t err = kp_call_args(
-		archive && binary_name && arch && kernel_names && count, &reason);
+	kpack_error_t err;
 
-	if (!err)
-		err = kp_cached_kernels(archive, kp_span_str(binary_name),
-					kp_span_str(arch), kernel_names, count, &reason);
-	return kp_call_end(archive, err, &reason, NULL);
+	if (!archive || !binary_name || !arch || !kernel_names || !count)
+		return end_null(archive, NULL);
+	err = kp_cached_kernels(archive, kp_span_str(binary_name), kp_span_str(arch),
+				kernel_names, count, &reason);
+	return end_call(archive, err, &reason, NULL);
 }
 
 kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive, const char *binary_name,
@@ -200,45 +234,45 @@ kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive, const char *bin
 					size_t *size)
 {
 	struct kpackx_error reason;
-	kpack_error_t err = kp_call_args(
-		archive && binary_name && arch && metadata_json && size, &reason);
+	kpack_error_t err;
 	size_t entry;
 
+	if (!archive || !binary_name || !arch || !metadata_json || !size)
+		return end_null(archive, NULL);
+	err = find_kernel(archive, binary_name, arch, &entry, &reason);
 	if (!err)
-		err = kp_call_find(archive, binary_name, arch, &entry, &reason);
-	if (!err)
-		err = kp_call_name(
+		err = name_entry(
 			archive, entry,
 			kp_cached_metadata(archive, entry, metadata_json, size, &reason),
 			&reason);
-	return kp_call_end(archive, err, &reason, NULL);
+	return end_call(archive, err, &reason, NULL);
 }
 
-/* The public calls of kpackx.h on the entries of an archive. */
+/* --- entries ---------------------------------------------------------------------- */
 
 kpack_error_t kpackx_get_entry_count(kpack_archive_t archive, size_t *count)
 {
-	struct kpackx_error reason;
-	kpack_error_t err = kp_call_args(archive && count, &reason);
-
-	if (!err)
-		*count = kp_archive_entry_count(archive);
-	return kp_call_end(archive, err, &reason, NULL);
+	if (!archive || !count)
+		return end_null(archive, NULL);
+	*count = kp_archive_entry_count(archive);
+	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check_entry(kpack_archive_t archive, size_t index,
-				 struct kpackx_error *reason)
+kpack_error_t kpackx_get_entry(kpack_archive_t archive, size_t index,
+			       struct kpackx_entry *entry)
 {
-	return kp_call_index(index, kp_archive_entry_count(archive), "entry", reason);
-}
-
-static void describe_entry(kpack_archive_t archive, size_t index,
-			   struct kpackx_entry *entry)
-{
-	struct kp_span metadata = kp_archive_meta_raw(archive, index);
 	struct kp_entry_info info;
+	struct kpackx_error reason;
+	struct kp_span metadata;
 	struct kp_meta meta;
+	kpack_error_t err;
 
+	if (!archive || !entry)
+		return end_null(archive, NULL);
+	err = check_index(index, kp_archive_entry_count(archive), "entry", &reason);
+	if (err)
+		return end_call(archive, err, &reason, NULL);
+	metadata = kp_archive_meta_raw(archive, index);
 	kp_archive_entry(archive, index, &info);
 	kp_archive_meta(archive, index, &meta);
 	*entry = (struct kpackx_entry){
@@ -252,61 +286,43 @@ static void describe_entry(kpack_archive_t archive, size_t index,
 		.metadata_size = metadata.size,
 		.ordinal = info.ordinal,
 	};
-}
-
-kpack_error_t kpackx_get_entry(kpack_archive_t archive, size_t index,
-			       struct kpackx_entry *entry)
-{
-	struct kpackx_error reason;
-	kpack_error_t err = kp_call_args(archive && entry, &reason);
-
-	if (!err)
-		err = check_entry(archive, index, &reason);
-	if (!err)
-		describe_entry(archive, index, entry);
-	return kp_call_end(archive, err, &reason, NULL);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kpackx_find_entry(kpack_archive_t archive, const char *binary_name,
 				const char *arch, size_t *index)
 {
 	struct kpackx_error reason;
-	kpack_error_t err =
-		kp_call_args(archive && binary_name && arch && index, &reason);
+	kpack_error_t err;
 
-	if (!err)
-		err = kp_call_find(archive, binary_name, arch, index, &reason);
-	return kp_call_end(archive, err, &reason, NULL);
-}
-
-static kpack_error_t check_room(kpack_archive_t archive, size_t index, size_t room,
-				struct kpackx_error *reason)
-{
-	struct kp_entry_info info;
-
-	kp_archive_entry(archive, index, &info);
-	if (info.size <= room)
-		return KPACK_SUCCESS;
-	return kp_fail(reason, KPACK_ERROR_INVALID_ARGUMENT,
-		       "entry %zu has %llu bytes, the buffer %zu", index,
-		       (unsigned long long)info.size, room);
+	if (!archive || !binary_name || !arch || !index)
+		return end_null(archive, NULL);
+	err = find_kernel(archive, binary_name, arch, index, &reason);
+	return end_call(archive, err, &reason, NULL);
 }
 
 kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index, void *buf,
 				size_t buf_size, struct kpackx_error *why)
 {
+	struct kp_entry_info info;
 	struct kpackx_error reason;
-	kpack_error_t err = kp_call_args(archive && buf, &reason);
+	kpack_error_t err;
 
-	if (!err)
-		err = check_entry(archive, index, &reason);
-	if (!err)
-		err = check_room(archive, index, buf_size, &reason);
-	if (!err)
-		err = kp_call_name(archive, index,
-				   kp_archive_read_fast(archive, index, buf, &reason),
-				   &reason);
-	return kp_call_end(archive, err, &reason, why);
+	if (!archive || !buf)
+		return end_null(archive, why);
+	err = check_index(index, kp_archive_entry_count(archive), "entry", &reason);
+	if (err)
+		return end_call(archive, err, &reason, why);
+	kp_archive_entry(archive, index, &info);
+	if (info.size > buf_size)
+		err = kp_fail(&reason, KPACK_ERROR_INVALID_ARGUMENT,
+			      "entry %zu has %llu bytes, the buffer %zu", index,
+			      (unsigned long long)info.size, buf_size);
+	else
+		err = name_entry(archive, index,
+				 kp_archive_read_fast(archive, index, buf, &reason),
+				 &reason);
+	return end_call(archive, err, &reason, why);
 }
 
 kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index, uint64_t offset,
@@ -314,57 +330,43 @@ kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index, uint64_t 
 				struct kpackx_error *why)
 {
 	struct kpackx_error reason;
-	kpack_error_t err = kp_call_args(archive && buf && got, &reason);
+	kpack_error_t err;
 
+	if (!archive || !buf || !got)
+		return end_null(archive, why);
+	err = check_index(index, kp_archive_entry_count(archive), "entry", &reason);
 	if (!err)
-		err = check_entry(archive, index, &reason);
-	if (!err)
-		err = kp_call_name(archive, index,
-				   kp_archive_read_range(archive, index, offset, buf,
-							 size, got, &reason),
-				   &reason);
-	return kp_call_end(archive, err, &reason, why);
+		err = name_entry(archive, index,
+				 kp_archive_read_range(archive, index, offset, buf, size,
+						       got, &reason),
+				 &reason);
+	return end_call(archive, err, &reason, why);
 }
 
-/* The generic target of a GPU. */
-
-static struct kp_span without_triple(struct kp_span s)
-{
-	static const char triple[] = "amdgcn-amd-amdhsa--";
-	size_t n = sizeof(triple) - 1;
-
-	return kp_span_starts(s, triple, n) ? (struct kp_span){s.data + n, s.size - n}
-					    : s;
-}
-
-/* Change T to the generic processor NAME, which may have fewer features. */
-static kpack_error_t make_generic(const char *name, struct kp_target *t)
-{
-	struct kp_target generic;
-
-	KP_TRY(kp_target_parse(kp_span_str(name), &generic, NULL));
-	if (generic.known && generic.known->sramecc)
-		generic.sramecc = t->sramecc;
-	if (generic.known && generic.known->xnack)
-		generic.xnack = t->xnack;
-	*t = generic;
-	return KPACK_SUCCESS;
-}
+/* --- the generic target of a GPU ---------------------------------------------------- */
 
 kpack_error_t kpackx_generic_target(const char *target, char *out, size_t out_size)
 {
+	static const char triple[] = "amdgcn-amd-amdhsa--";
 	char text[KP_TARGET_TEXT_MAX];
-	struct kp_target t;
-	const char *generic;
+	struct kp_target t, generic;
+	const char *name;
 
 	if (!target || !out)
 		return KPACK_ERROR_INVALID_ARGUMENT;
-	KP_TRY(kp_target_parse(without_triple(kp_span_str(target)), &t, NULL));
-	generic = kp_processor_generic(kp_span_str(t.processor));
-	if (!generic)
+	if (strncmp(target, triple, strlen(triple)) == 0)
+		target += strlen(triple);
+	KP_TRY(kp_target_parse(kp_span_str(target), &t, NULL));
+	name = kp_processor_generic(kp_span_str(t.processor));
+	if (!name)
 		return KPACK_ERROR_ARCH_NOT_FOUND;
-	KP_TRY(make_generic(generic, &t));
-	kp_target_format(&t, text);
+	KP_TRY(kp_target_parse(kp_span_str(name), &generic, NULL));
+	/* it may have fewer features */
+	if (generic.known && generic.known->sramecc)
+		generic.sramecc = t.sramecc;
+	if (generic.known && generic.known->xnack)
+		generic.xnack = t.xnack;
+	kp_target_format(&generic, text);
 	if (strlen(text) >= out_size)
 		return KPACK_ERROR_INVALID_ARGUMENT;
 	memcpy(out, text, strlen(text) + 1);
@@ -374,4 +376,31 @@ kpack_error_t kpackx_generic_target(const char *target, char *out, size_t out_si
 const char *kpackx_version(void)
 {
 	return KP_VERSION;
+}
+
+/* --- kpack_design.h: the functions that its macros stand for -------------------------- */
+
+#include "core/rocm_kpack/kpack_design.h"
+
+/* Here AMD's names mean the functions, as in code that does not include the header. */
+#undef kpack_get_kernel
+#undef kpack_free_kernel
+
+kpack_error_t kpackx_design_get_kernel(kpack_archive_t archive, const char *binary_name,
+				       const char *arch, const void **kernel_data,
+				       size_t *kernel_size)
+{
+	void *data = NULL;
+	kpack_error_t err = kpack_get_kernel(archive, binary_name, arch,
+					     kernel_data ? &data : NULL, kernel_size);
+
+	if (!err)
+		*kernel_data = data;
+	return err;
+}
+
+void kpackx_design_free_kernel(kpack_archive_t archive, const void *kernel_data)
+{
+	(void)archive;
+	kpack_free_kernel((void *)kernel_data);
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Code objects that are still in the binary itself. */
+/*
+ * Code objects that are still in the binary itself.  In a fat binary the wrappers say where
+ * each container is; in a converted one, which may have kept some, its layout
+ * says which wrapper each belongs to.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,7 +13,7 @@
 #include "core/rocm_kpack/kpack.h"
 #include "core/elf/search_path.h"
 #include "core/base/text.h"
-#include "trusted.h"
+#include "lookup.h"
 
 /* A request, and what was found for it. */
 struct request {
@@ -25,13 +29,6 @@ struct request {
 
 /* ---- the wrapper's container ---- */
 
-static kpack_error_t no_wrapper(const struct request *r, struct kpackx_error *why)
-{
-	return kp_fail(why, KPACK_ERROR_KERNEL_NOT_FOUND,
-		       "no wrapper %u: there are %zu, and %zu containers", r->index,
-		       r->fat.elf.n_wrappers, r->fat.containers.count);
-}
-
 static void take_place(uint32_t index, size_t container, void *arg)
 {
 	struct request *r = arg;
@@ -40,81 +37,35 @@ static void take_place(uint32_t index, size_t container, void *arg)
 		r->container = &r->fat.containers.items[container];
 }
 
-static kpack_error_t find_fat(struct request *r, struct kpackx_error *why)
-{
-	kp_fatbin_places(&r->fat, take_place, r);
-	return r->container ? KPACK_SUCCESS : no_wrapper(r, why);
-}
-
-/* Return the error for a faulty layout, which the caller sees as a faulty binary. */
-static kpack_error_t layout_code(kpack_error_t err)
-{
-	switch (err) {
-	case KPACK_ERROR_MSGPACK_PARSE_FAILED:
-	case KPACK_ERROR_INVALID_METADATA:
-		return KPACK_ERROR_INVALID_FORMAT;
-	case KPACK_ERROR_UNSUPPORTED_VERSION:
-		return KPACK_ERROR_NOT_IMPLEMENTED;
-	default:
-		return err;
-	}
-}
-
-static kpack_error_t find_described(struct request *r, const struct kp_recipe *layout,
+/* Find the container by the layout, which the file has at SECTION. */
+static kpack_error_t find_described(struct request *r, const struct kp_source *section,
 				    struct kpackx_error *why)
 {
 	const struct kp_containers *list = &r->fat.containers;
-
-	if (layout->n_containers != list->count ||
-	    layout->n_wrappers != r->fat.elf.n_wrappers)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "layout: %zu wrappers and %zu containers, there are %zu "
-			       "and %zu",
-			       layout->n_wrappers, layout->n_containers,
-			       r->fat.elf.n_wrappers, list->count);
-	if (r->index < layout->n_wrappers)
-		r->container = &list->items[layout->wrapper_container[r->index]];
-	for (uint32_t i = 0; i < list->count && !r->container; i++)
-		if (kp_recipe_index(layout, i) == r->index)
-			r->container = &list->items[i];
-	return r->container ? KPACK_SUCCESS : no_wrapper(r, why);
-}
-
-/*
- * Without a layout, as from other converters, wrappers are numbered by their code's
- * position.
- */
-static kpack_error_t find_by_position(struct request *r, struct kpackx_error *why)
-{
-	const struct kp_containers *list = &r->fat.containers;
-
-	if (list->count != r->fat.elf.n_wrappers)
-		return kp_fail(
-			why, KPACK_ERROR_NOT_IMPLEMENTED,
-			"no layout says which of %zu containers belongs to wrapper "
-			"%u of %zu",
-			list->count, r->index, r->fat.elf.n_wrappers);
-	if (r->index >= list->count)
-		return no_wrapper(r, why);
-	r->container = &list->items[r->index];
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t find_kept(struct request *r, struct kpackx_error *why)
-{
 	struct kp_recipe layout;
-	struct kp_converted found;
-	struct kp_source section;
-	kpack_error_t err;
+	kpack_error_t err = kp_recipe_read(section, &layout, why);
 
-	KP_TRY(kp_converted_find(r->fd, r->size, &r->fat, &found, why));
-	if (found.layout_size == 0)
-		return find_by_position(r, why);
-	section = kp_source_fd(r->fd, found.layout_offset, found.layout_size);
-	err = kp_recipe_read(&section, &layout, why);
-	if (err)
-		return kp_fail_prefix(why, layout_code(err), KP_LAYOUT_SECTION);
-	err = find_described(r, &layout, why);
+	if (err) {
+		/* for the caller it is a faulty binary */
+		if (err == KPACK_ERROR_MSGPACK_PARSE_FAILED ||
+		    err == KPACK_ERROR_INVALID_METADATA)
+			err = KPACK_ERROR_INVALID_FORMAT;
+		else if (err == KPACK_ERROR_UNSUPPORTED_VERSION)
+			err = KPACK_ERROR_NOT_IMPLEMENTED;
+		return kp_fail_prefix(why, err, KP_LAYOUT_SECTION);
+	}
+	if (layout.n_containers != list->count ||
+	    layout.n_wrappers != r->fat.elf.n_wrappers)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "layout: %zu wrappers and %zu containers, there are %zu "
+			      "and %zu",
+			      layout.n_wrappers, layout.n_containers,
+			      r->fat.elf.n_wrappers, list->count);
+	else if (r->index < layout.n_wrappers)
+		r->container = &list->items[layout.wrapper_container[r->index]];
+	for (uint32_t i = 0; !err && i < list->count && !r->container; i++)
+		if (kp_recipe_index(&layout, i) == r->index)
+			r->container = &list->items[i];
 	kp_recipe_fini(&layout);
 	return err;
 }
@@ -122,15 +73,37 @@ static kpack_error_t find_kept(struct request *r, struct kpackx_error *why)
 static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 {
 	const struct kp_fatbin *fat = &r->fat;
+	const struct kp_containers *list = &fat->containers;
+	struct kp_converted found = {.layout_size = 0};
+	struct kp_source section;
 
 	if (fat->kind == KP_FATBIN_NONE && fat->elf.type == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "no binary, and no container of device code");
-	if (fat->containers.count == 0)
+	if (list->count == 0)
 		return kp_fail(
 			why, KPACK_ERROR_KERNEL_NOT_FOUND, "no device code in it%s",
 			fat->kind == KP_FATBIN_CONVERTED ? ": it was converted" : "");
-	return fat->kind == KP_FATBIN_CONVERTED ? find_kept(r, why) : find_fat(r, why);
+	if (fat->kind != KP_FATBIN_CONVERTED) {
+		kp_fatbin_places(fat, take_place, r);
+	} else {
+		KP_TRY(kp_converted_find(r->fd, r->size, fat, &found, why));
+		section = kp_source_fd(r->fd, found.layout_offset, found.layout_size);
+		if (found.layout_size)
+			KP_TRY(find_described(r, &section, why));
+		/* as from other converters: wrappers are numbered by their code's position */
+		else if (list->count != fat->elf.n_wrappers)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "no layout says which of %zu containers belongs "
+				       "to wrapper %u of %zu",
+				       list->count, r->index, fat->elf.n_wrappers);
+		else if (r->index < list->count)
+			r->container = &list->items[r->index];
+	}
+	return r->container ? KPACK_SUCCESS
+			    : kp_fail(why, KPACK_ERROR_KERNEL_NOT_FOUND,
+				      "no wrapper %u: there are %zu, and %zu containers",
+				      r->index, fat->elf.n_wrappers, list->count);
 }
 
 /* ---- the image ---- */
@@ -183,12 +156,17 @@ static void add_name(struct names *n, const char *name)
 	n->text[n->used] = '\0'; /* whole names only */
 }
 
-static kpack_error_t no_image(const struct request *r, struct kpackx_error *why)
+static kpack_error_t choose_image(struct request *r, struct kpackx_error *why)
 {
 	const struct kp_image *images =
 		&r->fat.containers.images[r->container->first_image];
 	struct names asked = {.used = 0}, has = {.used = 0};
 
+	for (size_t i = 0; i < r->n_archs && !r->image; i++)
+		if (r->archs[i])
+			kp_search_targets(kp_span_str(r->archs[i]), take_image, r);
+	if (r->image)
+		return KPACK_SUCCESS;
 	for (size_t i = 0; i < r->n_archs; i++)
 		if (r->archs[i])
 			add_name(&asked, r->archs[i]);
@@ -200,74 +178,29 @@ static kpack_error_t no_image(const struct request *r, struct kpackx_error *why)
 		       has.used ? has.text : " none");
 }
 
-static kpack_error_t choose_image(struct request *r, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < r->n_archs && !r->image; i++)
-		if (r->archs[i])
-			kp_search_targets(kp_span_str(r->archs[i]), take_image, r);
-	return r->image ? KPACK_SUCCESS : no_image(r, why);
-}
-
-/* ---- the image's bytes ---- */
-
-static kpack_error_t copy_image(const struct kp_source *payload,
-				const struct kp_image *image, void **data, size_t *size,
-				struct kpackx_error *why)
-{
-	struct kp_source bytes;
-	uint8_t *buf;
-
-	if (!kp_source_sub(payload, image->offset, image->size, &bytes))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: passes the end of its container", image->arch);
-	KP_TRY(kp_source_load(&bytes, KP_OBJECT_MAX, "a code object", &buf, why));
-	*data = buf;
-	*size = (size_t)bytes.size;
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t read_image(const struct request *r, void **data, size_t *size,
 				struct kpackx_error *why)
 {
 	struct kp_payload payload;
+	struct kp_source bytes;
 	kpack_error_t err;
+	uint8_t *buf;
 
 	KP_TRY(kp_container_load(&r->fat.source, r->container, &payload, why));
-	err = copy_image(&payload.source, r->image, data, size, why);
+	if (!kp_source_sub(&payload.source, r->image->offset, r->image->size, &bytes))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "%s: passes the end of its container", r->image->arch);
+	else
+		err = kp_source_load(&bytes, KP_OBJECT_MAX, "a code object", &buf, why);
+	if (!err) {
+		*data = buf;
+		*size = (size_t)bytes.size;
+	}
 	kp_payload_fini(&payload);
 	return err;
 }
 
 /* ---- the call ---- */
-
-static kpack_error_t open_binary(const char *path, int *fd, struct stat *st,
-				 struct kpackx_error *why)
-{
-	char *real;
-	kpack_error_t err = kp_trusted_binary(path, &real, why);
-
-	if (!err)
-		err = kp_trusted_file(&real, why);
-	if (!err)
-		err = kp_file_open(real, fd, st, why);
-	free(real);
-	return err;
-}
-
-static kpack_error_t load_image(struct request *r, void **data, size_t *size,
-				struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	KP_TRY(kp_fatbin_open(r->fd, r->size, &r->fat, why));
-	err = find_container(r, why);
-	if (!err)
-		err = choose_image(r, why);
-	if (!err)
-		err = read_image(r, data, size, why);
-	kp_fatbin_fini(&r->fat);
-	return err;
-}
 
 kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
 				   const char *const *arch_list, size_t arch_count,
@@ -275,16 +208,31 @@ kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
 				   struct kpackx_error *why)
 {
 	struct request r = {.index = co_index, .archs = arch_list, .n_archs = arch_count};
-	struct stat st;
 	kpack_error_t err;
+	struct stat st;
+	char *real;
 
 	if (!binary_path || !arch_list || arch_count == 0 || !code_object_out ||
 	    !code_object_size_out)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       arch_count ? "an argument is NULL" : "no architectures");
-	KP_TRY(open_binary(binary_path, &r.fd, &st, why));
+	err = kp_trusted_binary(binary_path, &real, why);
+	if (!err)
+		err = kp_trusted_file(&real, why);
+	if (!err)
+		err = kp_file_open(real, &r.fd, &st, why);
+	free(real);
+	KP_TRY(err);
 	r.size = (uint64_t)st.st_size;
-	err = load_image(&r, code_object_out, code_object_size_out, why);
+	err = kp_fatbin_open(r.fd, r.size, &r.fat, why);
+	if (!err) {
+		err = find_container(&r, why);
+		if (!err)
+			err = choose_image(&r, why);
+		if (!err)
+			err = read_image(&r, code_object_out, code_object_size_out, why);
+		kp_fatbin_fini(&r.fat);
+	}
 	close(r.fd);
 	return err;
 }

@@ -8,7 +8,6 @@
 #include "process.h"
 #include "core/rocm_kpack/kpack.h"
 #include "trace.h"
-#include "trusted.h"
 
 struct kpack_cache {
 	struct kp_environment env;
@@ -16,15 +15,6 @@ struct kpack_cache {
 };
 
 /* ---- caches ---- */
-
-static void trace_settings(const struct kp_environment *e)
-{
-	kp_trace(e->trace, "cache created%s%s%s%s",
-		 e->disabled ? ", ROCM_KPACK_DISABLE" : "",
-		 e->strict ? ", ROCM_KPACK_STRICT" : "",
-		 e->instead.size ? ", ROCM_KPACK_PATH" : "",
-		 e->before.size ? ", ROCM_KPACK_PATH_PREFIX" : "");
-}
 
 kpack_error_t kpack_cache_create(kpack_cache_t *cache)
 {
@@ -40,7 +30,11 @@ kpack_error_t kpack_cache_create(kpack_cache_t *cache)
 		free(c);
 		return KPACK_ERROR_OUT_OF_MEMORY;
 	}
-	trace_settings(&c->env);
+	kp_trace(c->env.trace, "cache created%s%s%s%s",
+		 c->env.disabled ? ", ROCM_KPACK_DISABLE" : "",
+		 c->env.strict ? ", ROCM_KPACK_STRICT" : "",
+		 c->env.instead.size ? ", ROCM_KPACK_PATH" : "",
+		 c->env.before.size ? ", ROCM_KPACK_PATH_PREFIX" : "");
 	*cache = c;
 	return KPACK_SUCCESS;
 }
@@ -56,74 +50,33 @@ void kpack_cache_destroy(kpack_cache_t cache)
 
 /* ---- loading ---- */
 
-static kpack_error_t look_up_object(struct kpack_cache *c, const struct kp_marker *m,
-				    const char *binary, const struct kp_lookup_want *want,
-				    void **data, size_t *size, struct kpackx_error *why)
-{
-	struct kp_lookup l = {
-		.cache = &c->archives, .strict = c->env.strict, .trace = c->env.trace};
-	kpack_error_t err;
-	char *trusted;
-
-	kp_trace_name(l.trace, "key", want->key, NULL);
-	err = kp_trusted_binary(binary, &trusted, why);
-	if (err && err != KPACK_ERROR_OUT_OF_MEMORY)
-		return kp_fail_prefix(why, KPACK_ERROR_ARCHIVE_NOT_FOUND,
-				      "the binary's directory");
-	if (!err)
-		err = kp_candidates_add(&c->env, m, trusted, want, &l, why);
-	if (!err)
-		err = kp_lookup_load(&l, want, data, size, why);
-	kp_lookup_fini(&l);
-	free(trusted);
-	return err;
-}
-
-/* A wrapper in a converted binary: it is for the object INDEX of the binary's MARKER. */
-struct wrapper {
-	const char *binary;
-	const void *marker;
-	uint32_t index;
-};
-
-static kpack_error_t load_object(struct kpack_cache *c, const struct wrapper *w,
-				 struct kp_lookup_want *want, void **data, size_t *size,
-				 struct kpackx_error *why)
+/* Load object INDEX of the binary whose marker is at MARKER, as the look-up L asks for. */
+static kpack_error_t load_object(struct kp_lookup *l, const void *marker,
+				 const char *binary, uint32_t index, void **data,
+				 size_t *size, struct kpackx_error *why)
 {
 	struct kp_marker m;
 	kpack_error_t err;
-	char *key;
+	char *key = NULL;
 
-	if (c->env.disabled)
+	if (l->env->disabled)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "switched off by ROCM_KPACK_DISABLE");
-	KP_TRY(kp_marker_read_at(w->marker, &m, why));
-	if (asprintf(&key, "%s#%u", m.kernel_name, w->index) < 0) {
-		kp_marker_fini(&m);
-		return kp_fail_memory(why, KP_MARKER_MAX, "a key");
+	KP_TRY(kp_marker_read_at(marker, &m, why));
+	if (asprintf(&key, "%s#%u", m.kernel_name, index) < 0) {
+		key = NULL;
+		err = kp_fail_memory(why, KP_MARKER_MAX, "a key");
+	} else {
+		l->key = key;
+		kp_trace_name(l->env->trace, "key", key, NULL);
+		err = kp_lookup_find(l, &m, binary, why);
 	}
-	want->key = key;
-	err = look_up_object(c, &m, w->binary, want, data, size, why);
+	if (!err)
+		err = kp_lookup_load(l, data, size, why);
+	kp_lookup_fini(l);
 	free(key);
 	kp_marker_fini(&m);
 	return err;
-}
-
-static void trace_request(const struct kp_environment *env, const char *binary,
-			  const struct kp_lookup_want *want)
-{
-	struct kp_line line = {.used = 0};
-
-	if (!env->trace)
-		return;
-	kp_line_add(&line, "load: ");
-	kp_line_add_name(&line, binary);
-	kp_line_add(&line, ": for");
-	for (size_t i = 0; i < want->n_archs; i++) {
-		kp_line_add(&line, i ? ", " : " ");
-		kp_line_add_name(&line, want->archs[i] ? want->archs[i] : "NULL");
-	}
-	kp_trace_line(&line);
 }
 
 kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_metadata,
@@ -133,18 +86,29 @@ kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_meta
 				      size_t *code_object_size_out,
 				      struct kpackx_error *why)
 {
-	const struct wrapper wrapper = {binary_path, hipk_metadata, co_index};
-	struct kp_lookup_want want = {.archs = arch_list, .n_archs = arch_count};
+	struct kp_lookup l = {.archs = arch_list, .n_archs = arch_count};
 	struct kpackx_error reason = {0};
+	struct kp_line line = {.used = 0};
 	kpack_error_t err;
 
 	if (!cache || !hipk_metadata || !binary_path || !arch_list || arch_count == 0 ||
 	    !code_object_out || !code_object_size_out)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       arch_count ? "an argument is NULL" : "no architectures");
-	trace_request(&cache->env, binary_path, &want);
-	err = load_object(cache, &wrapper, &want, code_object_out, code_object_size_out,
-			  &reason);
+	l.cache = &cache->archives;
+	l.env = &cache->env;
+	if (cache->env.trace) {
+		kp_line_add(&line, "load: ");
+		kp_line_add_name(&line, binary_path);
+		kp_line_add(&line, ": for");
+		for (size_t i = 0; i < arch_count; i++) {
+			kp_line_add(&line, i ? ", " : " ");
+			kp_line_add_name(&line, arch_list[i] ? arch_list[i] : "NULL");
+		}
+		kp_trace_line(&line);
+	}
+	err = load_object(&l, hipk_metadata, binary_path, co_index, code_object_out,
+			  code_object_size_out, &reason);
 	if (!err)
 		return KPACK_SUCCESS;
 	kp_trace(cache->env.trace, "%s: %s", kpackx_error_name(err), reason.text);

@@ -65,15 +65,6 @@ static ssize_t copy_piped(const char *at, void *buf, size_t size)
 	return n;
 }
 
-static ssize_t copy_some(const char *at, void *buf, size_t size)
-{
-	ssize_t n = copy_direct(at, buf, size);
-
-	if (n >= 0 || errno == EFAULT)
-		return n;
-	return copy_piped(at, buf, size);
-}
-
 kpack_error_t kp_probe(const void *at, void *buf, size_t size, size_t *got,
 		       struct kpackx_error *why)
 {
@@ -83,8 +74,10 @@ kpack_error_t kp_probe(const void *at, void *buf, size_t size, size_t *got,
 	if (size > UINTPTR_MAX - (uintptr_t)at)
 		size = UINTPTR_MAX - (uintptr_t)at;
 	while (done < size) {
-		ssize_t n = copy_some(from + done, (char *)buf + done, size - done);
+		ssize_t n = copy_direct(from + done, (char *)buf + done, size - done);
 
+		if (n < 0 && errno != EFAULT)
+			n = copy_piped(from + done, (char *)buf + done, size - done);
 		if (n < 0 && errno != EFAULT)
 			return kp_fail_errno(why, errno, "cannot read memory");
 		if (n <= 0)
@@ -116,58 +109,26 @@ static bool take_number(char **at, int base, char end, uint64_t *out)
 	return true;
 }
 
-static bool skip_word(char **at)
-{
-	*at += strcspn(*at, " ");
-	return *(*at)++ == ' ';
-}
-
 /* Parse a line such as "55d0-55d8 r-xp 00002000 fd:01 1234   /usr/lib/libx.so". */
 static bool parse_line(char *line, struct mapping *m)
 {
 	line[strcspn(line, "\n")] = '\0';
 	if (!take_number(&line, 16, '-', &m->start) ||
-	    !take_number(&line, 16, ' ', &m->end) || !skip_word(&line) ||
-	    !take_number(&line, 16, ' ', &m->offset) || !skip_word(&line) ||
-	    !take_number(&line, 10, ' ', &m->inode))
+	    !take_number(&line, 16, ' ', &m->end))
+		return false;
+	line += strcspn(line, " ");
+	line += strspn(line, " ");
+	if (!take_number(&line, 16, ' ', &m->offset))
+		return false;
+	line += strcspn(line, " ");
+	line += strspn(line, " ");
+	if (!take_number(&line, 10, ' ', &m->inode))
 		return false;
 	m->name = line + strspn(line, " ");
 	return true;
 }
 
-/* Read lines into *LINE (getline's) until one covers ADDRESS. */
-static bool find_line(FILE *maps, uint64_t address, char **line, struct mapping *m)
-{
-	size_t cap = 0;
-
-	while (getline(line, &cap, maps) > 0)
-		if (parse_line(*line, m) && address >= m->start && address < m->end)
-			return true;
-	return false;
-}
-
 /* ---- the name of the file ---- */
-
-static void unescape_newlines(char *name)
-{
-	char *to = name;
-
-	while (*name) {
-		bool newline = strncmp(name, NEWLINE, strlen(NEWLINE)) == 0;
-
-		*to++ = newline ? '\n' : *name;
-		name += newline ? strlen(NEWLINE) : 1;
-	}
-	*to = '\0';
-}
-
-static void strip_deleted(char *name)
-{
-	size_t n = strlen(name), suffix = strlen(DELETED);
-
-	if (n > suffix && strcmp(name + n - suffix, DELETED) == 0)
-		name[n - suffix] = '\0';
-}
 
 /* The device is not compared, because for overlays and btrfs stat gives another one. */
 static bool is_mapped(const char *name, uint64_t inode)
@@ -175,25 +136,6 @@ static bool is_mapped(const char *name, uint64_t inode)
 	struct stat st;
 
 	return stat(name, &st) == 0 && st.st_ino == inode;
-}
-
-/*
- * The ways to read a name in /proc/self/maps; the last one is used for a file that is
- * gone.
- */
-static const struct {
-	bool escaped, deleted;
-} spellings[] = {{false, false}, {true, false}, {false, true}, {true, true}};
-
-static char *spell_name(const struct mapping *m, size_t i)
-{
-	char *name = strdup(m->name);
-
-	if (name && spellings[i].deleted)
-		strip_deleted(name);
-	if (name && spellings[i].escaped)
-		unescape_newlines(name);
-	return name;
 }
 
 /*
@@ -220,18 +162,37 @@ static char *name_in_overlay(const char *name, uint64_t inode)
 	return path;
 }
 
+/*
+ * The first reading of M's name that leads to the mapped file.  If none does, the file is gone,
+ * and the last reading is the name that it had.
+ */
 static char *file_name(const struct mapping *m)
 {
-	size_t n = KP_COUNT(spellings);
-	char *name = NULL, *path;
+	static const struct {
+		bool escaped, deleted;
+	} spellings[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+	size_t n = strlen(m->name), suffix = strlen(DELETED);
+	bool deleted = n > suffix && strcmp(m->name + n - suffix, DELETED) == 0;
+	char *name = malloc(n + 1), *path, *to;
 
-	for (size_t i = 0; i < n; i++) {
-		free(name);
-		name = spell_name(m, i);
-		if (!name || is_mapped(name, m->inode))
+	for (size_t i = 0; name && i < KP_COUNT(spellings); i++) {
+		const char *end = m->name + n;
+
+		to = name;
+		if (spellings[i].deleted && deleted)
+			end -= suffix;
+		for (const char *from = m->name; from < end; to++) {
+			bool newline = spellings[i].escaped &&
+				       strncmp(from, NEWLINE, strlen(NEWLINE)) == 0;
+
+			*to = newline ? '\n' : *from;
+			from += newline ? strlen(NEWLINE) : 1;
+		}
+		*to = '\0';
+		if (is_mapped(name, m->inode))
 			return name;
 	}
-	path = name_in_overlay(m->name, m->inode);
+	path = name ? name_in_overlay(m->name, m->inode) : NULL;
 	if (!path)
 		return name;
 	free(name);
@@ -244,28 +205,29 @@ kpack_error_t kp_maps_find(const void *address, char **path, uint64_t *offset,
 	FILE *maps = fopen(MAPS, "re");
 	kpack_error_t err = KPACK_SUCCESS;
 	uint64_t at = (uintptr_t)address;
-	char *line = NULL, *name = NULL;
 	struct mapping m = {0};
+	char *line = NULL;
+	bool found = false;
+	size_t cap = 0;
 
 	if (!maps) {
 		kp_fail_errno(why, errno, "cannot open");
 		return kp_fail_prefix(why, KPACK_ERROR_PATH_DISCOVERY_FAILED, MAPS);
 	}
-	if (!find_line(maps, at, &line, &m))
+	while (!found && getline(&line, &cap, maps) > 0)
+		found = parse_line(line, &m) && at >= m.start && at < m.end;
+	if (!found || m.name[0] != '/')
 		err = kp_fail(why, KPACK_ERROR_PATH_DISCOVERY_FAILED,
-			      "nothing is mapped at %p", address);
-	else if (m.name[0] != '/')
-		err = kp_fail(why, KPACK_ERROR_PATH_DISCOVERY_FAILED,
-			      "no file is mapped at %p", address);
-	else if (!(name = file_name(&m)))
+			      found ? "no file is mapped at %p"
+				    : "nothing is mapped at %p",
+			      address);
+	else if (!(*path = file_name(&m)))
 		err = kp_fail_memory(why, strlen(m.name), "a path");
+	else
+		*offset = m.offset + (at - m.start);
 	free(line);
 	fclose(maps);
-	if (err)
-		return err;
-	*path = name;
-	*offset = m.offset + (at - m.start);
-	return KPACK_SUCCESS;
+	return err;
 }
 
 /* Parse the marker in the readable bytes of [AT, AT + SIZE); *CUT: more may follow. */

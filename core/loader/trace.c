@@ -34,12 +34,10 @@ void kp_line_add_name(struct kp_line *line, const char *name)
 	line->used += strlen(at);
 }
 
-#define PREFIX "kpack: "
-
-void kp_trace_line(const struct kp_line *line)
+void kp_line_print(const char *prefix, const struct kp_line *line)
 {
 	struct iovec parts[] = {
-		{PREFIX, sizeof(PREFIX) - 1},
+		{(void *)prefix, strlen(prefix)},
 		{(void *)line->text, line->used},
 		{"\n", 1},
 	};
@@ -47,6 +45,11 @@ void kp_trace_line(const struct kp_line *line)
 	/* a closed stderr is not an error */
 	if (writev(STDERR_FILENO, parts, 3) < 0)
 		return;
+}
+
+void kp_trace_line(const struct kp_line *line)
+{
+	kp_line_print("kpack: ", line);
 }
 
 void kp_trace(bool on, const char *fmt, ...)

@@ -29,6 +29,8 @@ void kp_line_add_args(struct kp_line *line, const char *fmt, va_list ap)
 /* Append a name, escaped for printing by kp_text_escape. */
 void kp_line_add_name(struct kp_line *line, const char *name);
 
+/* Print the line after PREFIX, in one write. */
+void kp_line_print(const char *prefix, const struct kp_line *line);
 void kp_trace_line(const struct kp_line *line);
 /* Print a line if ON.  Names in the text must be escaped. */
 void kp_trace(bool on, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -10,7 +10,7 @@
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
-#include "core/base/spill.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/format/bundle.h"
 

@@ -10,7 +10,7 @@
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
-#include "core/base/strbuf.h"
+#include "core/base/text.h"
 #include "recipe.h"
 
 /* Most bytes for which a slow level of zstd is still fast enough. */

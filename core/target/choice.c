@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "choice.h"
+
 #include <ctype.h>
 #include <stdlib.h>
-#include "choice.h"
 
 static kpack_error_t add_gpu(struct kp_choice *s, const struct kp_target *gpu,
 			     struct kpackx_error *why)
@@ -19,29 +20,25 @@ static kpack_error_t add_gpu(struct kp_choice *s, const struct kp_target *gpu,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_name(struct kp_choice *s, struct kp_span name,
-			      struct kpackx_error *why)
-{
-	struct kp_target gpu;
-
-	s->limited = true;
-	if (kp_span_is(name, "all") || kp_span_is(name, "auto")) {
-		*(kp_span_is(name, "all") ? &s->all : &s->find) = true;
-		return KPACK_SUCCESS;
-	}
-	KP_TRY(kp_target_parse(name, &gpu, why));
-	return add_gpu(s, &gpu, why);
-}
-
 kpack_error_t kp_choice_add(struct kp_choice *s, const char *list,
 			    struct kpackx_error *why)
 {
-	for (;; list++) {
-		size_t n = strcspn(list, ",;");
+	struct kp_target gpu;
 
-		KP_TRY(add_name(s, (struct kp_span){(const uint8_t *)list, n}, why));
+	for (;; list++) {
+		struct kp_span name = {(const uint8_t *)list, strcspn(list, ",;")};
+
+		s->limited = true;
+		if (kp_span_is(name, "all")) {
+			s->all = true;
+		} else if (kp_span_is(name, "auto")) {
+			s->find = true;
+		} else {
+			KP_TRY(kp_target_parse(name, &gpu, why));
+			KP_TRY(add_gpu(s, &gpu, why));
+		}
 		s->named = s->count;
-		list += n;
+		list += name.size;
 		if (!*list)
 			return KPACK_SUCCESS;
 	}

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * KFD's topology in sysfs: the nodes are read in the order of their numbers, which is that in
+ * which ROCm numbers them.
+ */
+#include "kfd.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/base/file.h"
-#include "kfd.h"
-#include "core/base/bounds.h"
+
 #include "core/base/alloc.h"
+#include "core/base/bounds.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
 
 /* The value of property NAME, the text up to the line's end; false: no such property. */
@@ -46,26 +52,11 @@ static bool parse_number(struct kp_span digits, unsigned *out)
 	return true;
 }
 
-static kpack_error_t make_target(unsigned version, struct kp_target *gpu,
-				 struct kpackx_error *why)
-{
-	unsigned major = version / 10000, minor = version / 100 % 100,
-		 stepping = version % 100;
-	char name[32];
-
-	/* in a name, minor and stepping have one hexadecimal digit each */
-	if (major == 0 || minor > 15 || stepping > 15)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "gfx_target_version %u is not that of a GPU", version);
-	snprintf(name, sizeof(name), "gfx%u%x%x", major, minor, stepping);
-	return kp_target_parse(kp_span_str(name), gpu, why);
-}
-
 kpack_error_t kp_gpus_parse(struct kp_span properties, struct kp_target *gpu, bool *found,
 			    struct kpackx_error *why)
 {
+	unsigned version, minor, stepping;
 	struct kp_span text;
-	unsigned version;
 	char shown[64];
 
 	*found = false;
@@ -77,48 +68,39 @@ kpack_error_t kp_gpus_parse(struct kp_span properties, struct kp_target *gpu, bo
 			       kp_text_escape(text, shown, sizeof(shown)));
 	if (version == 0)
 		return KPACK_SUCCESS;
-	KP_TRY(make_target(version, gpu, why));
+	/* in a name, minor and stepping have one hexadecimal digit each */
+	minor = version / 100 % 100;
+	stepping = version % 100;
+	if (version < 10000 || minor > 15 || stepping > 15)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "gfx_target_version %u is not that of a GPU", version);
+	snprintf(shown, sizeof(shown), "gfx%u%x%x", version / 10000, minor, stepping);
+	KP_TRY(kp_target_parse(kp_span_str(shown), gpu, why));
 	*found = true;
-	return KPACK_SUCCESS;
-}
-
-/* Read FD to its end, at most CAP bytes: the sizes in sysfs are not true. */
-static kpack_error_t read_some(int fd, uint8_t *buf, size_t cap, size_t *size,
-			       struct kpackx_error *why)
-{
-	ssize_t n;
-
-	*size = 0;
-	do {
-		n = read(fd, buf + *size, cap - *size);
-		if (n > 0)
-			*size += (size_t)n;
-		else if (n < 0 && errno != EINTR)
-			return kp_fail_errno(why, errno, "cannot read");
-	} while (n && *size < cap);
 	return KPACK_SUCCESS;
 }
 
 static kpack_error_t read_node(const char *path, struct kp_target *gpu, bool *found,
 			       struct kpackx_error *why)
 {
-	uint8_t *buf = NULL;
-	kpack_error_t err;
+	KP_AUTO_FREE uint8_t *buf = malloc(KP_TOPOLOGY_PROPERTIES_MAX);
+	KP_AUTO_CLOSE int fd = -1;
 	struct stat st;
 	size_t size = 0;
-	int fd;
+	ssize_t n;
 
 	KP_TRY(kp_file_open(path, &fd, &st, why));
-	buf = malloc(KP_TOPOLOGY_PROPERTIES_MAX);
 	if (!buf)
-		err = kp_fail_memory(why, KP_TOPOLOGY_PROPERTIES_MAX, "properties");
-	else
-		err = read_some(fd, buf, KP_TOPOLOGY_PROPERTIES_MAX, &size, why);
-	close(fd);
-	if (!err)
-		err = kp_gpus_parse((struct kp_span){buf, size}, gpu, found, why);
-	free(buf);
-	return err;
+		return kp_fail_memory(why, KP_TOPOLOGY_PROPERTIES_MAX, "properties");
+	/* to the end: the sizes in sysfs are not true */
+	do {
+		n = read(fd, buf + size, KP_TOPOLOGY_PROPERTIES_MAX - size);
+		if (n > 0)
+			size += (size_t)n;
+		else if (n < 0 && errno != EINTR)
+			return kp_fail_errno(why, errno, "cannot read");
+	} while (n && size < KP_TOPOLOGY_PROPERTIES_MAX);
+	return kp_gpus_parse((struct kp_span){buf, size}, gpu, found, why);
 }
 
 /* Add the GPU of a node, if the node is a GPU. */
@@ -142,8 +124,7 @@ static kpack_error_t add_node(struct kp_gpus *g, const char *nodes, unsigned nod
 	free(path);
 	if (err || !found)
 		return KPACK_SUCCESS;
-	if (!kp_grow(&g->list, g->count, cap, sizeof(*g->list)))
-		return kp_fail_memory(why, g->count * sizeof(*g->list), "GPUs");
+	KP_TRY(kp_room(&g->list, g->count, cap, "GPUs", why));
 	g->list[g->count++] = gpu;
 	return KPACK_SUCCESS;
 }
@@ -171,8 +152,7 @@ static kpack_error_t list_nodes(DIR *dir, unsigned **out, size_t *count,
 		if (*count == KP_TOPOLOGY_NODES_MAX)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "more than %d nodes", KP_TOPOLOGY_NODES_MAX);
-		if (!kp_grow(out, *count, &cap, sizeof(**out)))
-			return kp_fail_memory(why, *count * sizeof(**out), "nodes");
+		KP_TRY(kp_room(out, *count, &cap, "nodes", why));
 		(*out)[(*count)++] = node;
 	}
 	if (errno)
@@ -180,19 +160,6 @@ static kpack_error_t list_nodes(DIR *dir, unsigned **out, size_t *count,
 	if (*count)
 		qsort(*out, *count, sizeof(**out), compare_nodes);
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t read_nodes(struct kp_gpus *g, const char *path, DIR *dir,
-				struct kpackx_error *why)
-{
-	unsigned *nodes = NULL;
-	size_t count = 0, cap = 0;
-	kpack_error_t err = list_nodes(dir, &nodes, &count, why);
-
-	for (size_t i = 0; i < count && !err; i++)
-		err = add_node(g, path, nodes[i], &cap, why);
-	free(nodes);
-	return err;
 }
 
 static DIR *open_dir(const char *path)
@@ -208,27 +175,32 @@ static DIR *open_dir(const char *path)
 kpack_error_t kp_gpus_read(const char *topology, struct kp_gpus *out,
 			   struct kpackx_error *why)
 {
-	kpack_error_t err;
-	char *nodes = NULL;
+	KP_AUTO_FREE char *below = NULL;
+	KP_AUTO_FREE unsigned *nodes = NULL;
+	size_t count = 0, cap = 0;
 	const char *path;
+	kpack_error_t err;
 	DIR *dir;
 
 	*out = (struct kp_gpus){0};
 	if (!topology)
 		topology = KP_TOPOLOGY;
-	if (asprintf(&nodes, "%s/nodes", topology) < 0)
+	if (asprintf(&below, "%s/nodes", topology) < 0) {
+		below = NULL;
 		return kp_fail_memory(why, 0, "a path");
-	path = nodes;
+	}
+	path = below;
 	dir = open_dir(path);
 	if (!dir && errno == ENOENT) {
 		path = topology;
 		dir = open_dir(path);
 	}
-	err = dir ? read_nodes(out, path, dir, why)
-		  : kp_fail_errno(why, errno, "cannot open");
-	if (dir)
-		closedir(dir);
-	free(nodes);
+	if (!dir)
+		return kp_fail_errno(why, errno, "cannot open");
+	err = list_nodes(dir, &nodes, &count, why);
+	closedir(dir);
+	for (size_t i = 0; i < count && !err; i++)
+		err = add_node(out, path, nodes[i], &cap, why);
 	return err;
 }
 

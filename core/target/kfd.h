@@ -7,7 +7,7 @@
 #ifndef KP_CORE_TARGET_KFD_H
 #define KP_CORE_TARGET_KFD_H
 
-#include "core/base/faults.h"
+#include "core/base/errors.h"
 #include "target.h"
 
 #define KP_TOPOLOGY "/sys/class/kfd/kfd/topology"

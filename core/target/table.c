@@ -128,17 +128,11 @@ static const struct {
 	{"gfx13-generic", {"gfx1310"}},
 };
 
-static struct kp_span primary_name(struct kp_span name)
+const struct kp_processor *kp_processor_by_name(struct kp_span name)
 {
 	for (size_t i = 0; i < KP_COUNT(aliases); i++)
 		if (kp_span_is(name, aliases[i].alias))
-			return kp_span_str(aliases[i].name);
-	return name;
-}
-
-const struct kp_processor *kp_processor_by_name(struct kp_span name)
-{
-	name = primary_name(name);
+			name = kp_span_str(aliases[i].name);
 	for (size_t i = 0; i < KP_COUNT(processors); i++)
 		if (kp_span_is(name, processors[i].name))
 			return &processors[i];

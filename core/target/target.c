@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Target IDs, "gfx90a:sramecc+:xnack-": parsing, and which code loads on which GPU; and where they
+ * stand in ELF flags and in the IDs of bundle entries.
+ */
 #include "target.h"
-#include "core/base/text.h"
+
 #include <stdio.h>
 #include <strings.h>
+
+#include "core/base/text.h"
 
 static const char *const sramecc_text[] = {
 	[KP_FEATURE_ANY] = "",
@@ -65,37 +71,26 @@ static bool name_byte(uint8_t c)
 	       (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
 }
 
-/* Not tolower, which depends on the locale. */
-static uint8_t lower_ascii(uint8_t c)
-{
-	return c >= 'A' && c <= 'Z' ? (uint8_t)(c - 'A' + 'a') : c;
-}
-
+/* Whether A and B are the same but for ASCII's case: tolower depends on the locale. */
 static bool same_but_for_case(const char *a, struct kp_span b)
 {
 	if (strlen(a) != b.size)
 		return false;
-	for (size_t i = 0; i < b.size; i++)
-		if (lower_ascii((uint8_t)a[i]) != lower_ascii(b.data[i]))
+	for (size_t i = 0; i < b.size; i++) {
+		uint8_t x = (uint8_t)a[i], y = b.data[i], lower = x | 0x20;
+
+		if (x != y && (lower != (y | 0x20) || lower < 'a' || lower > 'z'))
 			return false;
+	}
 	return true;
-}
-
-/* Whether NAME is a known name in the wrong case: a typing error, not a new processor. */
-static bool is_miscased(struct kp_span name)
-{
-	size_t count;
-	const struct kp_processor *row = kp_processor_table(&count);
-
-	for (; count; count--, row++)
-		if (same_but_for_case(row->name, name))
-			return true;
-	return false;
 }
 
 static kpack_error_t parse_processor(struct kp_span id, struct kp_span name,
 				     struct kp_target *t, struct kpackx_error *why)
 {
+	size_t count;
+	const struct kp_processor *table = kp_processor_table(&count);
+
 	t->known = kp_processor_by_name(name);
 	if (t->known)
 		name = kp_span_str(t->known->name);
@@ -103,9 +98,10 @@ static kpack_error_t parse_processor(struct kp_span id, struct kp_span name,
 		return reject_id(id, "no processor in", id, why);
 	else if (name.size >= sizeof(t->processor))
 		return reject_id(id, "too long (31 bytes at most)", name, why);
-	else if (is_miscased(name))
-		return reject_id(id, "not in lower case:", name, why);
-
+	/* a known name in the wrong case is a typing error, not a new processor */
+	for (size_t i = 0; i < count && !t->known; i++)
+		if (same_but_for_case(table[i].name, name))
+			return reject_id(id, "not in lower case:", name, why);
 	for (size_t i = 0; i < name.size; i++)
 		if (!name_byte(name.data[i]))
 			return reject_id(id, "not a processor name:", name, why);
@@ -178,16 +174,11 @@ bool kp_target_eq(const struct kp_target *a, const struct kp_target *b)
 	       a->xnack == b->xnack;
 }
 
-static bool is_granted(enum kp_feature asked, enum kp_feature given)
-{
-	return asked == KP_FEATURE_ANY || asked == given;
-}
-
 bool kp_target_compatible(const struct kp_target *code, const struct kp_target *want)
 {
 	return strcmp(code->processor, want->processor) == 0 &&
-	       is_granted(code->sramecc, want->sramecc) &&
-	       is_granted(code->xnack, want->xnack);
+	       (code->sramecc == KP_FEATURE_ANY || code->sramecc == want->sramecc) &&
+	       (code->xnack == KP_FEATURE_ANY || code->xnack == want->xnack);
 }
 
 bool kp_target_neutral(const struct kp_target *t)
@@ -209,23 +200,11 @@ struct kp_span kp_processor_model(struct kp_span processor)
 		       : processor;
 }
 
-/* How code for the processor CODE fits GPU, whatever their features are. */
-static enum kp_fit processor_fit(const char *gpu, const char *code)
-{
-	struct kp_span model = kp_processor_model(kp_span_str(gpu));
-	const char *generic = kp_processor_generic(model);
-
-	if (kp_span_eq(model, kp_processor_model(kp_span_str(code))))
-		return KP_FIT_FEATURES;
-	if (generic && strcmp(generic, code) == 0)
-		return KP_FIT_GENERIC;
-	if (strcmp(code, KP_ARCH_SPIRV) == 0 && strncmp(gpu, "gfx", 3) == 0)
-		return KP_FIT_SPIRV;
-	return KP_FIT_NONE;
-}
-
 enum kp_fit kp_target_fit(const struct kp_target *gpu, const struct kp_target *code)
 {
+	struct kp_span model = kp_processor_model(kp_span_str(gpu->processor));
+	const char *generic;
+
 	if (kp_target_eq(gpu, code))
 		return KP_FIT_EXACT;
 	if (kp_target_neutral(code))
@@ -233,7 +212,15 @@ enum kp_fit kp_target_fit(const struct kp_target *gpu, const struct kp_target *c
 	if (kp_features_contradict(gpu->sramecc, code->sramecc) ||
 	    kp_features_contradict(gpu->xnack, code->xnack))
 		return KP_FIT_NONE;
-	return processor_fit(gpu->processor, code->processor);
+	if (kp_span_eq(model, kp_processor_model(kp_span_str(code->processor))))
+		return KP_FIT_FEATURES;
+	generic = kp_processor_generic(model);
+	if (generic && strcmp(generic, code->processor) == 0)
+		return KP_FIT_GENERIC;
+	if (strcmp(code->processor, KP_ARCH_SPIRV) == 0 &&
+	    strncmp(gpu->processor, "gfx", 3) == 0)
+		return KP_FIT_SPIRV;
+	return KP_FIT_NONE;
 }
 
 bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code)
@@ -269,14 +256,12 @@ size_t kp_target_settings(const struct kp_target *t,
 /* EI_ABIVERSION; 0 is code object v2, whose flags do not hold the processor. */
 enum { ABI_V3 = 1, ABI_V6 = 4 };
 
-/* v3 has one bit per feature: where the processor has the feature, clear means off. */
-static enum kp_feature feature_v3(uint32_t bit, bool certain)
-{
-	return bit ? KP_FEATURE_ON : certain ? KP_FEATURE_OFF : KP_FEATURE_ANY;
-}
-
-/* Since v4 there are two bits per feature: not supported, any, off, on. */
-static enum kp_feature feature_v4(uint32_t bits)
+/*
+ * The state of a feature in FLAGS.  v3 has one bit for it: where the processor is CERTAIN to have
+ * the feature, clear means off.  Since v4 there are two: not supported, any, off, on.
+ */
+static enum kp_feature feature_in_flags(uint8_t abi_version, uint32_t bit, uint32_t bits,
+					bool certain)
 {
 	static const enum kp_feature states[] = {
 		KP_FEATURE_ANY,
@@ -285,7 +270,9 @@ static enum kp_feature feature_v4(uint32_t bits)
 		KP_FEATURE_ON,
 	};
 
-	return states[bits & 3];
+	if (abi_version != ABI_V3)
+		return states[bits & 3];
+	return bit ? KP_FEATURE_ON : certain ? KP_FEATURE_OFF : KP_FEATURE_ANY;
 }
 
 kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
@@ -307,11 +294,11 @@ kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 			 (unsigned)(e_flags & 0xff));
 	/* an ID that states a feature the processor lacks would be refused everywhere */
 	if (!row || row->xnack)
-		t.xnack = abi_version == ABI_V3 ? feature_v3(e_flags & 0x100, row)
-						: feature_v4(e_flags >> 8);
+		t.xnack =
+			feature_in_flags(abi_version, e_flags & 0x100, e_flags >> 8, row);
 	if (!row || row->sramecc)
-		t.sramecc = abi_version == ABI_V3 ? feature_v3(e_flags & 0x200, row)
-						  : feature_v4(e_flags >> 10);
+		t.sramecc = feature_in_flags(abi_version, e_flags & 0x200, e_flags >> 10,
+					     row);
 	*out = t;
 	return KPACK_SUCCESS;
 }

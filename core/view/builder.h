@@ -108,7 +108,7 @@ struct kp_view_builder {
 	size_t n_code, code_cap;
 	size_t bundles_cap, parts_cap, headers_cap;
 
-	uint64_t *sorted_ids; /* of all archives */
+	uint64_t *archive_ids;
 
 	/* below toc, and below other directories: entries have paths in both */
 	struct kp_view_last last[2];
@@ -119,7 +119,6 @@ struct kp_view_builder {
 	bool makes_dirs;
 	uint32_t *ordinal_file;
 	size_t archive;
-	uint64_t archive_id;
 	uint64_t readers; /* a hash of its readers, if ids depend on them */
 	bool has_twin;    /* another archive has the same table of contents */
 
@@ -193,8 +192,8 @@ bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t te
 			 enum kp_view_kind kind, uint32_t number);
 /* Note that PATH is not shown, and the REASON. */
 void kp_view_conflict(struct kp_view_builder *b, struct kp_span path, const char *reason);
-/* Sort the ids of the archives, before the first of them is added. */
-bool kp_view_sort_ids(struct kp_view_builder *b);
+/* Identify the archives, before the first of them is added. */
+bool kp_view_identify_archives(struct kp_view_builder *b);
 /* Add all names of all entries of one archive. */
 bool kp_view_add_archive(struct kp_view_builder *b, size_t archive);
 /* Add a bundle's file, whose identity is ID and which has the entry GLOBAL. */

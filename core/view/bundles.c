@@ -41,14 +41,6 @@ struct draft {
 
 /* --- entries with code -------------------------------------------------------------- */
 
-static bool is_printable(struct kp_span s)
-{
-	for (size_t i = 0; i < s.size; i++)
-		if (s.data[i] <= ' ' || s.data[i] > '~')
-			return false;
-	return true;
-}
-
 /*
  * Whether ID, from the metadata, is that of a bundle's entry for ARCH.  It may be of any
  * kind: HIP's runtimes pass over those that they do not know.
@@ -58,20 +50,13 @@ static bool is_entry_id(struct kp_span id, const struct kp_target *arch)
 	struct kp_entry_id parts;
 	struct kp_target target;
 
-	return id.size <= KP_ENTRY_ID_MAX && is_printable(id) &&
-	       kp_entry_id_parse(id, &parts) && !kp_entry_id_is_host(&parts) &&
-	       parts.triple.size && !kp_target_parse(parts.target, &target, NULL) &&
+	for (size_t i = 0; i < id.size; i++)
+		if (id.data[i] <= ' ' || id.data[i] > '~')
+			return false;
+	return id.size <= KP_ENTRY_ID_MAX && kp_entry_id_parse(id, &parts) &&
+	       !kp_entry_id_is_host(&parts) && parts.triple.size &&
+	       !kp_target_parse(parts.target, &target, NULL) &&
 	       kp_target_eq(&target, arch);
-}
-
-static bool is_amd_gpu(const struct kp_target *arch)
-{
-	return arch->known || kp_span_starts(kp_span_str(arch->processor), "gfx", 3);
-}
-
-static bool is_amd_spirv(const struct kp_target *arch)
-{
-	return strcmp(arch->processor, "amdgcnspirv") == 0;
 }
 
 /* Set O's ID; false: the entry is no code that a bundle can have. */
@@ -80,18 +65,20 @@ static bool name_object(const struct kp_entry_info *info, const struct kp_meta *
 {
 	char text[KP_TARGET_TEXT_MAX];
 	struct kp_target arch;
+	bool is_gpu;
 
 	/* bitcode is no code object: it has to be linked first */
 	if (!info->size || kp_span_is(info->type, "bc") ||
-	    kp_target_parse(info->arch, &arch, NULL) ||
-	    !(is_amd_gpu(&arch) || is_amd_spirv(&arch)))
+	    kp_target_parse(info->arch, &arch, NULL))
+		return false;
+	is_gpu = arch.known || strncmp(arch.processor, "gfx", 3) == 0;
+	if (!is_gpu && strcmp(arch.processor, "amdgcnspirv") != 0)
 		return false;
 	o->id = meta->target;
 	if (meta->target.data && is_entry_id(meta->target, &arch))
 		return true;
 	o->id = (struct kp_span){0};
-	if (!is_amd_gpu(&arch) ||
-	    !(kp_span_is(info->type, "hsaco") || kp_span_is(info->type, "co")))
+	if (!is_gpu || !(kp_span_is(info->type, "hsaco") || kp_span_is(info->type, "co")))
 		return false;
 	kp_target_format(&arch, text);
 	snprintf(o->made, sizeof(o->made), DEVICE_PREFIX "%s", text);
@@ -122,24 +109,6 @@ bool kp_view_note_code(struct kp_view_builder *b, const struct kp_entry_info *in
 
 /* --- one bundle --------------------------------------------------------------------- */
 
-static void take_objects(const struct kp_view_builder *b, const struct kp_view_code *code,
-			 size_t count, struct draft *d)
-{
-	d->n = 0;
-	for (size_t i = 0; i < count; i++) {
-		struct kpack_archive *a = b->v->archives[code[i].archive];
-		struct object *o = &d->objects[d->n];
-		struct kp_entry_info info;
-		struct kp_meta meta;
-
-		kp_archive_entry(a, code[i].entry, &info);
-		kp_archive_meta(a, code[i].entry, &meta);
-		*o = (struct object){
-			.size = info.size, .file = code[i].file, .position = i};
-		d->n += name_object(&info, &meta, o);
-	}
-}
-
 static int compare_objects(const void *a, const void *b)
 {
 	const struct object *x = a, *y = b;
@@ -149,32 +118,32 @@ static int compare_objects(const void *a, const void *b)
 }
 
 /*
- * Sort the objects by ID, which is the order in which clang writes them, and keep the
- * first of equal IDs: the archive that comes first wins here, as it does in toc.
+ * Take the objects of COUNT entries, sorted by ID, which is the order in which clang writes them;
+ * the first of equal IDs stays: the archive that comes first wins here, as it does in toc.
  */
-static void sort_objects(struct draft *d)
+static void take_objects(const struct kp_view_builder *b, const struct kp_view_code *code,
+			 size_t count, struct draft *d)
 {
-	size_t kept = 0;
+	size_t n = 0;
 
-	qsort(d->objects, d->n, sizeof(*d->objects), compare_objects);
-	for (size_t i = 0; i < d->n; i++)
-		if (!kept ||
-		    !kp_span_eq(id_of(&d->objects[kept - 1]), id_of(&d->objects[i])))
-			d->objects[kept++] = d->objects[i];
-	d->n = kept;
-}
+	for (size_t i = 0; i < count; i++) {
+		struct kpack_archive *a = b->v->archives[code[i].archive];
+		struct object *o = &d->objects[n];
+		struct kp_entry_info info;
+		struct kp_meta meta;
 
-/* A hash of everything that decides the bytes. */
-static uint64_t identity_of(const struct kp_view *v, const struct kp_view_composed *c)
-{
-	uint64_t hash = kp_hash64(v->headers + c->header, c->header_size, 0);
-
-	for (uint32_t i = 0; i < c->count; i++) {
-		uint64_t id = v->files[v->parts[c->first + i].file].id;
-
-		hash = kp_hash64(&id, sizeof(id), hash);
+		kp_archive_entry(a, code[i].entry, &info);
+		kp_archive_meta(a, code[i].entry, &meta);
+		*o = (struct object){
+			.size = info.size, .file = code[i].file, .position = i};
+		n += name_object(&info, &meta, o);
 	}
-	return hash;
+	qsort(d->objects, n, sizeof(*d->objects), compare_objects);
+	d->n = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!d->n ||
+		    !kp_span_eq(id_of(&d->objects[d->n - 1]), id_of(&d->objects[i])))
+			d->objects[d->n++] = d->objects[i];
 }
 
 /* Add the bundle of D, whose first entry is GLOBAL, to the view, and a file for it. */
@@ -184,6 +153,7 @@ static bool store_bundle(struct kp_view_builder *b, const struct draft *d,
 	size_t header_size = (size_t)kp_bundle_header_size(d->rows, d->n + 1);
 	struct kp_view *v = b->v;
 	struct kp_view_composed *c;
+	uint64_t hash; /* of everything that decides the bytes */
 
 	if (v->n_parts + d->n > UINT32_MAX ||
 	    !kp_grow(&v->headers, v->headers_size + header_size, &b->headers_cap, 1) ||
@@ -200,12 +170,16 @@ static bool store_bundle(struct kp_view_builder *b, const struct draft *d,
 		.global = global,
 	};
 	kp_bundle_header_write(d->rows, d->n + 1, v->headers + v->headers_size);
+	hash = kp_hash64(v->headers + v->headers_size, header_size, 0);
 	v->headers_size += header_size;
-	for (size_t i = 0; i < d->n; i++)
+	for (size_t i = 0; i < d->n; i++) {
+		uint64_t id = v->files[d->objects[i].file].id;
+
+		hash = kp_hash64(&id, sizeof(id), hash);
 		v->parts[v->n_parts++] = (struct kp_view_part){
 			.offset = d->rows[i + 1].offset, .file = d->objects[i].file};
-	return kp_view_new_file(b, identity_of(v, c),
-				v->bases[v->n_archives] + v->n_bundles++, file);
+	}
+	return kp_view_new_file(b, hash, v->bases[v->n_archives] + v->n_bundles++, file);
 }
 
 /* Report that the bundle NUMBER.hipfb in the directory of CODE cannot be made. */
@@ -240,7 +214,6 @@ static bool add_bundle(struct kp_view_builder *b, const struct kp_view_code *cod
 	if (!ok)
 		goto out;
 	take_objects(b, code, count, &d);
-	sort_objects(&d);
 	snprintf(name, sizeof(name), "%u.hipfb", code->index);
 	d.rows[0] = (struct kp_bundle_row){.id = kp_span_str(HOST_ID)};
 	for (size_t i = 0; i < d.n; i++)

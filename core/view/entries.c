@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries of archives as files and names of a view under construction. */
+/*
+ * Entries of archives as files and names of a view under construction.  Several entries are read
+ * ahead, and what they will be compared with is fetched, because memory is slow to answer.
+ */
 #include <stdio.h>
 #include <stdlib.h>
-#include "entry_paths.h"
 #include "core/base/text.h"
 #include "builder.h"
 #include "core/base/hash.h"
@@ -127,34 +129,17 @@ static bool is_unhashed(const struct entry *e)
 	return e->content.stored == UINT64_MAX;
 }
 
-static uint64_t place_of(const struct entry *e)
-{
-	return kp_slot_hash(&e->content, sizeof(e->content), 0);
-}
-
 /* Identify the content of E, and fetch the slot that find_file will read first. */
 static void identify_ahead(const struct kp_view_builder *b, struct entry *e)
 {
-	identify_content(b->v->archives[b->archive], b->archive_id, &e->info, &e->meta,
-			 &e->content);
+	identify_content(b->v->archives[b->archive], b->archive_ids[b->archive], &e->info,
+			 &e->meta, &e->content);
 	e->id = kp_hash64(&e->content, sizeof(e->content), b->readers);
 	if (is_unhashed(e))
 		return;
-	e->place = place_of(e);
+	e->place = kp_slot_hash(&e->content, sizeof(e->content), 0);
 	if (b->file_set.size)
 		__builtin_prefetch(kp_slots_first(&b->file_set, e->place), 1);
-}
-
-/* Fetch the file that find_file will compare with E first. */
-static void fetch_file(const struct kp_view_builder *b, const struct entry *e)
-{
-	uint32_t file;
-
-	if (is_unhashed(e) || !b->file_set.size)
-		return;
-	file = *kp_slots_first(&b->file_set, e->place);
-	if (file)
-		__builtin_prefetch(&b->v->files[file - 1]);
 }
 
 /* Return the file with the content of E, created as needed. */
@@ -171,7 +156,7 @@ static bool find_file(struct kp_view_builder *b, struct entry *e, uint32_t *file
 	    !kp_slots_reserve(&b->file_set, v->bases[v->n_archives], NULL, NULL))
 		return kp_view_no_memory(b);
 	if (is_unhashed(e))
-		e->place = place_of(e);
+		e->place = kp_slot_hash(&e->content, sizeof(e->content), 0);
 	slot = kp_slots_first(&b->file_set, e->place);
 	for (; *slot; slot = kp_slots_next(&b->file_set, slot)) {
 		*file = *slot - 1;
@@ -207,17 +192,6 @@ static bool file_of(struct kp_view_builder *b, struct entry *e, uint32_t *file)
 }
 
 /* --- the names of an entry --------------------------------------------------------- */
-
-/* Split KEY, unless the previous entry had the same key. */
-static void take_key(struct kp_view_builder *b, struct kp_span key)
-{
-	if (b->key == key.data)
-		return;
-	b->key = key.data;
-	b->split = kp_key_split(key);
-	b->key_ok = kp_path_shape_ok(b->split.binary); /* keys are valid text */
-	b->key_dir = KP_VIEW_ROOT;
-}
 
 /* Arena offset of the file name under toc/; NO_NAME: not a valid file name. */
 static const uint32_t NO_NAME = UINT32_MAX;
@@ -279,7 +253,12 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 {
 	uint32_t text;
 
-	take_key(b, info->key);
+	if (b->key != info->key.data) {
+		b->key = info->key.data;
+		b->split = kp_key_split(info->key);
+		b->key_ok = kp_path_shape_ok(b->split.binary); /* keys are valid text */
+		b->key_dir = KP_VIEW_ROOT;
+	}
 	if (!b->key_ok) {
 		refuse_name(b, info->key, "key is no path inside the mount");
 		return true;
@@ -395,8 +374,16 @@ static bool add_entries(struct kp_view_builder *b, struct kpack_archive *a)
 			identify_ahead(b, e);
 			n++;
 		}
-		for (size_t i = 0; i < n; i++)
-			fetch_file(b, &entries[i]);
+		/* fetch the files that find_file will compare first */
+		for (size_t i = 0; i < n && b->file_set.size; i++) {
+			uint32_t file =
+				is_unhashed(&entries[i])
+					? 0
+					: *kp_slots_first(&b->file_set, entries[i].place);
+
+			if (file)
+				__builtin_prefetch(&b->v->files[file - 1]);
+		}
 		for (size_t i = 0; i < n; i++)
 			if (!add_entry(b, &entries[i]))
 				return false;
@@ -404,33 +391,16 @@ static bool add_entries(struct kp_view_builder *b, struct kpack_archive *a)
 	return true;
 }
 
-static int cmp_id(const void *a, const void *b)
-{
-	return KP_ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
-}
-
-bool kp_view_sort_ids(struct kp_view_builder *b)
+bool kp_view_identify_archives(struct kp_view_builder *b)
 {
 	const struct kp_view *v = b->v;
 
-	b->sorted_ids = malloc((v->n_archives + 1) * sizeof(*b->sorted_ids));
-	if (!b->sorted_ids)
+	b->archive_ids = malloc((v->n_archives + 1) * sizeof(*b->archive_ids));
+	if (!b->archive_ids)
 		return kp_view_no_memory(b);
 	for (size_t i = 0; i < v->n_archives; i++)
-		b->sorted_ids[i] = archive_id(v->archives[i]);
-	qsort(b->sorted_ids, v->n_archives, sizeof(*b->sorted_ids), cmp_id);
+		b->archive_ids[i] = archive_id(v->archives[i]);
 	return true;
-}
-
-/* Whether the current archive and another one have the same id. */
-static bool has_twin(const struct kp_view_builder *b)
-{
-	const uint64_t *end = b->sorted_ids + b->v->n_archives;
-	const uint64_t *at = bsearch(&b->archive_id, b->sorted_ids, b->v->n_archives,
-				     sizeof(*at), cmp_id);
-
-	return at &&
-	       ((at > b->sorted_ids && at[-1] == *at) || (at + 1 < end && at[1] == *at));
 }
 
 bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
@@ -440,7 +410,6 @@ bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 
 	b->archive = archive;
 	b->key = NULL;
-	b->archive_id = archive_id(a);
 	if (b->options && b->options->shared) {
 		const struct stat *st = kp_archive_stat(a);
 		const uint32_t facts[] = {st->st_uid, st->st_gid, st->st_mode & 0444};
@@ -448,7 +417,10 @@ bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 		b->readers = kp_hash64(facts, sizeof(facts), 0);
 	}
 	b->dirs_left = KP_DIRS_SPARE + kp_archive_toc(a)->in_file / KP_DIRS_RATIO;
-	b->has_twin = has_twin(b);
+	b->has_twin = false;
+	for (size_t i = 0; i < b->v->n_archives; i++)
+		b->has_twin |=
+			i != archive && b->archive_ids[i] == b->archive_ids[archive];
 	memset(b->toc_names, 0, sizeof(b->toc_names)); /* of another archive */
 	b->ordinal_file = kp_large_zalloc((size_t)kp_archive_ordinal_count(a) + 1,
 					  sizeof(uint32_t));

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "entry_paths.h"
+/* The paths of one entry, and why a view does not show them. */
+#include "view.h"
+
 #include <stdio.h>
 #include "core/archive/naming.h"
 #include "core/base/text.h"

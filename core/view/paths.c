@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Texts and directories of a view under construction. */
+/*
+ * Texts and directories of a view under construction.  A text is stored once, in an arena.  A
+ * directory is looked up only if its name may have been seen: keys come sorted, so that nearly
+ * every name is behind all before it.
+ */
 #include <stdlib.h>
 #include "core/base/text.h"
 #include "builder.h"
@@ -18,16 +22,6 @@ static uint64_t text_hash(const void *arg, uint32_t offset)
 	struct kp_span s = kp_view_text(b->v, offset);
 
 	return kp_slot_hash(s.data, s.size, 0);
-}
-
-/* The slot of the text S, or the free one where it belongs. */
-static uint32_t *text_slot(const struct kp_view_builder *b, struct kp_span s)
-{
-	uint32_t *slot = kp_slots_first(&b->text_set, kp_slot_hash(s.data, s.size, 0));
-
-	while (*slot && !kp_span_eq(kp_view_text(b->v, *slot - 1), s))
-		slot = kp_slots_next(&b->text_set, slot);
-	return slot;
 }
 
 /* Store S, without a look-up.  256: the most bytes of a length byte and a text. */
@@ -52,7 +46,9 @@ bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offse
 
 	if (!kp_slots_grow(&b->text_set, text_hash, b))
 		return kp_view_no_memory(b);
-	slot = text_slot(b, s);
+	slot = kp_slots_first(&b->text_set, kp_slot_hash(s.data, s.size, 0));
+	while (*slot && !kp_span_eq(kp_view_text(b->v, *slot - 1), s))
+		slot = kp_slots_next(&b->text_set, slot);
 	if (!*slot) {
 		if (!store_text(b, s, offset))
 			return false;
@@ -135,46 +131,31 @@ static bool new_dir(struct kp_view_builder *b, uint32_t parent, uint32_t text,
 /* The number of directories in their set that lets it have room for all. */
 enum { MANY_DIRS = 4096 };
 
-static bool grow_dir_set(struct kp_view_builder *b)
-{
-	struct kp_slots *set = &b->dir_set;
-
-	if (set->used == MANY_DIRS && !kp_slots_reserve(set, b->dirs_cap, dir_hash, b))
-		return kp_view_no_memory(b);
-	return kp_slots_grow(set, dir_hash, b) || kp_view_no_memory(b);
-}
-
-/* Put the children of PARENT that were made since the last look-up in it into the set. */
-static bool add_children(struct kp_view_builder *b, uint32_t parent)
-{
-	uint32_t *youngest = &b->open_dirs[parent].youngest;
-
-	for (; *youngest; *youngest = b->open_dirs[*youngest].sibling) {
-		uint32_t *slot;
-
-		if (!grow_dir_set(b))
-			return false;
-		slot = kp_slots_first(&b->dir_set, dir_hash(b, *youngest));
-		while (*slot)
-			slot = kp_slots_next(&b->dir_set, slot);
-		kp_slots_put(&b->dir_set, slot, *youngest);
-	}
-	return true;
-}
-
-/* Look the directory NAME in PARENT up; *DIR: KP_VIEW_ROOT if there is none. */
+/*
+ * Look the directory NAME in PARENT up; *DIR: KP_VIEW_ROOT if there is none.  First the children of
+ * PARENT that were made since the last look-up in it enter the set.
+ */
 static bool look_up_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
 			uint32_t *dir)
 {
-	uint32_t *slot;
+	uint32_t *youngest = &b->open_dirs[parent].youngest, *slot;
+	struct kp_slots *set = &b->dir_set;
 
 	*dir = KP_VIEW_ROOT;
-	if (!add_children(b, parent))
-		return false;
-	if (!b->dir_set.used)
+	for (; *youngest; *youngest = b->open_dirs[*youngest].sibling) {
+		if ((set->used == MANY_DIRS &&
+		     !kp_slots_reserve(set, b->dirs_cap, dir_hash, b)) ||
+		    !kp_slots_grow(set, dir_hash, b))
+			return kp_view_no_memory(b);
+		slot = kp_slots_first(set, dir_hash(b, *youngest));
+		while (*slot)
+			slot = kp_slots_next(set, slot);
+		kp_slots_put(set, slot, *youngest);
+	}
+	if (!set->used)
 		return true;
-	slot = kp_slots_first(&b->dir_set, place_hash(parent, name));
-	for (; *slot; slot = kp_slots_next(&b->dir_set, slot)) {
+	slot = kp_slots_first(set, place_hash(parent, name));
+	for (; *slot; slot = kp_slots_next(set, slot)) {
 		if (b->v->dirs[*slot - 1].parent != parent ||
 		    !kp_span_eq(dir_name(b, *slot - 1), name))
 			continue;
@@ -185,32 +166,15 @@ static bool look_up_dir(struct kp_view_builder *b, uint32_t parent, struct kp_sp
 }
 
 /*
- * Store the name of a directory, component number DEPTH of a path.  The names of keys are
- * mostly distinct.  Below other directories than toc, most names are those of the last key.
- */
-static bool store_dir_name(struct kp_view_builder *b, struct kp_span name, bool below_toc,
-			   size_t depth, uint32_t *text)
-{
-	const struct kp_view_last *key = &b->last[1];
-
-	if (below_toc)
-		return store_text(b, name, text);
-	if (depth < key->count && kp_span_eq(dir_name(b, key->dirs[depth]), name)) {
-		*text = b->open_dirs[key->dirs[depth]].text;
-		return true;
-	}
-	return kp_view_intern(b, name, text);
-}
-
-/*
- * Return the directory NAME in PARENT, created as needed and allowed.  A name behind the greatest one
- * is new without a look-up: keys are sorted.
+ * Return the directory NAME in PARENT, component number DEPTH of a path, created as needed and
+ * allowed.  A name behind the greatest one is new without a look-up: keys are sorted.
  */
 static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
 		      bool below_toc, size_t depth, uint32_t *dir)
 {
 	uint32_t greatest = b->open_dirs[parent].greatest, text = 0;
 	bool behind = !greatest || kp_span_cmp(name, dir_name(b, greatest)) > 0;
+	const struct kp_view_last *key = &b->last[1];
 
 	*dir = KP_VIEW_ROOT;
 	if (!behind && !look_up_dir(b, parent, name, dir))
@@ -220,8 +184,14 @@ static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span
 	*dir = KP_VIEW_NO_DIR;
 	if (!b->makes_dirs)
 		return true;
-	if (!store_dir_name(b, name, below_toc, depth, &text) ||
-	    !new_dir(b, parent, text, kp_view_child_id(b->v->dirs[parent].id, name), dir))
+	/* names of keys are mostly distinct; below other directories most are the last key's */
+	if (!below_toc && depth < key->count &&
+	    kp_span_eq(dir_name(b, key->dirs[depth]), name))
+		text = b->open_dirs[key->dirs[depth]].text;
+	else if (!(below_toc ? store_text(b, name, &text)
+			     : kp_view_intern(b, name, &text)))
+		return false;
+	if (!new_dir(b, parent, text, kp_view_child_id(b->v->dirs[parent].id, name), dir))
 		return false;
 	if (behind)
 		b->open_dirs[parent].greatest = *dir;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of building a view: sort the names, settle conflicts, number the files. */
+/*
+ * The end of building a view: sort the names, so that equal ones are neighbours; keep the first of
+ * them, a directory or the first archive's, and note those that lose; number the files.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include "builder.h"
@@ -104,15 +107,6 @@ static struct kp_span path_of(const struct kp_view_builder *b, uint32_t dir,
 	return (struct kp_span){buf + at, cap - at};
 }
 
-/* The archive that a name's file comes from. */
-static const char *archive_of(const struct kp_view_builder *b,
-			      const struct kp_view_entry_name *name)
-{
-	size_t entry;
-
-	return kp_archive_path(kp_view_entry(b->v, kp_node_number(name->node), &entry));
-}
-
 /*
  * Whether the contents of two files agree.  Files whose archives have other readers, or
  * that are stored differently or in chunks, are not linked, because the hash alone is not
@@ -144,7 +138,9 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 {
 	bool is_dir = kp_node_kind(kept->node) == KP_VIEW_DIR;
 	uint8_t buf[KP_NAME_MAX + 512];
+	const char *loser, *winner;
 	char *reason = NULL;
+	size_t entry;
 	int n;
 
 	/* the same content twice is not a conflict */
@@ -152,23 +148,18 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 	    (!is_dir && (kp_node_number(kept->node) == kp_node_number(lost->node) ||
 			 files_agree(b, kept, lost))))
 		return;
-	if (is_dir)
-		n = asprintf(&reason,
-			     "a directory has this name; the file of %s is not shown",
-			     archive_of(b, lost));
-	else
-		n = asprintf(&reason, "%s comes first; other content of %s is not shown",
-			     archive_of(b, kept), archive_of(b, lost));
+	loser = kp_archive_path(kp_view_entry(b->v, kp_node_number(lost->node), &entry));
+	winner = is_dir ? "a directory has this name"
+			: kp_archive_path(kp_view_entry(b->v, kp_node_number(kept->node),
+							&entry));
+	n = asprintf(&reason,
+		     is_dir ? "%s; the file of %s is not shown"
+			    : "%s comes first; other content of %s is not shown",
+		     winner, loser);
 	kp_view_conflict(b, path_of(b, dir, kept->text, buf, sizeof(buf)),
 			 n < 0 ? "exists twice" : reason);
 	if (n >= 0)
 		free(reason);
-}
-
-/* X and Y are arena offsets: some texts are stored more than once. */
-static bool same_text(const struct kp_view *v, uint32_t x, uint32_t y)
-{
-	return x == y || kp_span_eq(kp_view_text(v, x), kp_view_text(v, y));
 }
 
 /* Keep the first of equal names in directory D: a directory, or the first archive's. */
@@ -179,7 +170,10 @@ static void settle_names(struct kp_view_builder *b, uint32_t d)
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < dir->count; i++) {
-		if (kept && same_text(b->v, n[kept - 1].text, n[i].text))
+		/* some texts are stored more than once */
+		if (kept && (n[kept - 1].text == n[i].text ||
+			     kp_span_eq(kp_view_text(b->v, n[kept - 1].text),
+					kp_view_text(b->v, n[i].text))))
 			note_clash(b, d, &n[kept - 1], &n[i]);
 		else
 			n[kept++] = n[i];

@@ -58,22 +58,13 @@ static bool reserve_room(struct kp_view_builder *b)
 static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *archives,
 		       size_t n)
 {
-	if (!take_archives(b, archives, n) || !reserve_room(b))
-		return false;
-	if (!kp_view_sort_ids(b) || !kp_view_make_roots(b))
+	if (!take_archives(b, archives, n) || !reserve_room(b) ||
+	    !kp_view_identify_archives(b) || !kp_view_make_roots(b))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!kp_view_add_archive(b, i))
 			return false;
 	return kp_view_add_bundles(b) && kp_view_settle(b);
-}
-
-/* Free memory that was allocated but not used. */
-static void trim_view(struct kp_view *v)
-{
-	v->arena = kp_large_trim(v->arena, v->arena_size);
-	v->files = kp_large_trim(v->files, v->n_files * sizeof(*v->files));
-	v->dirs = kp_large_trim(v->dirs, v->n_dirs * sizeof(*v->dirs));
 }
 
 kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
@@ -96,7 +87,7 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 		free(b->file_set.slots);
 		free(b->text_set.slots);
 		free(b->ordinal_file);
-		free(b->sorted_ids);
+		free(b->archive_ids);
 		free(b->code);
 	}
 	free(b);
@@ -104,7 +95,10 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 		kp_view_free(v);
 		return kp_fail_memory(why, 0, "the tree");
 	}
-	trim_view(v);
+	/* free what was allocated but not used */
+	v->arena = kp_large_trim(v->arena, v->arena_size);
+	v->files = kp_large_trim(v->files, v->n_files * sizeof(*v->files));
+	v->dirs = kp_large_trim(v->dirs, v->n_dirs * sizeof(*v->dirs));
 	*out = v;
 	return KPACK_SUCCESS;
 }

@@ -8,7 +8,7 @@
 #include "texts.h"
 #include "core/archive/naming.h"
 #include "core/base/text.h"
-#include "core/view/entry_paths.h"
+#include "core/view/view.h"
 
 static void put_escaped(FILE *f, struct kp_span s)
 {

@@ -6,7 +6,7 @@
 #include "core/base/bounds.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
-#include "packer/files/attributes.h"
+#include "packer/files/copy.h"
 #include "packer/files/below.h"
 
 kpack_error_t binary_open(const char *path, struct binary *out, struct kpackx_error *why)

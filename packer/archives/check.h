@@ -11,7 +11,7 @@
 #define PACKER_ARCHIVES_CHECK_H
 
 #include "core/archive/archive.h"
-#include "core/base/faults.h"
+#include "core/base/errors.h"
 
 struct check_findings {
 	struct kp_faults faults, notes; /* .refused means nothing here */

@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The runtime resolves a marker's search path for each target that its GPU runs (core/loader);
+ * here the same rules are asked the other way round: which files can a path lead to, for whatever
+ * GPU?  So the placeholder stands for itself while a path is resolved, and is then compared with
+ * the names in the directory.
+ */
 #include "reachable_archives.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+
 #include "content.h"
-#include "packer/cli/xalloc.h"
-#include "packer/files/below.h"
+#include "core/base/alloc.h"
+#include "core/base/hash.h"
+#include "core/base/order.h"
+#include "core/base/text.h"
 #include "core/elf/search_path.h"
 #include "core/target/target.h"
-#include "core/base/text.h"
-#include "core/base/hash.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+
+/* Limit of names read for one binary: a thousand directories of hundreds of archives. */
+#define NAMES_MAX (1 << 18)
 
 /* The result of decoding an ordinal.  Entries that share it may state different sizes. */
 struct installed_decoded {
@@ -27,44 +40,33 @@ void installed_init(struct installed *set)
 	*set = (struct installed){0};
 }
 
-static void free_archive(struct installed_archive *a)
-{
-	size_t n = a->decoded ? kp_archive_ordinal_count(a->archive) : 0;
-
-	for (size_t i = 0; i < n; i++)
-		free(a->decoded[i].why);
-	free(a->decoded);
-	kp_archive_close(a->archive);
-	free(a->path);
-	free(a);
-}
-
 void installed_fini(struct installed *set)
 {
-	for (size_t i = 0; i < set->count; i++)
-		free_archive(set->archives[i]);
+	for (size_t i = 0; i < set->count; i++) {
+		struct installed_archive *a = set->archives[i];
+		size_t n = a->decoded ? kp_archive_ordinal_count(a->archive) : 0;
+
+		for (size_t k = 0; k < n; k++)
+			free(a->decoded[k].why);
+		free(a->decoded);
+		kp_archive_close(a->archive);
+		free(a->path);
+		free(a);
+	}
 	free(set->archives);
 	*set = (struct installed){0};
-}
-
-static struct installed_archive *known_archive(const struct installed *set,
-					       const struct stat *st)
-{
-	for (size_t i = 0; i < set->count; i++)
-		if (set->archives[i]->dev == st->st_dev &&
-		    set->archives[i]->ino == st->st_ino)
-			return set->archives[i];
-	return NULL;
 }
 
 /* Open the archive PATH with the stat ST; if that fails, it is kept with the reason. */
 static struct installed_archive *open_archive(struct installed *set, const char *path,
 					      const struct stat *st)
 {
-	struct installed_archive *a = known_archive(set, st);
+	struct installed_archive *a;
 
-	if (a)
-		return a;
+	for (size_t i = 0; i < set->count; i++)
+		if (set->archives[i]->dev == st->st_dev &&
+		    set->archives[i]->ino == st->st_ino)
+			return set->archives[i];
 	a = xcalloc(1, sizeof(*a));
 	a->path = xstrdup(path);
 	a->dev = st->st_dev;
@@ -113,19 +115,6 @@ static bool declares_arch(const struct kpack_archive *a, const char *arch)
 	return false;
 }
 
-/* Whether an archive that ARCH reaches declares ARCH. */
-static bool reach_has_arch(const struct reach *reach, const char *arch)
-{
-	for (size_t i = 0; i < reach->count; i++) {
-		const struct reached *r = &reach->items[i];
-
-		if (r->archive->archive && reached_by(r, arch) &&
-		    declares_arch(r->archive->archive, arch))
-			return true;
-	}
-	return false;
-}
-
 bool reach_has_broken(const struct reach *reach, const char *arch)
 {
 	for (size_t i = 0; i < reach->count; i++)
@@ -153,13 +142,6 @@ static bool serves_arch(const struct kpack_archive *a, const char *arch)
 		if (asks_for(kp_archive_arch(a, i), arch))
 			return true;
 	return false;
-}
-
-static bool is_processor(const char *arch)
-{
-	struct kp_target t;
-
-	return kp_target_parse(kp_span_str(arch), &t, NULL) == 0 && t.known;
 }
 
 static void add_reached(struct reach *out, struct installed_archive *a, const char *arch)
@@ -219,6 +201,7 @@ static kpack_error_t reach_file(struct installed *set, const char *path, const c
 				struct reach *out, struct kpackx_error *why)
 {
 	struct installed_archive *a;
+	struct kp_target target;
 	struct stat st;
 
 	if (below_stat(path, &st) < 0)
@@ -227,94 +210,57 @@ static kpack_error_t reach_file(struct installed *set, const char *path, const c
 	if (!S_ISREG(st.st_mode))
 		return KPACK_SUCCESS;
 	a = open_archive(set, path, &st);
-	if (!arch || is_processor(arch) || (a->archive && serves_arch(a->archive, arch)))
+	if (!arch ||
+	    (kp_target_parse(kp_span_str(arch), &target, NULL) == 0 && target.known) ||
+	    (a->archive && serves_arch(a->archive, arch)))
 		add_reached(out, a, arch);
 	return KPACK_SUCCESS;
 }
 
-/* A resolved path split at its placeholder: "DIR/" "BEFORE" arch "AFTER" "/REST". */
-struct pattern {
-	char *dir; /* with its slash */
-	struct kp_span before, after;
-	const char *rest;
-};
-
-static void read_pattern(const char *path, struct pattern *p)
-{
-	const char *arch = strstr(path, KP_SEARCH_ARCH), *name = arch;
-	const char *after = arch + strlen(KP_SEARCH_ARCH);
-	size_t after_size = strcspn(after, "/");
-
-	while (name > path && name[-1] != '/')
-		name--;
-	p->dir = name == path ? xstrdup("./") : xstrndup(path, (size_t)(name - path));
-	p->before = (struct kp_span){(const uint8_t *)name, (size_t)(arch - name)};
-	p->after = (struct kp_span){(const uint8_t *)after, after_size};
-	p->rest = after + after_size;
-}
-
-/* The part of NAME for the placeholder; NULL: NAME does not match. */
-static char *arch_of(const struct pattern *p, const char *name)
-{
-	size_t size = strlen(name), around = p->before.size + p->after.size;
-
-	if (size <= around ||
-	    !kp_span_starts(kp_span_str(name), p->before.data, p->before.size) ||
-	    memcmp(name + size - p->after.size, p->after.data, p->after.size) != 0)
-		return NULL;
-	return xstrndup(name + p->before.size, size - around);
-}
-
-static kpack_error_t reach_name(struct installed *set, const struct pattern *p,
-				const char *name, struct reach *out,
-				struct kpackx_error *why)
-{
-	char *arch = arch_of(p, name), *path;
-	kpack_error_t err;
-
-	if (!arch)
-		return KPACK_SUCCESS;
-	path = xasprintf("%s%s%s", p->dir, name, p->rest);
-	err = reach_file(set, path, arch, out, why);
-	free(path);
-	free(arch);
-	return err;
-}
-
-/* Limit of names read for one binary: a thousand directories of hundreds of archives. */
-#define NAMES_MAX (1 << 18)
-
-static kpack_error_t count_names(struct reach *out, int n, struct kpackx_error *why)
-{
-	out->names += n > 0 ? (size_t)n : 0;
-	return out->names <= NAMES_MAX
-		       ? KPACK_SUCCESS
-		       : kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-				 "marker: more than %d names where its search paths lead",
-				 NAMES_MAX);
-}
-
+/*
+ * Add the files that match the resolved PATH with its placeholder: "DIR/" "BEFORE" arch "AFTER"
+ * "/REST".
+ */
 static kpack_error_t reach_pattern(struct installed *set, const char *path,
 				   struct reach *out, struct kpackx_error *why)
 {
-	struct pattern p;
+	const char *place = strstr(path, KP_SEARCH_ARCH), *before = place;
+	const char *after = place + strlen(KP_SEARCH_ARCH);
+	size_t n_after = strcspn(after, "/"), n_before;
+	KP_AUTO_FREE char *dir = NULL;
 	struct dirent **names = NULL;
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
 	int n;
 
-	read_pattern(path, &p);
-	n = below_scandir(p.dir, &names, NULL);
+	while (before > path && before[-1] != '/')
+		before--;
+	n_before = (size_t)(place - before);
+	dir = before == path ? xstrdup("./") : xstrndup(path, (size_t)(before - path));
+	n = below_scandir(dir, &names, NULL);
 	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
-		err = cannot_do("read the directory", p.dir, errno, why);
-	else
-		err = count_names(out, n, why);
+		err = cannot_do("read the directory", dir, errno, why);
+	out->names += n > 0 ? (size_t)n : 0;
+	if (out->names > NAMES_MAX)
+		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			      "marker: more than %d names where its search paths lead",
+			      NAMES_MAX);
 	for (int i = 0; i < n; i++) {
-		if (!err)
-			err = reach_name(set, &p, names[i]->d_name, out, why);
+		const char *name = names[i]->d_name;
+		size_t size = strlen(name);
+
+		if (!err && size > n_before + n_after &&
+		    memcmp(name, before, n_before) == 0 &&
+		    memcmp(name + size - n_after, after, n_after) == 0) {
+			KP_AUTO_FREE char *arch =
+				xstrndup(name + n_before, size - n_before - n_after);
+			KP_AUTO_FREE char *file =
+				xasprintf("%s%s%s", dir, name, after + n_after);
+
+			err = reach_file(set, file, arch, out, why);
+		}
 		free(names[i]);
 	}
 	free(names);
-	free(p.dir);
 	return err;
 }
 
@@ -337,25 +283,6 @@ static char *find_real(const char *path, void *arg)
 	return real;
 }
 
-/* As kp_search_resolve; a way that root does not take (is_barred) is an error. */
-static kpack_error_t resolve_pattern(const char *pattern, const char *binary, char **path,
-				     struct kpackx_error *why)
-{
-	struct barred barred = {0};
-	struct kp_search_memo memo = {.find = find_real, .arg = &barred};
-	/* replace the placeholder by itself, to find it in the resolved path */
-	kpack_error_t err = kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH),
-					      binary, &memo, path, why);
-
-	kp_search_memo_fini(&memo);
-	if (!err && barred.path) {
-		err = cannot_do("look for archives", barred.path, barred.error, why);
-		free(*path);
-	}
-	free(barred.path);
-	return err;
-}
-
 kpack_error_t installed_reach(struct installed *set, const struct kp_marker *marker,
 			      const char *binary, struct reach *out,
 			      struct kpackx_error *why)
@@ -364,14 +291,21 @@ kpack_error_t installed_reach(struct installed *set, const struct kp_marker *mar
 
 	for (size_t i = 0; i < marker->n_search_paths && !err; i++) {
 		const char *pattern = marker->search_paths[i];
-		char *path;
+		struct barred barred = {0};
+		struct kp_search_memo memo = {.find = find_real, .arg = &barred};
+		KP_AUTO_FREE char *path = NULL;
 
-		KP_TRY(resolve_pattern(pattern, binary, &path, why));
-		if (kp_search_has_arch(pattern) && kp_search_has_arch(path))
-			err = reach_pattern(set, path, out, why);
-		else
-			err = reach_file(set, path, NULL, out, why);
-		free(path);
+		err = kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH), binary,
+					&memo, &path, why);
+		kp_search_memo_fini(&memo);
+		if (!err && barred.path)
+			err = cannot_do("look for archives", barred.path, barred.error,
+					why);
+		else if (!err)
+			err = kp_search_has_arch(pattern) && kp_search_has_arch(path)
+				      ? reach_pattern(set, path, out, why)
+				      : reach_file(set, path, NULL, out, why);
+		free(barred.path);
 	}
 	return err;
 }
@@ -405,21 +339,6 @@ struct kp_span wanted_kind(const struct kp_recipe_image *img)
 	return kp_span_str("co");
 }
 
-/* The key that the packer gives; NUMBER counts the keys of one container and arch. */
-static char *make_key(const struct wanted_object *want, unsigned number)
-{
-	/* the packer cuts it in the same way */
-	int kind = (int)(want->kind.size < 40 ? want->kind.size : 40);
-
-	if (number == 0)
-		return xasprintf("%s#%u", want->name, want->index);
-	if (number == 1)
-		return xasprintf("%s@%.*s#%u", want->name, kind, want->kind.data,
-				 want->index);
-	return xasprintf("%s@%.*s.%u#%u", want->name, kind, want->kind.data, number,
-			 want->index);
-}
-
 static bool is_wanted(struct installed_archive *a, size_t entry,
 		      const struct wanted_object *want)
 {
@@ -440,21 +359,31 @@ static bool is_wanted(struct installed_archive *a, size_t entry,
 	       memcmp(hash, want->xxh3, KP_RECIPE_HASH) == 0;
 }
 
-/* Try the keys in order until one is missing; true: the wanted object was found. */
+/*
+ * Try the keys in order until one is missing, as the packer gives them; true: the wanted object was
+ * found.
+ */
 static bool find_in(struct installed_archive *a, const struct wanted_object *want,
 		    struct found_object *out)
 {
-	for (unsigned number = 0;; number++) {
-		char *key = make_key(want, number);
-		size_t entry;
-		bool there = kp_archive_find(a->archive, kp_span_str(key),
-					     kp_span_str(want->arch), &entry);
+	/* the packer cuts it in the same way */
+	int kind = (int)(want->kind.size < 40 ? want->kind.size : 40);
 
-		free(key);
-		if (!there && number == 0)
+	for (unsigned number = 0;; number++) {
+		KP_AUTO_FREE char *key =
+			number == 0   ? xasprintf("%s#%u", want->name, want->index)
+			: number == 1 ? xasprintf("%s@%.*s#%u", want->name, kind,
+						  want->kind.data, want->index)
+				      : xasprintf("%s@%.*s.%u#%u", want->name, kind,
+						  want->kind.data, number, want->index);
+		size_t entry;
+
+		if (!kp_archive_find(a->archive, kp_span_str(key),
+				     kp_span_str(want->arch), &entry)) {
+			if (number)
+				return false;
 			continue; /* the first object may have been replaced */
-		if (!there)
-			return false;
+		}
 		if (is_wanted(a, entry, want)) {
 			*out = (struct found_object){a, entry, false};
 			return true;
@@ -540,27 +469,11 @@ static void sort_arches(struct built_arches *a)
 {
 	size_t n = 0;
 
-	if (a->count)
-		qsort(a->items, a->count, sizeof(*a->items), kp_order_texts);
+	kp_sort(a->items, a->count, KP_AS_TEXT);
 	for (size_t i = 0; i < a->count; i++)
 		if (n == 0 || strcmp(a->items[n - 1], a->items[i]) != 0)
 			a->items[n++] = a->items[i];
 	a->count = n;
-}
-
-/* Whether an archive in REACH has an object of B for ARCH. */
-static bool has_object(const struct binary *b, const struct reach *reach,
-		       const char *arch)
-{
-	struct wanted_object want = {
-		.name = b->marker.kernel_name, .arch = arch, .kind = kp_span_str("co")};
-	struct found_object found = {0};
-
-	for (size_t i = 0; i < b->fat.elf.n_wrappers && !found.archive; i++) {
-		want.index = binary_index(b, i);
-		installed_find(reach, &want, &found);
-	}
-	return found.archive;
 }
 
 void built_arches_find(const struct binary *b, const struct reach *reach,
@@ -570,11 +483,11 @@ void built_arches_find(const struct binary *b, const struct reach *reach,
 	size_t cap = 0, layout_cap = 0, n = 0, number;
 
 	for (size_t i = 0; b->has_layout && i < b->layout.n_images; i++)
-		if (!b->layout.images[i].host)
+		if (!b->layout.images[i].host) {
 			add_arch(&layout, &layout_cap, b->layout.images[i].arch);
+			add_arch(a, &cap, b->layout.images[i].arch);
+		}
 	sort_arches(&layout);
-	for (size_t i = 0; i < layout.count; i++)
-		add_arch(a, &cap, layout.items[i]);
 	for (size_t i = 0; i < reach->count; i++) {
 		const struct reached *r = &reach->items[i];
 		const struct kpack_archive *archive = r->archive->archive;
@@ -588,17 +501,33 @@ void built_arches_find(const struct binary *b, const struct reach *reach,
 		}
 	}
 	sort_arches(a);
-	/* further architectures belong to other binaries in the archives */
 	a->installed = xcalloc(a->count, sizeof(*a->installed));
 	a->in_layout = xcalloc(a->count, sizeof(*a->in_layout));
 	for (size_t i = 0; i < a->count; i++) {
-		bool known = built_arches_number(&layout, a->items[i], &number);
+		struct wanted_object want = {.name = b->marker.kernel_name,
+					     .arch = a->items[i],
+					     .kind = kp_span_str("co")};
+		bool known = built_arches_number(&layout, want.arch, &number);
+		struct found_object found = {0};
 
-		if (!known && !has_object(b, reach, a->items[i]))
+		/* further architectures may belong to other binaries in the archives */
+		for (size_t k = 0; !known && k < b->fat.elf.n_wrappers && !found.archive;
+		     k++) {
+			want.index = binary_index(b, k);
+			installed_find(reach, &want, &found);
+		}
+		if (!known && !found.archive)
 			continue;
-		a->items[n] = a->items[i];
+		a->items[n] = want.arch;
 		a->in_layout[n] = known;
-		a->installed[n++] = reach_has_arch(reach, a->items[i]);
+		for (size_t k = 0; k < reach->count && !a->installed[n]; k++) {
+			const struct reached *r = &reach->items[k];
+
+			a->installed[n] = r->archive->archive &&
+					  reached_by(r, want.arch) &&
+					  declares_arch(r->archive->archive, want.arch);
+		}
+		n++;
 	}
 	a->count = n;
 	free(layout.items);
@@ -613,9 +542,7 @@ void built_arches_fini(struct built_arches *a)
 
 bool built_arches_number(const struct built_arches *a, const char *arch, size_t *number)
 {
-	const char **found = a->count ? bsearch(&arch, a->items, a->count,
-						sizeof(*a->items), kp_order_texts)
-				      : NULL;
+	const char *const *found = kp_find(a->items, a->count, &arch, KP_AS_TEXT);
 
 	if (found)
 		*number = (size_t)(found - a->items);

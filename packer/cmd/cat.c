@@ -11,7 +11,7 @@
 #include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/files/output.h"
+#include "packer/files/target.h"
 #include "core/base/file.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"

@@ -15,7 +15,7 @@
 #include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/files/output.h"
+#include "packer/files/target.h"
 #include "packer/inspect/report_figures.h"
 #include "packer/inspect/report_page.h"
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The calls of the system and of core that take paths, for what a path leads to as resolve.c
+ * finds it.
+ */
 #include "below.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,12 +16,13 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
 #include "core/archive/archive.h"
 #include "core/archive/find.h"
+#include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/writer/writer.h"
 #include "packer/cli/xalloc.h"
-#include "packer/cli/report.h"
 #include "resolve.h"
 
 /* --- calls --------------------------------------------------------------------------- */
@@ -34,23 +40,6 @@
 	} while (0)
 
 #define AT_PLACE(path, call) AT_SPOT(path, SPOT_ITSELF, call)
-
-static int open_operand(const char *path, int flags, mode_t mode)
-{
-	AT_PLACE(path, openat(at.dir, at.name, flags, mode));
-}
-
-int below_open(const char *path, int flags, mode_t mode)
-{
-	int root, fd;
-	char *inside = resolve_rest(path, false, &root);
-
-	flags |= O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-	fd = inside ? resolve_open(root, inside, flags, mode)
-		    : open_operand(path, flags, mode);
-	free(inside);
-	return fd;
-}
 
 int below_lstat(const char *path, struct stat *st)
 {
@@ -83,20 +72,6 @@ int below_mkdir(const char *path, mode_t mode)
 int below_unlink(const char *path)
 {
 	AT_PLACE(path, unlinkat(at.dir, at.name, 0));
-}
-
-static int rmdir_at(const char *path)
-{
-	AT_SPOT(path, SPOT_OF_NAME, unlinkat(at.dir, at.name, AT_REMOVEDIR));
-}
-
-int below_rmdir(const char *path)
-{
-	int status = rmdir_at(path);
-
-	if (!status)
-		resolve_remove_root(path);
-	return status;
 }
 
 int below_rename(const char *from, const char *to, unsigned flags)
@@ -140,25 +115,22 @@ static int open_following(const char *path, int flags)
 {
 	const char *rest = NULL;
 	int root = resolve_root(path, &rest), fd;
+	const struct open_how how = {
+		.flags = (unsigned)flags,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
 	struct spot at;
 
 	if (root >= 0) {
-		const struct open_how how = {
-			.flags = (unsigned)flags,
-			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
-		};
-
 		fd = (int)syscall(SYS_openat2, root, *rest ? rest : ".", &how,
 				  sizeof(how));
 		if (fd >= 0 || (errno != EXDEV && errno != EAGAIN && errno != ELOOP &&
 				errno != ENAMETOOLONG))
 			return fd;
 		/* it leads out of the root or into /proc, or is longer than the kernel takes */
-		if (resolve_operand(root, *rest ? rest : ".", true, &at) < 0)
-			return -1;
-	} else if (resolve_spot(path, SPOT_FOLLOWED, &at) < 0) {
-		return -1;
 	}
+	if (resolve_spot(path, SPOT_FOLLOWED, &at) < 0)
+		return -1;
 	fd = openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW));
 	spot_close(&at);
 	return fd;
@@ -244,37 +216,6 @@ int below_scandir(const char *path, struct dirent ***names,
 	return n;
 }
 
-int below_dir_open(struct below_dir *dir, const char *path)
-{
-	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC; /* it can be flushed */
-	int root, status;
-	char *rest = resolve_rest(path, false, &root);
-	bool inside = rest;
-	struct spot at;
-
-	*dir = (struct below_dir){.fd = -1};
-	status = inside ? resolve_inside(root, rest, flags, &at)
-			: resolve_spot(path, SPOT_ITSELF, &at);
-	free(rest);
-	if (status < 0)
-		return -1;
-	dir->fd = inside ? at.dir : openat(at.dir, ".", flags);
-	dir->name = at.name;
-	if (!inside)
-		kp_close_keeping_errno(at.dir);
-	if (dir->fd >= 0)
-		return 0;
-	below_dir_close(dir);
-	return -1;
-}
-
-void below_dir_close(struct below_dir *dir)
-{
-	kp_close_keeping_errno(dir->fd);
-	free(dir->name);
-	*dir = (struct below_dir){.fd = -1};
-}
-
 kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 {
 	const int error = errno;
@@ -296,123 +237,48 @@ kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 		what);
 }
 
-kpack_error_t below_root(const char *path, struct kpackx_error *why)
-{
-	const char *rest;
-	struct stat st;
-	int fd;
-
-	if (resolve_root(path, &rest) >= 0) {
-		fd = below_open(path, O_PATH | O_DIRECTORY, 0);
-		if (fd >= 0)
-			close(fd);
-		/* an operand through a link in another operand is a root of its own */
-		if (fd >= 0)
-			return KPACK_SUCCESS;
-	}
-	fd = below_open_following(path, O_PATH | O_DIRECTORY);
-	if (fd < 0)
-		return below_fail(why, "cannot open the directory");
-	if (fstat(fd, &st) < 0) {
-		kpack_error_t err = below_fail(why, "cannot stat");
-
-		close(fd);
-		return err;
-	}
-	resolve_add_root(path, fd);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t below_root_if_directory(const char *path, struct kpackx_error *why)
-{
-	struct stat st;
-
-	if (below_stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-		return KPACK_SUCCESS;
-	return below_root(path, why);
-}
-
-bool below_hold(const char *path)
-{
-	struct kpackx_error why = {0};
-
-	if (!below_root_if_directory(path, &why))
-		return true;
-	report_why(path, &why);
-	return false;
-}
-
-kpack_error_t below_adopt_root(const char *path, int fd, struct kpackx_error *why)
-{
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-
-	if (copy < 0)
-		return below_fail(why, "cannot keep the directory open");
-	resolve_add_root(path, copy);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t below_make_root(const char *path, mode_t mode, struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	KP_TRY(below_mkdirs(path, mode, why));
-	err = below_root(path, why);
-	return err ? kp_fail_prefix(why, err, "%s", path) : KPACK_SUCCESS;
-}
-
 /* --- what core opens ------------------------------------------------------------------- */
 
-typedef int open_fn(const char *path, int flags);
-
-static int open_itself(const char *path, int flags)
+/*
+ * Open the regular file PATH, FOLLOWing links or not, but not even for a moment a FIFO or a
+ * device: it is found with O_PATH, and opened by that descriptor.
+ */
+static kpack_error_t open_regular(const char *path, bool follow, int *fd, struct stat *st,
+				  struct kpackx_error *why)
 {
-	return below_open(path, flags, 0);
-}
-
-/* Open for reading the regular file open at FD with O_PATH, which OPEN opened as PATH. */
-static int open_again(int fd, const char *path, open_fn *open_path)
-{
+	KP_AUTO_CLOSE int found =
+		follow ? below_open_following(path, O_PATH) : below_open(path, O_PATH, 0);
 	char proc[KP_FD_NAME_SIZE];
-	int again =
-		open(kp_fd_name(fd, proc), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-
-	/* without /proc, a device may be opened that just took the file's place */
-	return again < 0 && errno == ENOENT ? open_path(path, O_RDONLY) : again;
-}
-
-/* Open a regular file, but not even for a moment a FIFO or a device. */
-static kpack_error_t open_regular(const char *path, open_fn *open_path, int *fd,
-				  struct stat *st, struct kpackx_error *why)
-{
-	int found = open_path(path, O_PATH);
 	kpack_error_t err;
+	int opened;
 
 	if (found >= 0 && fstat(found, st) == 0 && S_ISLNK(st->st_mode)) {
-		close(found);
-		found = -1;
 		errno = ELOOP;
+		return below_fail(why, "cannot open");
 	}
 	if (found < 0)
 		return below_fail(why, "cannot open");
-	err = kp_file_check(found, st, why);
-	*fd = err ? -1 : open_again(found, path, open_path);
-	if (!err && *fd < 0)
-		err = below_fail(why, "cannot open");
-	close(found);
-	KP_TRY(err);
-	err = kp_file_check(*fd, st, why);
-	if (err) {
-		close(*fd);
-		*fd = -1;
-	}
+	KP_TRY(kp_file_check(found, st, why));
+	opened = open(kp_fd_name(found, proc),
+		      O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	/* without /proc, a device may be opened that just took the file's place */
+	if (opened < 0 && errno == ENOENT)
+		opened = follow ? below_open_following(path, O_RDONLY)
+				: below_open(path, O_RDONLY, 0);
+	if (opened < 0)
+		return below_fail(why, "cannot open");
+	err = kp_file_check(opened, st, why);
+	if (err)
+		close(opened);
+	else
+		*fd = opened;
 	return err;
 }
 
 kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
 			      struct kpackx_error *why)
 {
-	return open_regular(path, below_open_following, fd, st, why);
+	return open_regular(path, true, fd, st, why);
 }
 
 kpack_error_t below_file_load(const char *path, uint64_t most, const char *what,
@@ -435,7 +301,7 @@ kpack_error_t below_file_load(const char *path, uint64_t most, const char *what,
 kpack_error_t below_file_open_nofollow(const char *path, int *fd, struct stat *st,
 				       struct kpackx_error *why)
 {
-	return open_regular(path, open_itself, fd, st, why);
+	return open_regular(path, false, fd, st, why);
 }
 
 kpack_error_t below_file_open_guarded(const char *path, int *fd, struct stat *st,
@@ -490,11 +356,9 @@ kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,
 				    const char *name, mode_t mode,
 				    struct kpackx_error *why)
 {
-	char *path = xasprintf("%s/%s", dir, name);
-	kpack_error_t err = below_outfile_open(out, path, mode, why);
+	KP_AUTO_FREE char *path = xasprintf("%s/%s", dir, name);
 
-	free(path);
-	return err;
+	return below_outfile_open(out, path, mode, why);
 }
 
 kpack_error_t below_file_write(const char *path, mode_t mode, struct kp_span bytes,

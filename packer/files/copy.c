@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies of single files with their attributes.  The order protects what is copied: the owner
- * comes first, because changing it removes set-ID bits and capabilities; then permissions,
+ * Copies of attributes, of single files, and of trees.  The order protects what is copied: the
+ * owner comes first, because changing it removes set-ID bits and capabilities; then permissions,
  * attributes, times; the name last (see SECURITY.md).  What is copied must still be what was
  * seen, and what was made must still be ours, because others may own the directories.
+ *
+ * A tree is written from its root down, and the directories get their attributes last, from the
+ * innermost up: a directory's mode may forbid changes in it, and each change gives it a new time.
  */
 #include "copy.h"
 
@@ -12,21 +15,21 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
-#include <stdio.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "attributes.h"
 #include "below.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
+#include "core/base/order.h"
 #include "core/base/span.h"
 #include "packer/cli/xalloc.h"
-#include "replace.h"
-#include "resolve.h"
+#include "staging.h"
+#include "target.h"
 
 #define ACL "system.posix_acl_access"
 #define ACL_DEFAULT "system.posix_acl_default"
@@ -100,6 +103,53 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 	return KPACK_SUCCESS;
 }
 
+/* Whether an attribute is the user's own, and not the machine's choice. */
+static bool is_hashed(const char *name)
+{
+	return strncmp(name, "user.", 5) == 0 ||
+	       strncmp(name, "system.posix_acl_", 17) == 0 ||
+	       strcmp(name, "security.capability") == 0;
+}
+
+kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
+			      struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *list = xmalloc(XATTR_MAX);
+	KP_AUTO_FREE char *value = xmalloc(XATTR_MAX);
+	KP_AUTO_FREE const char **names = NULL;
+	KP_AUTO_CLOSE int fd = below_open(path, O_PATH, 0);
+	char proc[KP_FD_NAME_SIZE];
+	ssize_t size;
+	size_t n = 0;
+
+	if (fd < 0)
+		return below_fail(why, "cannot open");
+	size = listxattr(kp_fd_name(fd, proc), list, XATTR_MAX);
+	if (size < 0 && errno != ENOTSUP)
+		return kp_fail_errno(why, errno, "cannot list its attributes");
+	names = xmalloc(XATTR_MAX * sizeof(*names));
+	for (const char *name = list; name < list + size; name += strlen(name) + 1)
+		if (is_hashed(name))
+			names[n++] = name;
+	/* file systems list them in any order */
+	kp_sort(names, n, KP_AS_TEXT);
+	for (size_t i = 0; i < n; i++) {
+		ssize_t bytes = getxattr(proc, names[i], value, XATTR_MAX);
+		uint8_t length[8];
+
+		if (bytes < 0 && errno == ENODATA)
+			continue; /* removed meanwhile */
+		if (bytes < 0)
+			return kp_fail_errno(why, errno, "cannot read its attribute %s",
+					     names[i]);
+		kp_put_le64(length, (uint64_t)bytes);
+		kp_hasher_add(hash, names[i], strlen(names[i]) + 1);
+		kp_hasher_add(hash, length, sizeof(length));
+		kp_hasher_add(hash, value, (size_t)bytes);
+	}
+	return KPACK_SUCCESS;
+}
+
 /* --- regular files ------------------------------------------------------------------- */
 
 /* Find the next run of data at or after *START; false: only a hole is left. */
@@ -133,29 +183,13 @@ static kpack_error_t copy_bytes(int from, uint64_t size, struct kp_outfile *out,
 	return KPACK_SUCCESS;
 }
 
-/*
- * Copy signatures, which stay valid because the bytes are the same.  If the user may not
- * set them, the copy has none.
- */
-static void copy_signatures(int from, int to)
-{
-	static const char *const names[] = {"security.ima", "security.evm"};
-	char value[4096];
-
-	for (int i = 0; i < 2; i++) {
-		ssize_t n = fgetxattr(from, names[i], value, sizeof(value));
-
-		if (n > 0)
-			fsetxattr(to, names[i], value, (size_t)n, 0);
-	}
-}
-
-/* Copy the file FROM to TO.  WAS: the file that was seen there; NULL: any. */
+/* Copy the regular file FROM to TO.  WAS: the file that was seen there; NULL: any. */
 static kpack_error_t copy_regular(const char *from, const struct file_identity *was,
 				  const char *to, struct kpackx_error *why)
 {
-	KP_AUTO_CLOSE int fd = -1;
+	static const char *const signatures[] = {"security.ima", "security.evm"};
 	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+	KP_AUTO_CLOSE int fd = -1;
 	kpack_error_t err;
 	struct stat st;
 
@@ -165,24 +199,23 @@ static kpack_error_t copy_regular(const char *from, const struct file_identity *
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
 			       from);
 	/* no other user can read it before it has its permissions */
-	err = below_outfile_open(&out, to, 0600, why);
-	if (err)
-		return err;
+	KP_TRY(below_outfile_open(&out, to, 0600, why));
 	out.lazy = true;
 	err = copy_bytes(fd, (uint64_t)st.st_size, &out, why);
 	if (!err)
 		err = attributes_copy(fd, out.fd, &st, why);
-	if (!err) {
-		copy_signatures(fd, out.fd);
-		err = kp_outfile_publish(&out, why);
+	/* signatures stay valid for the same bytes; without the right to set them, it has none */
+	for (size_t i = 0; i < 2 && !err; i++) {
+		char value[4096];
+		ssize_t n = fgetxattr(fd, signatures[i], value, sizeof(value));
+
+		if (n > 0)
+			fsetxattr(out.fd, signatures[i], value, (size_t)n, 0);
 	}
+	if (!err)
+		err = kp_outfile_publish(&out, why);
 	kp_outfile_close(&out);
 	return err;
-}
-
-kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *why)
-{
-	return copy_regular(from, NULL, to, why);
 }
 
 /* --- other kinds of files ------------------------------------------------------------ */
@@ -193,13 +226,18 @@ struct node {
 	char target[PATH_MAX]; /* of a link */
 };
 
-static int read_target(int fd, char target[PATH_MAX])
+/* Look at the node open at N's descriptor.  0, or -1 and errno. */
+static int look_at_node(struct node *n)
 {
-	ssize_t size = readlinkat(fd, "", target, PATH_MAX - 1);
+	ssize_t size = 0;
 
+	if (fstat(n->fd, &n->st) < 0)
+		return -1;
+	if (S_ISLNK(n->st.st_mode))
+		size = readlinkat(n->fd, "", n->target, PATH_MAX - 1);
 	if (size < 0)
 		return -1;
-	target[size] = '\0';
+	n->target[size] = '\0';
 	return 0;
 }
 
@@ -207,7 +245,7 @@ static int read_target(int fd, char target[PATH_MAX])
  * Give the node open at FD what N has.  Its attributes are mostly labels; one that cannot be set
  * comes from the policy.
  */
-static int keep_attributes(const struct node *n, int fd)
+static int keep_node_attributes(const struct node *n, int fd)
 {
 	KP_AUTO_FREE char *names = xmalloc(XATTR_MAX);
 	KP_AUTO_FREE char *value = xmalloc(XATTR_MAX);
@@ -231,82 +269,63 @@ static int keep_attributes(const struct node *n, int fd)
 		if (bytes >= 0)
 			setxattr(to, name, value, (size_t)bytes, 0);
 	}
-	if (utimensat(fd, "", times, AT_EMPTY_PATH) == 0)
-		return 0;
-	/* before Linux 5.8 */
-	return errno == EINVAL ? utimensat(AT_FDCWD, to, times, 0) : -1;
-}
-
-/*
- * Whether FD is what was just made as N's copy.  If its directory is another user's, that
- * user may have put something else there, but no file of ours that has no other name.
- * If not, errno says why.
- */
-static bool is_made(const struct node *n, int fd)
-{
-	char target[PATH_MAX];
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return false;
-	if (S_ISLNK(st.st_mode) && read_target(fd, target) < 0)
-		return false;
-	errno = EBUSY;
-	return st.st_uid == geteuid() && st.st_nlink == 1 &&
-	       (st.st_mode & S_IFMT) == (n->st.st_mode & S_IFMT) &&
-	       (S_ISLNK(st.st_mode) ? strcmp(target, n->target) == 0
-				    : st.st_rdev == n->st.st_rdev);
+	return utimensat(AT_FDCWD, to, times, 0);
 }
 
 static int make_node(const struct place *p, void *arg)
 {
 	const struct node *n = arg;
-	int fd, sys_errno;
+	struct node made = {.fd = -1};
+	int sys_errno;
 
 	if (S_ISLNK(n->st.st_mode)
 		    ? symlinkat(n->target, p->dir_fd, p->tmp_name)
 		    : mknodat(p->dir_fd, p->tmp_name, (n->st.st_mode & S_IFMT) | 0600,
 			      n->st.st_rdev))
 		return -1;
-	fd = openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && is_made(n, fd) && keep_attributes(n, fd) == 0) {
-		close(fd);
-		return 0;
+	made.fd = openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (made.fd >= 0 && look_at_node(&made) == 0) {
+		/*
+		 * If the directory is another user's, that user may have put something else
+		 * there, but no file of ours that has no other name.
+		 */
+		errno = EBUSY;
+		if (made.st.st_uid == geteuid() && made.st.st_nlink == 1 &&
+		    (made.st.st_mode & S_IFMT) == (n->st.st_mode & S_IFMT) &&
+		    (S_ISLNK(n->st.st_mode) ? strcmp(made.target, n->target) == 0
+					    : made.st.st_rdev == n->st.st_rdev) &&
+		    keep_node_attributes(n, made.fd) == 0) {
+			close(made.fd);
+			return 0;
+		}
 	}
 	sys_errno = errno;
-	kp_close_keeping_errno(fd);
+	kp_close_keeping_errno(made.fd);
 	unlinkat(p->dir_fd, p->tmp_name, 0);
 	errno = sys_errno;
 	return -1;
 }
 
-static kpack_error_t copy_node(const char *from, const struct file_identity *was,
-			       const char *to, struct kpackx_error *why)
+kpack_error_t copy_seen(const char *from, const struct file_identity *seen,
+			const char *to, struct kpackx_error *why)
 {
-	KP_AUTO_CLOSE int fd = below_open(from, O_PATH, 0);
-	struct node n = {.fd = fd};
+	KP_AUTO_CLOSE int fd = -1;
+	struct node n;
 
+	if (!seen || S_ISREG(seen->mode))
+		return copy_regular(from, seen, to, why);
+	n.fd = fd = below_open(from, O_PATH, 0);
 	if (fd < 0)
 		return below_fail(why, "cannot open");
-	if (fstat(fd, &n.st) < 0 ||
-	    (S_ISLNK(n.st.st_mode) && read_target(fd, n.target) < 0))
+	if (look_at_node(&n) < 0)
 		return kp_fail_errno(why, errno, "cannot stat");
-	/* mknod would make an empty regular file */
-	if (!file_identity_is(was, &n.st) || S_ISREG(n.st.st_mode) ||
-	    S_ISDIR(n.st.st_mode))
+	if (!file_identity_is(seen, &n.st) || n.st.st_mode != seen->mode)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
 			       from);
 	return place(to, make_node, &n, false, why);
 }
 
-/* --- files that were seen ------------------------------------------------------------ */
-
-kpack_error_t copy_seen(const char *from, const struct file_identity *seen,
-			const char *to, struct kpackx_error *why)
-{
-	return S_ISREG(seen->mode) ? copy_regular(from, seen, to, why)
-				   : copy_node(from, seen, to, why);
-}
+/* --- further hard links ---------------------------------------------------------------- */
 
 struct twin {
 	struct below_dir first;
@@ -339,9 +358,9 @@ static int make_twin(const struct place *p, void *arg)
 	return -1;
 }
 
-kpack_error_t copy_link(const char *first, const char *from,
-			const struct file_identity *seen, const char *to,
-			struct kpackx_error *why)
+static kpack_error_t copy_link(const char *first, const char *from,
+			       const struct file_identity *seen, const char *to,
+			       struct kpackx_error *why)
 {
 	struct twin twin = {.seen = seen};
 	struct kpackx_error fault = {0};
@@ -373,11 +392,61 @@ kpack_error_t copy_link(const char *first, const char *from,
 	}
 }
 
-/* --- directories --------------------------------------------------------------------- */
+/* --- trees ----------------------------------------------------------------------------- */
 
-static int open_directory(const char *path)
+struct tree_directory {
+	char *path, *from;
+	dev_t dev;
+	ino_t ino; /* of the directory that was made */
+};
+
+/* The first written path of a file with several hard links. */
+struct first_link {
+	dev_t dev;
+	ino_t ino;
+	char *path;
+	char *left; /* why it was left out; or NULL */
+};
+
+void tree_write_begin(struct tree_write *w, const char *root, bool staged)
 {
-	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
+	*w = (struct tree_write){.root = root, .staged = staged, .lock = -1};
+}
+
+static void free_link(void *p)
+{
+	struct first_link *link = p;
+
+	free(link->path);
+	free(link->left);
+	free(link);
+}
+
+void tree_write_end(struct tree_write *w)
+{
+	for (size_t i = 0; i < w->n_dirs; i++) {
+		free(w->dirs[i].path);
+		free(w->dirs[i].from);
+	}
+	free(w->dirs);
+	tdestroy(w->links, free_link);
+	if (w->root)
+		lock_close(w->lock);
+	*w = (struct tree_write){.lock = -1};
+}
+
+static char *path_in_tree(const struct tree_write *w, const char *path)
+{
+	return xasprintf(*path ? "%s/%s" : "%s", w->root, path);
+}
+
+/* Put the name of the file in front of the error, if there is one. */
+static kpack_error_t name_file(const struct tree_write *w, const char *from,
+			       const char *to, kpack_error_t err,
+			       struct kpackx_error *why)
+{
+	return err ? kp_fail_prefix(why, err, "%s", w->staged && from ? from : to)
+		   : KPACK_SUCCESS;
 }
 
 static kpack_error_t fail_exchanged(struct kpackx_error *why)
@@ -386,69 +455,107 @@ static kpack_error_t fail_exchanged(struct kpackx_error *why)
 		       "another directory was put in its place meanwhile");
 }
 
-/* Look at the directory that was just made: what has its name now, if it is empty. */
-static kpack_error_t look_at_made(const char *to, struct file_identity *made,
-				  struct kpackx_error *why)
+static int is_entry(const struct dirent *e)
 {
-	int fd = open_directory(to), empty = 1;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-	struct stat st;
-
-	if (!d) {
-		kp_close_keeping_errno(fd);
-		return below_fail(why, "cannot open the directory");
-	}
-	while (empty && (errno = 0, e = readdir(d)))
-		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-	if ((empty && errno) || fstat(fd, &st) < 0) {
-		kpack_error_t err =
-			below_fail(why, "cannot read the directory that was just made");
-
-		closedir(d);
-		return err;
-	}
-	closedir(d);
-	if (!empty)
-		return fail_exchanged(why);
-	*made = file_identity_of(&st);
-	return KPACK_SUCCESS;
+	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
 }
 
-kpack_error_t copy_directory(const char *to, struct file_identity *made,
-			     struct kpackx_error *why)
+/*
+ * Make the directory TO unless it exists, and make it writable.  ST gets the stat of the
+ * directory; what has the name of a new one is only taken for it if it is empty.
+ */
+static kpack_error_t make_directory(const char *to, struct stat *st,
+				    struct kpackx_error *why)
 {
-	struct stat st;
+	struct dirent **names = NULL;
+	int n;
 
-	if (below_mkdir(to, 0700) == 0)
-		return look_at_made(to, made, why);
+	if (below_mkdir(to, 0700) == 0) {
+		KP_AUTO_CLOSE int fd = below_open(to, O_RDONLY | O_DIRECTORY, 0);
+
+		if (fd < 0)
+			return below_fail(why, "cannot open the directory");
+		n = fstat(fd, st) < 0 ? -1 : scandirat(fd, ".", &names, is_entry, NULL);
+		if (n < 0)
+			return below_fail(why,
+					  "cannot read the directory that was just made");
+		for (int i = 0; i < n; i++)
+			free(names[i]);
+		free(names);
+		return n ? fail_exchanged(why) : KPACK_SUCCESS;
+	}
 	if (errno != EEXIST)
 		return below_fail(why, "cannot make the directory");
-	if (below_lstat(to, &st) < 0)
+	if (below_lstat(to, st) < 0)
 		return below_fail(why, "cannot stat");
 	/* a link there could lead out of the tree */
-	if (!S_ISDIR(st.st_mode))
+	if (!S_ISDIR(st->st_mode))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
 			       "is not a directory, but must be one");
-	*made = file_identity_of(&st);
 	/* root may write anyway, and another user may exchange it meanwhile */
-	if ((st.st_mode & 0700) != 0700 && geteuid() != 0 && st.st_uid == geteuid() &&
-	    below_chmod(to, (st.st_mode & 07777) | 0700) < 0)
+	if ((st->st_mode & 0700) != 0700 && geteuid() != 0 && st->st_uid == geteuid() &&
+	    below_chmod(to, (st->st_mode & 07777) | 0700) < 0)
 		return below_fail(why, "cannot be made writable");
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t copy_directory_attributes(const char *from, const char *to,
-					const struct file_identity *made,
-					struct kpackx_error *why)
+kpack_error_t tree_write_root(struct tree_write *w, struct kpackx_error *why)
 {
-	KP_AUTO_CLOSE int a = open_directory(from);
-	KP_AUTO_CLOSE int b = a < 0 ? -1 : open_directory(to);
+	struct stat st;
+
+	KP_TRY(below_make_root(w->root, 0777, why));
+	return name_file(w, NULL, w->root, make_directory(w->root, &st, why), why);
+}
+
+kpack_error_t tree_write_lock(struct tree_write *w, struct kpackx_error *why)
+{
+	return leftovers_lock(w->root, &w->lock, why);
+}
+
+kpack_error_t tree_write_directory(struct tree_write *w, const char *path,
+				   const char *from, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *to = path_in_tree(w, path);
+	struct stat st;
+
+	KP_TRY(name_file(w, from, to, make_directory(to, &st, why), why));
+	xgrow(&w->dirs, w->n_dirs, &w->dirs_cap, sizeof(*w->dirs));
+	w->dirs[w->n_dirs++] = (struct tree_directory){xstrdup(path), xstrdup(from),
+						       st.st_dev, st.st_ino};
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t tree_write_parents(struct tree_write *w, const char *path, const char *from,
+				 struct kpackx_error *why)
+{
+	for (const char *slash = strchr(path, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		KP_AUTO_FREE char *parent = xstrndup(path, (size_t)(slash - path));
+		KP_AUTO_FREE char *to = path_in_tree(w, parent);
+		KP_AUTO_FREE char *original = xasprintf("%s/%s", from, parent);
+		struct stat st;
+
+		if (below_lstat(to, &st) == 0)
+			continue; /* made before */
+		if (below_lstat(original, &st) == 0)
+			KP_TRY(tree_write_directory(w, parent, original, why));
+		else if (below_mkdir(to, 0777) < 0 && errno != EEXIST)
+			return below_fail(why, "%s: cannot make the directory", to);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Give the directory TO, made as DIR says, the attributes of its original. */
+static kpack_error_t finish_directory(const struct tree_directory *dir, const char *to,
+				      struct kpackx_error *why)
+{
+	KP_AUTO_CLOSE int a = below_open(dir->from, O_RDONLY | O_DIRECTORY, 0);
+	KP_AUTO_CLOSE int b = a < 0 ? -1 : below_open(to, O_RDONLY | O_DIRECTORY, 0);
 	struct stat st, there;
 
 	if (a < 0 || b < 0 || fstat(a, &st) < 0 || fstat(b, &there) < 0)
 		return below_fail(why, "cannot open the directory");
-	if (there.st_dev != made->dev || there.st_ino != made->ino)
+	if (there.st_dev != dir->dev || there.st_ino != dir->ino)
 		return fail_exchanged(why);
 	/* remove the default ACL that it inherited */
 	if (fremovexattr(b, ACL_DEFAULT) < 0 && errno != ENODATA && errno != ENOTSUP)
@@ -456,72 +563,96 @@ kpack_error_t copy_directory_attributes(const char *from, const char *to,
 	return attributes_copy(a, b, &st, why);
 }
 
-/* --- hashes of attributes ----------------------------------------------------------------- */
-
-static bool is_hashed(const char *name)
+kpack_error_t tree_write_finish(struct tree_write *w, struct kpackx_error *why)
 {
-	return strncmp(name, "user.", 5) == 0 ||
-	       strncmp(name, "system.posix_acl_", 17) == 0 ||
-	       strcmp(name, "security.capability") == 0;
-}
+	for (size_t i = 0; i < w->n_dirs && w->lock >= 0; i++)
+		KP_TRY(leftovers_remove(w->root, w->dirs[i].path, why));
+	for (size_t i = w->n_dirs; i-- > 0;) {
+		const struct tree_directory *dir = &w->dirs[i];
+		KP_AUTO_FREE char *to = path_in_tree(w, dir->path);
+		struct stat st;
 
-static kpack_error_t hash_xattr(const char *path, const char *name, uint8_t *buf,
-				struct kp_hasher *hash, struct kpackx_error *why)
-{
-	ssize_t n = lgetxattr(path, name, buf, XATTR_MAX);
-	uint8_t size[8];
-
-	if (n < 0 && errno == ENODATA)
-		return KPACK_SUCCESS; /* removed meanwhile */
-	if (n < 0)
-		return kp_fail_errno(why, errno, "cannot read its attribute %s", name);
-	kp_put_le64(size, (uint64_t)n);
-	kp_hasher_add(hash, name, strlen(name) + 1);
-	kp_hasher_add(hash, size, sizeof(size));
-	kp_hasher_add(hash, buf, (size_t)n);
+		/* of a tree without a name yet, the caller may have removed directories */
+		if (w->staged && below_lstat(to, &st) < 0 && errno == ENOENT)
+			continue;
+		KP_TRY(name_file(w, dir->from, to, finish_directory(dir, to, why), why));
+	}
 	return KPACK_SUCCESS;
 }
 
-/* Hash the attributes in order of names, because file systems list them in any order. */
-static kpack_error_t hash_listed(const char *path, const char *list, size_t size,
-				 struct kp_hasher *hash, struct kpackx_error *why)
-{
-	const char **names = xmalloc(size * sizeof(*names));
-	uint8_t *buf = xmalloc(XATTR_MAX);
-	kpack_error_t err = KPACK_SUCCESS;
-	size_t n = 0;
-
-	for (const char *name = list; name < list + size; name += strlen(name) + 1)
-		if (is_hashed(name))
-			names[n++] = name;
-	if (n)
-		qsort(names, n, sizeof(*names), kp_order_texts);
-	for (size_t i = 0; i < n && !err; i++)
-		err = hash_xattr(path, names[i], buf, hash, why);
-	free(names);
-	free(buf);
-	return err;
-}
-
-kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
+kpack_error_t tree_write_file(struct tree_write *w, const char *path, const char *from,
+			      const struct file_identity *seen, char **left,
 			      struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-	struct below_dir dir;
-	char *list, *proc;
-	ssize_t size;
+	KP_AUTO_FREE char *to = path_in_tree(w, path);
+	struct kpackx_error fault = {0};
+	kpack_error_t err = copy_seen(from, seen, to, &fault);
 
-	if (below_dir_open(&dir, path) < 0)
-		return below_fail(why, "cannot open its directory");
-	proc = xasprintf("/proc/self/fd/%d/%s", dir.fd, dir.name);
-	list = xmalloc(XATTR_MAX);
-	size = llistxattr(proc, list, XATTR_MAX);
-	if (size > 0)
-		err = hash_listed(proc, list, (size_t)size, hash, why);
-	else if (size < 0 && errno != ENOTSUP)
-		err = kp_fail_errno(why, errno, "cannot list its attributes");
-	below_dir_close(&dir);
-	free(list);
-	free(proc);
-	return err;
+	if (left)
+		*left = NULL;
+	if (err && left && !S_ISREG(seen->mode) && !S_ISLNK(seen->mode) &&
+	    (fault.sys_errno == EPERM || fault.sys_errno == EOPNOTSUPP)) {
+		*left = xstrdup(fault.text);
+		return KPACK_SUCCESS;
+	}
+	if (err && why)
+		*why = fault;
+	return name_file(w, from, to, err, why);
+}
+
+kpack_error_t tree_write_link(struct tree_write *w, const char *path, const char *first,
+			      const char *from, const struct file_identity *seen,
+			      struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *to = path_in_tree(w, path);
+	KP_AUTO_FREE char *link_to = path_in_tree(w, first);
+
+	return name_file(w, from, to, copy_link(link_to, from, seen, to, why), why);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct first_link *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return KP_ORDER(x->dev, y->dev);
+	return KP_ORDER(x->ino, y->ino);
+}
+
+kpack_error_t tree_write_entry(struct tree_write *w, const char *path, const char *from,
+			       const struct file_identity *seen, char **left,
+			       struct kpackx_error *why)
+{
+	const struct first_link key = {.dev = seen->dev, .ino = seen->ino};
+	struct first_link *const *first, *link;
+
+	*left = NULL;
+	if (S_ISDIR(seen->mode))
+		return tree_write_directory(w, path, from, why);
+	first = seen->nlink > 1 ? tfind(&key, (void *const *)&w->links, by_inode) : NULL;
+	if (first && (*first)->left) {
+		*left = xstrdup((*first)->left);
+		return KPACK_SUCCESS;
+	}
+	if (first)
+		return tree_write_link(w, path, (*first)->path, from, seen, why);
+	KP_TRY(tree_write_file(w, path, from, seen, left, why));
+	if (seen->nlink > 1) {
+		link = xmalloc(sizeof(*link));
+		*link = (struct first_link){seen->dev, seen->ino, xstrdup(path),
+					    *left ? xstrdup(*left) : NULL};
+		if (!tsearch(link, &w->links, by_inode))
+			xalloc_fail(0);
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t tree_write_remove(struct tree_write *w, const char *path,
+				struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *to = path_in_tree(w, path);
+
+	return below_unlink(to) < 0 && errno != ENOENT
+		       ? below_fail(why, "%s: cannot remove", to)
+		       : KPACK_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Below a root the kernel resolves a path at once, and refuses every link.  An operand is
- * walked by single components, because root follows a link only where no other user could have
- * put another one.
+ * How paths are resolved.  Below a root the kernel resolves a path at once, and refuses every
+ * link.  An operand is walked by single components, because root follows a link only where no
+ * other user could have put another one.
  */
 #include "resolve.h"
 
@@ -15,12 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
 #include "below.h"
-#include "core/base/file.h"
+#include "core/base/alloc.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 
 /* Directories are passed through without the right to list them. */
@@ -43,16 +44,6 @@ static struct {
 	struct root *items;
 	size_t count, cap;
 } roots = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* Length of PATH without the slashes at its end; 0 for "/". */
-static size_t trimmed_length(const char *path)
-{
-	size_t length = strlen(path);
-
-	while (length && path[length - 1] == '/')
-		length--;
-	return length;
-}
 
 /* What PATH is below ROOT ("": the root itself); NULL: it is not. */
 static const char *rest_below(const struct root *root, const char *path)
@@ -95,26 +86,16 @@ int resolve_root(const char *path, const char **rest)
 	return find_root_of(path, false, rest);
 }
 
-void resolve_add_root(const char *path, int fd)
+/* Take over FD as the root PATH. */
+static void add_root(const char *path, int fd)
 {
+	size_t length = strlen(path);
+
+	while (length && path[length - 1] == '/')
+		length--;
 	pthread_mutex_lock(&roots.lock);
 	xgrow(&roots.items, roots.count, &roots.cap, sizeof(*roots.items));
-	roots.items[roots.count++] =
-		(struct root){xstrndup(path, trimmed_length(path)), fd, false};
-	pthread_mutex_unlock(&roots.lock);
-}
-
-void resolve_remove_root(const char *path)
-{
-	const char *rest;
-
-	if (find_root_of(path, true, &rest) < 0)
-		return;
-	pthread_mutex_lock(&roots.lock);
-	for (size_t i = 0; i < roots.count; i++) {
-		rest = rest_below(&roots.items[i], path);
-		roots.items[i].removed |= rest && !*rest;
-	}
+	roots.items[roots.count++] = (struct root){xstrndup(path, length), fd, false};
 	pthread_mutex_unlock(&roots.lock);
 }
 
@@ -143,7 +124,11 @@ static bool next_component(const char **rest, char name[NAME_MAX + 1])
 	return length > 0;
 }
 
-int resolve_open(int fd, const char *rest, int flags, mode_t mode)
+/*
+ * Open REST ("": the root itself) below the root FD; no link is followed, but a link itself can
+ * be opened with O_PATH and O_NOFOLLOW.
+ */
+static int open_below(int fd, const char *rest, int flags, mode_t mode)
 {
 	struct open_how how = {.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
 	int dir = -1, opened;
@@ -160,7 +145,7 @@ int resolve_open(int fd, const char *rest, int flags, mode_t mode)
 			memcpy(part, rest, (size_t)(slash - rest));
 			part[slash - rest] = '\0';
 			rest = slash + 1;
-			opened = resolve_open(dir < 0 ? fd : dir, part, PASS_THROUGH, 0);
+			opened = open_below(dir < 0 ? fd : dir, part, PASS_THROUGH, 0);
 		}
 		kp_close_keeping_errno(dir);
 		if (opened < 0)
@@ -202,55 +187,42 @@ struct walk {
 	int links;
 };
 
-/* Go on with the text of the link open at FD, then with what is left. */
-static int follow_link(struct walk *w, int fd, const struct stat *st)
-{
-	char text[PATH_MAX], *pending;
-	ssize_t size;
-
-	if (!may_follow(w->dir, st) || ++w->links > MAX_LINKS) {
-		errno = ELOOP;
-		return -1;
-	}
-	size = readlinkat(fd, "", text, sizeof(text) - 1);
-	if (size < 0)
-		return -1;
-	text[size] = '\0';
-	if (*text == '/') {
-		close(w->dir);
-		w->dir = open("/", PASS_THROUGH);
-	}
-	pending = xasprintf("%s/%s", text, w->rest);
-	free(w->pending);
-	w->rest = w->pending = pending;
-	return w->dir < 0 ? -1 : 0;
-}
-
-static bool is_on_proc(int fd)
-{
-	struct statfs fs;
-
-	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
-}
-
 /*
- * Take the component NAME, which is the LAST or not.  Returns 1 if it is the last one and
- * no link, 0 to go on, -1 and errno.
+ * Take the component NAME, which is the LAST or not; a link is followed, with its text before what
+ * is left.  Returns 1 if it is the last one and no link, 0 to go on, -1 and errno.  MAGIC becomes
+ * true for a last link of /proc, which only the kernel can follow.
  */
 static int take_component(struct walk *w, const char *name, bool last, bool *magic)
 {
 	int next = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	int status = -1;
-	struct stat st;
+	struct stat st = {.st_mode = 0};
+	char text[PATH_MAX], *pending;
+	struct statfs fs;
+	ssize_t size;
 
 	if (next < 0)
 		return last && errno == ENOENT ? 1 : -1;
-	if (fstat(next, &st) == 0 && S_ISLNK(st.st_mode)) {
-		if (!is_on_proc(next)) {
-			status = follow_link(w, next, &st);
-			kp_close_keeping_errno(next);
-			return status;
+	if (fstat(next, &st) == 0 && S_ISLNK(st.st_mode) &&
+	    !(fstatfs(next, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)) {
+		size = -1;
+		if (!may_follow(w->dir, &st) || ++w->links > MAX_LINKS)
+			errno = ELOOP;
+		else
+			size = readlinkat(next, "", text, sizeof(text) - 1);
+		kp_close_keeping_errno(next);
+		if (size < 0)
+			return -1;
+		text[size] = '\0';
+		if (*text == '/') {
+			close(w->dir);
+			w->dir = open("/", PASS_THROUGH);
 		}
+		pending = xasprintf("%s/%s", text, w->rest);
+		free(w->pending);
+		w->rest = w->pending = pending;
+		return w->dir < 0 ? -1 : 0;
+	}
+	if (S_ISLNK(st.st_mode)) {
 		*magic = last;
 		close(next);
 		if (last)
@@ -268,29 +240,17 @@ static int take_component(struct walk *w, const char *name, bool last, bool *mag
 	return 0;
 }
 
-/* Whether PATH can only be a directory: it ends with "/" or "/.". */
-static bool means_directory(const char *path)
-{
-	size_t n = strlen(path);
-
-	if (n > 1 && path[n - 1] == '.')
-		n--;
-	return n && path[n - 1] == '/';
-}
-
-static bool is_other_file(int dir, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode);
-}
-
-int resolve_operand(int start, const char *path, bool follow, struct spot *at)
+/*
+ * Resolve PATH, which begins in the directory START, by the rules for operands.  FOLLOW:
+ * its last component too.  The last component need not exist.
+ */
+static int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 {
 	struct walk w = {.dir = openat(start, *path == '/' ? "/" : ".", PASS_THROUGH)};
 	char name[NAME_MAX + 1];
+	size_t n = strlen(path);
 	int status = 0;
+	struct stat st;
 
 	*at = (struct spot){.dir = -1};
 	w.rest = w.pending = xstrdup(path);
@@ -303,7 +263,12 @@ int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 	}
 	if (status == 0 && errno)
 		status = -1;
-	if (status == 1 && means_directory(path) && is_other_file(w.dir, name)) {
+	/* with "/" or "/." at its end PATH can only be a directory, or a link to one */
+	if (n > 1 && path[n - 1] == '.')
+		n--;
+	if (status == 1 && n && path[n - 1] == '/' &&
+	    fstatat(w.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) &&
+	    !S_ISLNK(st.st_mode)) {
 		errno = ENOTDIR;
 		status = -1;
 	}
@@ -351,12 +316,13 @@ void spot_close(struct spot *at)
 	free(at->name);
 }
 
-int resolve_inside(int root, const char *rest, int flags, struct spot *at)
+/* Find REST, which has no "..", below the root ROOT.  Its directory is opened with FLAGS. */
+static int resolve_inside(int root, const char *rest, int flags, struct spot *at)
 {
 	const char *slash = strrchr(rest, '/');
 	char *dir = xstrndup(rest, slash ? (size_t)(slash - rest) : 0);
 
-	*at = (struct spot){.dir = resolve_open(root, dir, flags, 0)};
+	*at = (struct spot){.dir = open_below(root, dir, flags, 0)};
 	free(dir);
 	if (at->dir < 0)
 		return -1;
@@ -364,7 +330,11 @@ int resolve_inside(int root, const char *rest, int flags, struct spot *at)
 	return 0;
 }
 
-char *resolve_rest(const char *path, bool proper, int *root)
+/*
+ * Return what PATH is below the root *ROOT, without "..", on the heap.  NULL: PATH is an
+ * operand.  PROPER: a root itself is below the one around it.
+ */
+static char *rest_in_root(const char *path, bool proper, int *root)
 {
 	const char *rest = NULL;
 
@@ -374,19 +344,192 @@ char *resolve_rest(const char *path, bool proper, int *root)
 
 int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
 {
-	int root, status;
-	char *inside = resolve_rest(path, which == SPOT_OF_NAME, &root);
+	KP_AUTO_FREE char *inside = NULL;
+	const char *rest;
+	int root;
 
 	if (!*path) {
 		errno = ENOENT;
-		status = -1;
-	} else if (inside) {
-		status = resolve_inside(root, inside, PASS_THROUGH, at);
-	} else {
-		status = resolve_operand(AT_FDCWD, path, which == SPOT_FOLLOWED, at);
+		return -1;
 	}
-	free(inside);
+	if (which == SPOT_FOLLOWED) {
+		root = resolve_root(path, &rest);
+		return root < 0 ? resolve_operand(AT_FDCWD, path, true, at)
+				: resolve_operand(root, *rest ? rest : ".", true, at);
+	}
+	inside = rest_in_root(path, which == SPOT_OF_NAME, &root);
+	return inside ? resolve_inside(root, inside, PASS_THROUGH, at)
+		      : resolve_operand(AT_FDCWD, path, false, at);
+}
+
+int below_open(const char *path, int flags, mode_t mode)
+{
+	int root, fd;
+	KP_AUTO_FREE char *inside = rest_in_root(path, false, &root);
+	struct spot at;
+
+	flags |= O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	if (inside)
+		return open_below(root, inside, flags, mode);
+	if (resolve_spot(path, SPOT_ITSELF, &at) < 0)
+		return -1;
+	fd = openat(at.dir, at.name, flags, mode);
+	spot_close(&at);
+	return fd;
+}
+
+int below_dir_open(struct below_dir *dir, const char *path)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC; /* it can be flushed */
+	int root;
+	KP_AUTO_FREE char *inside = rest_in_root(path, false, &root);
+	struct spot at;
+
+	*dir = (struct below_dir){.fd = -1};
+	if ((inside ? resolve_inside(root, inside, flags, &at)
+		    : resolve_spot(path, SPOT_ITSELF, &at)) < 0)
+		return -1;
+	dir->fd = inside ? at.dir : openat(at.dir, ".", flags);
+	dir->name = at.name;
+	if (!inside)
+		kp_close_keeping_errno(at.dir);
+	if (dir->fd >= 0)
+		return 0;
+	below_dir_close(dir);
+	return -1;
+}
+
+void below_dir_close(struct below_dir *dir)
+{
+	kp_close_keeping_errno(dir->fd);
+	free(dir->name);
+	*dir = (struct below_dir){.fd = -1};
+}
+
+/* --- making and removing roots ----------------------------------------------------------- */
+
+kpack_error_t below_root(const char *path, struct kpackx_error *why)
+{
+	const char *rest;
+	int fd;
+
+	/* an operand through a link in another operand is a root of its own */
+	fd = resolve_root(path, &rest) < 0 ? -1
+					   : below_open(path, O_PATH | O_DIRECTORY, 0);
+	if (fd >= 0) {
+		close(fd);
+		return KPACK_SUCCESS;
+	}
+	fd = below_open_following(path, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return below_fail(why, "cannot open the directory");
+	add_root(path, fd);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t below_root_if_directory(const char *path, struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (below_stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	return below_root(path, why);
+}
+
+bool below_hold(const char *path)
+{
+	struct kpackx_error why = {0};
+
+	if (!below_root_if_directory(path, &why))
+		return true;
+	report_why(path, &why);
+	return false;
+}
+
+kpack_error_t below_adopt_root(const char *path, int fd, struct kpackx_error *why)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy < 0)
+		return below_fail(why, "cannot keep the directory open");
+	add_root(path, copy);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t below_make_root(const char *path, mode_t mode, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	KP_TRY(below_mkdirs(path, mode, why));
+	err = below_root(path, why);
+	return err ? kp_fail_prefix(why, err, "%s", path) : KPACK_SUCCESS;
+}
+
+int below_rmdir(const char *path)
+{
+	const char *rest;
+	struct spot at;
+	int status;
+
+	if (resolve_spot(path, SPOT_OF_NAME, &at) < 0)
+		return -1;
+	status = unlinkat(at.dir, at.name, AT_REMOVEDIR);
+	spot_close(&at);
+	/*
+	 * If a root in another one is gone, another directory that gets its name is looked
+	 * for in that one.
+	 */
+	if (status == 0 && find_root_of(path, true, &rest) >= 0) {
+		pthread_mutex_lock(&roots.lock);
+		for (size_t i = 0; i < roots.count; i++) {
+			rest = rest_below(&roots.items[i], path);
+			roots.items[i].removed |= rest && !*rest;
+		}
+		pthread_mutex_unlock(&roots.lock);
+	}
 	return status;
+}
+
+kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *why)
+{
+	int root;
+	char *inside = rest_in_root(path, false, &root);
+	struct walk w = {.dir = openat(inside ? root : AT_FDCWD,
+				       !inside && *path == '/' ? "/" : ".",
+				       PASS_THROUGH)};
+	kpack_error_t err = KPACK_SUCCESS;
+	char name[NAME_MAX + 1];
+	int status = w.dir < 0 ? -1 : 0;
+	struct stat st;
+	bool magic;
+
+	w.rest = w.pending = inside ? inside : xstrdup(path);
+	w.links = inside ? MAX_LINKS : 0; /* inside a root no link is followed */
+	while (status == 0 && next_component(&w.rest, name)) {
+		bool last = !w.rest[strspn(w.rest, "/")];
+		int error;
+
+		/* we must be able to create the next directory in it */
+		status = mkdirat(w.dir, name, mode | (last ? 0 : S_IWUSR | S_IXUSR));
+		error = errno;
+		/* for one that exists, EROFS or EACCES can come before EEXIST */
+		if (status < 0 && (error == EEXIST ||
+				   fstatat(w.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0))
+			status = 0;
+		else
+			errno = error;
+		if (status == 0)
+			status = take_component(&w, name, false, &magic);
+	}
+	if (status == 0 && !errno && fstat(w.dir, &st) == 0 && !S_ISDIR(st.st_mode))
+		errno = EEXIST;
+	if (status < 0 || errno)
+		err = kp_fail_prefix(why, below_fail(why, "cannot make the directory"),
+				     "%s", path);
+	if (w.dir >= 0)
+		close(w.dir);
+	free(w.pending);
+	return err;
 }
 
 /* --- users that can exchange a file ----------------------------------------------------- */
@@ -410,56 +553,4 @@ bool below_is_firm(const char *path)
 	return firm && !errno && S_ISREG(st.st_mode) &&
 	       (geteuid() != 0 ||
 		(st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH))));
-}
-
-/* --- making ---------------------------------------------------------------------------- */
-
-/* Make the directory NAME in W's, unless it exists, and go into it. */
-static int make_component(struct walk *w, const char *name, mode_t mode)
-{
-	bool magic = false;
-
-	if (mkdirat(w->dir, name, mode) < 0 && errno != EEXIST) {
-		int error = errno;
-		struct stat st;
-
-		/* for one that exists, EROFS or EACCES can come first */
-		if (fstatat(w->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
-			errno = error;
-			return -1;
-		}
-	}
-	return take_component(w, name, false, &magic);
-}
-
-kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *why)
-{
-	const char *rest = path;
-	int root = resolve_root(path, &rest);
-	char *inside = root < 0 ? NULL : normalise_path(rest);
-	struct walk w = {.dir = openat(inside ? root : AT_FDCWD,
-				       !inside && *path == '/' ? "/" : ".",
-				       PASS_THROUGH)};
-	kpack_error_t err = KPACK_SUCCESS;
-	char name[NAME_MAX + 1];
-	int status = w.dir < 0 ? -1 : 0;
-	struct stat st;
-
-	w.rest = w.pending = inside ? inside : xstrdup(path);
-	w.links = inside ? MAX_LINKS : 0; /* inside a root no link is followed */
-	while (status == 0 && next_component(&w.rest, name)) {
-		bool last = !w.rest[strspn(w.rest, "/")];
-
-		/* we must be able to create the next directory in it */
-		status = make_component(&w, name, mode | (last ? 0 : S_IWUSR | S_IXUSR));
-	}
-	if (status == 0 && !errno && fstat(w.dir, &st) == 0 && !S_ISDIR(st.st_mode))
-		errno = EEXIST;
-	if (status < 0 || errno)
-		err = kp_fail_prefix(why, below_fail(why, "cannot make the directory"),
-				     "%s", path);
-	if (w.dir >= 0)
-		close(w.dir);
-	free(w.pending);
-	return err;
 }

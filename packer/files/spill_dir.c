@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "below.h"
-#include "core/base/spill.h"
+#include "core/base/file.h"
 
 /*
  * Larger blocks of memory go back to the system at once.  Smaller ones are used again: the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The directory into which large compressed bundles are decoded (core/base/spill.h). */
+/* The directory into which large compressed bundles are decoded (core/base/file.h). */
 #ifndef PACKER_FILES_SPILL_DIR_H
 #define PACKER_FILES_SPILL_DIR_H
 

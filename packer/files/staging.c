@@ -25,12 +25,8 @@
 #include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
-#include "journal.h"
-#include "leftovers.h"
-#include "lock.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
-#include "temp_dir.h"
 #include "tree_list.h"
 
 /* --- locks ----------------------------------------------------------------------------- */
@@ -134,28 +130,21 @@ static void remove_tree(const char *path)
 	tree_list_close(list);
 }
 
-/*
- * Whether a run of the same user made the directory FD in BASE.  Where other users can rename
- * things, they can give its name to another directory of root's, which has no mark.
- */
-static bool is_left(int fd, int base)
-{
-	struct stat st, dir;
-
-	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || fstat(base, &dir) < 0)
-		return false;
-	return geteuid() != 0 ||
-	       (dir.st_uid == 0 && !(dir.st_mode & (S_IWGRP | S_IWOTH))) ||
-	       fgetxattr(fd, MARK, NULL, 0) >= 0;
-}
-
 void temp_dir_remove_left(const char *base, const char *prefix,
 			  void (*recover)(int dir, int base))
 {
 	KP_AUTO_CLOSE int base_fd = below_open_following(base, O_RDONLY | O_DIRECTORY);
 	size_t n = strlen(prefix);
 	struct dirent **names = NULL;
-	int count = base_fd < 0 ? 0 : below_scandir(base, &names, NULL);
+	struct stat st;
+	int count = base_fd < 0 || fstat(base_fd, &st) < 0
+			    ? 0
+			    : below_scandir(base, &names, NULL);
+	/*
+	 * Where other users can rename things, they can give such a name to another directory
+	 * of root's, which has no mark.
+	 */
+	bool safe = count > 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
 
 	for (int i = 0; i < count; i++) {
 		KP_AUTO_FREE char *name = (char *)names[i];
@@ -166,7 +155,8 @@ void temp_dir_remove_left(const char *base, const char *prefix,
 		    strlen(names[i]->d_name) != n + BELOW_RANDOM_SIZE)
 			continue;
 		fd = below_open(path, O_RDONLY | O_DIRECTORY, 0);
-		if (fd < 0 || !is_left(fd, base_fd) ||
+		if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
+		    (geteuid() == 0 && !safe && fgetxattr(fd, MARK, NULL, 0) < 0) ||
 		    flock_again(fd, LOCK_EX | LOCK_NB) < 0 ||
 		    below_adopt_root(path, fd, NULL) != KPACK_SUCCESS)
 			continue;
@@ -298,20 +288,15 @@ kpack_error_t journal_write(int dir, const char *const *names, size_t n,
 {
 	FILE *to = open_journal(dir, O_WRONLY | O_CREAT | O_EXCL, "w");
 	uint64_t count = n;
-	bool ok = to != NULL;
+	bool ok = to && fwrite(&count, sizeof(count), 1, to) == 1;
 
-	if (ok)
-		fwrite(&count, sizeof(count), 1, to);
 	for (size_t i = 0; i < n && ok; i++) {
 		struct tree_identity id;
 
-		ok = identify_tree(dir, names[i], &id);
-		if (!ok)
-			break;
-		fwrite(&id, sizeof(id), 1, to);
-		fwrite(names[i], strlen(names[i]) + 1, 1, to);
+		ok = identify_tree(dir, names[i], &id) &&
+		     fwrite(&id, sizeof(id), 1, to) == 1 &&
+		     fwrite(names[i], strlen(names[i]) + 1, 1, to) == 1;
 	}
-	ok = ok && !ferror(to);
 	if (to && fclose(to) != 0)
 		ok = false;
 	return ok ? KPACK_SUCCESS
@@ -403,34 +388,31 @@ static int move_tree(int from, int to, const char *name, bool swap)
 }
 
 /*
- * Make the directory NAME in DIR writable, because only root can move one that is not.  Returns
- * its descriptor, with what its mode was; or -1: it is unchanged.
+ * As move_tree, also of trees that their owner may not write, which only root can move: they are
+ * made writable meanwhile.
  */
-static int lend_write(int dir, const char *name, mode_t *mode)
-{
-	struct stat st;
-	int fd;
-
-	if (geteuid() == 0)
-		return -1;
-	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && fstat(fd, &st) == 0 && !(st.st_mode & S_IWUSR) &&
-	    fchmod(fd, S_IRWXU) == 0) {
-		*mode = st.st_mode & 07777;
-		return fd;
-	}
-	kp_close_keeping_errno(fd);
-	return -1;
-}
-
-/* As move_tree, also of trees that their owner may not write. */
 static int exchange_trees(int from, int to, const char *name, bool swap)
 {
+	int dirs[2] = {from, swap ? to : -1}, lent[2] = {-1, -1}, status, error;
 	mode_t modes[2];
-	int lent[2] = {lend_write(from, name, &modes[0]),
-		       swap ? lend_write(to, name, &modes[1]) : -1};
-	int status = move_tree(from, to, name, swap), error = errno;
+	struct stat st;
 
+	for (int i = 0; i < 2 && geteuid() != 0; i++) {
+		KP_AUTO_CLOSE int fd =
+			dirs[i] < 0
+				? -1
+				: openat(dirs[i], name,
+					 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (fd < 0 || fstat(fd, &st) < 0 || st.st_mode & S_IWUSR ||
+		    fchmod(fd, S_IRWXU) < 0)
+			continue;
+		modes[i] = st.st_mode & 07777;
+		lent[i] = fd;
+		fd = -1;
+	}
+	status = move_tree(from, to, name, swap);
+	error = errno;
 	for (int i = 0; i < 2; i++) {
 		/* cannot fail in practice: the mode was changed a moment ago */
 		if (lent[i] >= 0 && fchmod(lent[i], modes[i]) < 0)

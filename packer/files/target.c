@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that are found or made under one name: what a path leads to through links
- * (target.h), what a command prints to (output.h), and what is made under a temporary name and
- * then renamed, because it cannot be made nameless (replace.h).
+ * Files that are found or made under one name: what a path leads to through links, what a command
+ * prints to, and what is made under a temporary name and then renamed, because it cannot be made
+ * nameless.
  */
 #include "target.h"
 
@@ -15,20 +15,14 @@
 
 #include "below.h"
 #include "core/base/file.h"
-#include "output.h"
-#include "replace.h"
 #include "resolve.h"
 
 int below_target_open(struct below_target *t, const char *path)
 {
-	const char *rest = NULL;
-	int root = resolve_root(path, &rest), status;
 	struct spot at;
 
 	*t = (struct below_target){.dir = -1, .fd = -1};
-	status = root < 0 ? resolve_spot(path, SPOT_FOLLOWED, &at)
-			  : resolve_operand(root, *rest ? rest : ".", true, &at);
-	if (status < 0)
+	if (resolve_spot(path, SPOT_FOLLOWED, &at) < 0)
 		return -1;
 	*t = (struct below_target){at.dir, at.name, -1, .is_open = at.magic};
 	t->fd = openat(t->dir, t->name,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file that PATH leads to through links, for a program that replaces this file, or
- * writes into it as compilers do.  Links are followed as those of an operand, in a root
- * too; from the opening on, it is always the same file in the same directory.
+ * Files that are found or made under one name: what a path leads to through links, what a
+ * command prints to, and what is made under a temporary name and then renamed.
  */
 #ifndef PACKER_FILES_TARGET_H
 #define PACKER_FILES_TARGET_H
@@ -12,6 +11,13 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 
+/* --- what a path leads to ---------------------------------------------------------------- */
+
+/*
+ * The file that PATH leads to through links, for a program that replaces this file, or
+ * writes into it as compilers do.  Links are followed as those of an operand, in a root
+ * too; from the opening on, it is always the same file in the same directory.
+ */
 struct below_target {
 	int dir;        /* the directory of the file, O_PATH; -1: none */
 	char *name;     /* the file's name in it */
@@ -36,5 +42,35 @@ kpack_error_t below_target_outfile(const struct below_target *t, struct kp_outfi
  * Always true for other users.
  */
 bool below_target_trusted(const struct below_target *t);
+
+/* --- the file of an option -o of a command that prints ------------------------------------ */
+
+/*
+ * A file that is not regular (a pipe, /dev/null) or that is open (/dev/stdout) is written
+ * to: standard output becomes this file, and *STREAM true.  Any other PATH is for
+ * below_outfile_open, which replaces what has the name, also a link.
+ */
+kpack_error_t output_open(const char *path, bool *stream, struct kpackx_error *why);
+
+/* --- something other than a regular file, in the place of what has the name ------------------ */
+
+struct place {
+	int dir_fd;
+	const char *name;                 /* inside the path */
+	char tmp_name[KP_TEMP_NAME_SIZE]; /* MAKE makes it under this name */
+};
+
+/* For MAKE: give the file that is being written at OUT the temporary name, too. */
+int place_outfile(const struct place *p, const struct kp_outfile *out);
+/* For MAKE: get the lstat of the file that will be replaced. */
+int place_lstat(const struct place *p, struct stat *st);
+
+/*
+ * Call MAKE, which returns 0, or -1 and errno; after EEXIST it is called again with
+ * another name.  Then rename its result to PATH.  DURABLE: also flush the directory.  On
+ * failure WHY has the errno.
+ */
+kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),
+		    void *arg, bool durable, struct kpackx_error *why);
 
 #endif

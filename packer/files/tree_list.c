@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The list is a stack of directories that were read, each sorted, with how far it was given.  A
+ * directory is read when the item after it is asked for, so that the caller can skip it.
+ */
 #include "tree_list.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
 #include "below.h"
 #include "core/base/file.h"
+#include "core/base/order.h"
 #include "packer/cli/xalloc.h"
 
 struct listed {
@@ -51,29 +58,6 @@ struct tree_list *tree_list_open(const char *root)
 	return list;
 }
 
-/* Whether no other user can exchange what is in a directory with the stat ST. */
-static bool is_guarding(const struct stat *st)
-{
-	return geteuid() != 0 ||
-	       (st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH)));
-}
-
-/* Whether no other user can exchange what is on level LEVEL of the tree. */
-static bool is_guarded(const struct tree_list *list, size_t level)
-{
-	return level == 0 || list->levels[level - 1].guards;
-}
-
-static bool is_skipped(const char *name)
-{
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-	return strcmp(((const struct listed *)a)->name, ((const struct listed *)b)->name);
-}
-
 /* Read the directory open at FD into LEVEL.  0, or errno. */
 static int read_level(int fd, struct level *level)
 {
@@ -90,7 +74,7 @@ static int read_level(int fd, struct level *level)
 	while ((errno = 0, e = readdir(dir))) {
 		struct listed item = {.name = NULL};
 
-		if (is_skipped(e->d_name))
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		if (fstatat(dirfd(dir), e->d_name, &item.st, AT_SYMLINK_NOFOLLOW) < 0) {
 			if (errno == ENOENT) /* removed meanwhile */
@@ -103,8 +87,7 @@ static int read_level(int fd, struct level *level)
 	}
 	error = errno;
 	closedir(dir);
-	if (level->count)
-		qsort(level->items, level->count, sizeof(*level->items), by_bytes);
+	kp_sort(level->items, level->count, KP_BY_TEXT(struct listed, name));
 	return error;
 }
 
@@ -115,23 +98,35 @@ static void free_level(struct level *level)
 	free(level->items);
 }
 
-/* Enter the directory that was got last.  0, or errno. */
-static int enter_directory(struct tree_list *list)
+/* Enter the directory that was got last, and READ it.  0, or errno. */
+static int enter_directory(struct tree_list *list, bool read)
 {
 	struct level level = {.length = strlen(list->path), .st = list->st};
 	const int flags = O_RDONLY | O_DIRECTORY;
-	int fd = list->depth ? below_open(list->path, flags, 0)
-			     : below_open_following(list->path, flags);
-	int error = fd < 0 ? errno : read_level(fd, &level);
+	int fd, error = 0;
 
-	level.guards = is_guarded(list, list->depth) && is_guarding(&level.st);
+	if (read) {
+		fd = list->depth ? below_open(list->path, flags, 0)
+				 : below_open_following(list->path, flags);
+		error = fd < 0 ? errno : read_level(fd, &level);
+	}
 	if (error) {
 		free_level(&level);
 		return error;
 	}
+	level.guards = (!list->depth || list->levels[list->depth - 1].guards) &&
+		       (geteuid() != 0 || (level.st.st_uid == 0 &&
+					   !(level.st.st_mode & (S_IWGRP | S_IWOTH))));
 	xgrow(&list->levels, list->depth, &list->levels_cap, sizeof(*list->levels));
 	list->levels[list->depth++] = level;
+	list->entered = false;
 	return 0;
+}
+
+void tree_list_skip(struct tree_list *list)
+{
+	if (list->entered)
+		enter_directory(list, false);
 }
 
 /* Make the path of the last item that of NAME in the directory LEVEL. */
@@ -149,9 +144,9 @@ static void set_path(struct tree_list *list, const struct level *level, const ch
 	strcpy(list->path + level->length + slash, name);
 }
 
-/* Fill ITEM with the last item, which is LEVEL directories below the root. */
+/* Fill ITEM with the last item, which is as many directories below the root as are open. */
 static bool give_item(struct tree_list *list, struct tree_item *item,
-		      enum tree_item_kind kind, size_t level, int error)
+		      enum tree_item_kind kind, int error)
 {
 	const char *rest = list->path + list->root, *slash = strrchr(list->path, '/');
 
@@ -160,73 +155,50 @@ static bool give_item(struct tree_list *list, struct tree_item *item,
 		.path = list->path,
 		.rest = rest + (*rest == '/'),
 		.name = slash && slash[1] ? slash + 1 : list->path,
-		.level = (int)level,
+		.level = (int)list->depth,
 		.st = list->st,
 		.error = error,
-		.guarded = is_guarded(list, level),
+		.guarded = !list->depth || list->levels[list->depth - 1].guards,
 	};
 	list->entered = kind == TREE_DIR;
 	return true;
 }
 
-static bool give_root(struct tree_list *list, struct tree_item *item)
-{
-	list->started = true;
-	if (below_stat(list->path, &list->st) < 0)
-		return give_item(list, item, TREE_FAULT, 0, errno);
-	if (S_ISDIR(list->st.st_mode))
-		return give_item(list, item, TREE_DIR, 0, 0);
-	return list->slash ? give_item(list, item, TREE_FAULT, 0, ENOTDIR)
-			   : give_item(list, item, TREE_OTHER, 0, 0);
-}
-
-/* Give the end of the innermost directory. */
-static bool leave_directory(struct tree_list *list, struct tree_item *item)
-{
-	struct level *level = &list->levels[--list->depth];
-
-	list->path[level->length] = '\0';
-	list->st = level->st;
-	free_level(level);
-	return give_item(list, item, TREE_DIR_END, list->depth, 0);
-}
-
 bool tree_list_next(struct tree_list *list, struct tree_item *item)
 {
+	const struct listed *next = NULL;
 	struct level *level;
-	const struct listed *next;
+	int error;
 
-	if (!list->started)
-		return give_root(list, item);
-	if (list->entered) {
-		int error = enter_directory(list);
-
+	if (!list->started) {
+		list->started = true;
+		error = below_stat(list->path, &list->st) < 0 ? errno : 0;
+		if (!error && !S_ISDIR(list->st.st_mode) && list->slash)
+			error = ENOTDIR;
+	} else {
+		error = list->entered ? enter_directory(list, true) : 0;
 		if (error)
-			return give_item(list, item, TREE_FAULT, list->depth, error);
+			return give_item(list, item, TREE_FAULT, error);
+		if (!list->depth)
+			return false;
+		level = &list->levels[list->depth - 1];
+		if (level->next == level->count) {
+			list->path[level->length] = '\0';
+			list->st = level->st;
+			free_level(level);
+			list->depth--;
+			return give_item(list, item, TREE_DIR_END, 0);
+		}
+		next = &level->items[level->next++];
+		set_path(list, level, next->name);
+		list->st = next->st;
+		error = next->error;
 	}
-	if (!list->depth)
-		return false;
-	level = &list->levels[list->depth - 1];
-	if (level->next == level->count)
-		return leave_directory(list, item);
-	next = &level->items[level->next++];
-	set_path(list, level, next->name);
-	list->st = next->st;
-	if (next->error)
-		return give_item(list, item, TREE_FAULT, list->depth, next->error);
-	return give_item(list, item, S_ISDIR(next->st.st_mode) ? TREE_DIR : TREE_OTHER,
-			 list->depth, 0);
-}
-
-void tree_list_skip(struct tree_list *list)
-{
-	struct level level = {.length = strlen(list->path), .st = list->st};
-
-	if (!list->entered)
-		return;
-	list->entered = false;
-	xgrow(&list->levels, list->depth, &list->levels_cap, sizeof(*list->levels));
-	list->levels[list->depth++] = level;
+	return give_item(list, item,
+			 error                       ? TREE_FAULT
+			 : S_ISDIR(list->st.st_mode) ? TREE_DIR
+						     : TREE_OTHER,
+			 error);
 }
 
 void tree_list_close(struct tree_list *list)

@@ -7,7 +7,7 @@
 #define PACKER_INSPECT_REPORT_INPUT_H
 
 #include "core/archive/archive.h"
-#include "core/base/faults.h"
+#include "core/base/errors.h"
 
 struct report_archive {
 	struct kpack_archive *archive;

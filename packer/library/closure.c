@@ -27,7 +27,7 @@
 #include "core/base/path.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
-#include "packer/files/read_file.h"
+#include "file_tree.h"
 #include "rocfft.h"
 #include "tensile_directory.h"
 #include "tensile_index.h"

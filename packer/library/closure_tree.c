@@ -15,7 +15,7 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/plain_files.h"
+#include "file_tree.h"
 #include "rocfft.h"
 
 /* What is known of a tree while it is opened. */

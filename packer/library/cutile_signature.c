@@ -6,9 +6,9 @@
  */
 #include "cutile_signature.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/decimal.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/format/cutile.h"
@@ -27,6 +27,30 @@ static struct kp_span string_span(struct kpackx_string s)
 
 /* ---- in Python ---- */
 
+enum { DIGITS_MAX = 17 }; /* of a double that reads back as the same number */
+
+/*
+ * Write to DIGITS the fewest significant digits that read back as VALUE, which is finite
+ * and above 0: VALUE is D.DDDD * 10^EXPONENT.  Returns the number of digits.
+ */
+static int shortest_digits(double value, char digits[DIGITS_MAX + 1], int *exponent)
+{
+	char text[40];
+	int n = 0;
+
+	for (int precision = 0; precision < DIGITS_MAX; precision++) {
+		snprintf(text, sizeof(text), "%.*e", precision, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	*exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+	for (const char *p = text; *p != 'e'; p++)
+		if (*p != '.')
+			digits[n++] = *p;
+	digits[n] = '\0';
+	return n;
+}
+
 /*
  * A float as repr() writes it: the shortest digits that give the same number, with an
  * exponent outside of 1e-4 to 1e16.  Of NaNs every bit counts, as another NaN is another
@@ -36,7 +60,7 @@ static void put_float(struct kp_compose *out, uint64_t bits)
 {
 	const uint64_t sign = UINT64_C(1) << 63, infinity = UINT64_C(0x7ff) << 52;
 	uint64_t magnitude = bits & ~sign;
-	char digits[KP_DECIMAL_MAX + 1];
+	char digits[DIGITS_MAX + 1];
 	int exponent, n;
 	double value;
 
@@ -61,7 +85,7 @@ static void put_float(struct kp_compose *out, uint64_t bits)
 		return;
 	}
 	memcpy(&value, &magnitude, sizeof(value));
-	n = (int)kp_decimal_digits(value, digits, &exponent);
+	n = shortest_digits(value, digits, &exponent);
 	if (exponent < -4 || exponent >= 16)
 		kp_compose_print(out, "%c%s%se%+03d", digits[0], n > 1 ? "." : "",
 				 digits + 1, exponent);

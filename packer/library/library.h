@@ -12,7 +12,7 @@
 #ifndef PACKER_LIBRARY_LIBRARY_H
 #define PACKER_LIBRARY_LIBRARY_H
 
-#include "packer/files/file_tree.h"
+#include "file_tree.h"
 #include "facts.h"
 #include "core/target/target.h"
 

@@ -9,7 +9,7 @@
 #define PACKER_LIBRARY_ROCFFT_H
 
 #include "library.h"
-#include "packer/files/file_tree.h"
+#include "file_tree.h"
 #include "sqlite.h"
 
 /* --- kernel caches --------------------------------------------------------------------- */

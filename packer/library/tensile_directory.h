@@ -6,7 +6,7 @@
 #ifndef PACKER_LIBRARY_TENSILE_DIRECTORY_H
 #define PACKER_LIBRARY_TENSILE_DIRECTORY_H
 
-#include "packer/files/file_tree.h"
+#include "file_tree.h"
 
 /*
  * Whether PATH is a file of LIBRARY ("rocblas") because the other files of its directory,

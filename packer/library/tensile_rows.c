@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tensile_rows.h"
-#include "packer/files/read_file.h"
+#include "file_tree.h"
 #include "tensile_index.h"
 #include "arch_name.h"
 

@@ -17,7 +17,7 @@
 #include "core/archive/naming.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/lock.h"
+#include "packer/files/staging.h"
 #include "packer/files/target.h"
 
 /* One archive that is written. */

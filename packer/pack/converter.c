@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/cli/xalloc.h"
-#include "packer/files/attributes.h"
+#include "packer/files/copy.h"
 #include "packer/files/below.h"
 #include "core/elf/convert.h"
 #include "core/restore/make.h"
 #include "packer/cli/pipeline.h"
-#include "packer/files/replace.h"
+#include "packer/files/target.h"
 #include "marker.h"
 #include "packer/cli/report.h"
 

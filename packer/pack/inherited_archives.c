@@ -185,9 +185,8 @@ static kpack_error_t copy_archive(const char *from, const char *to,
 	if (below_lstat(to, &there) == 0)
 		return check_there(from, to, why);
 	seen = file_identity_of(&st);
-	return S_ISLNK(st.st_mode) || S_ISREG(st.st_mode)
-		       ? copy_seen(from, &seen, to, why)
-		       : copy_file(from, to, why);
+	return copy_seen(from, S_ISLNK(st.st_mode) || S_ISREG(st.st_mode) ? &seen : NULL,
+			 to, why);
 }
 
 static kpack_error_t copy_named_archive(const char *from, const char *to,

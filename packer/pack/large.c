@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#include "core/base/spill.h"
+#include "core/base/file.h"
 #include "packer/cli/xalloc.h"
 
 /* Smaller objects are packed faster in memory, of which they need little. */

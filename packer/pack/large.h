@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Packing an object of many bytes without holding it or its frame in memory: both are in
- * temporary files (core/base/spill.h), whose pages are given back while they are mapped.
+ * temporary files (core/base/file.h), whose pages are given back while they are mapped.
  */
 #ifndef PACKER_PACK_LARGE_H
 #define PACKER_PACK_LARGE_H

@@ -7,7 +7,7 @@
 #define PACKER_PACK_TREE_WRITE_H
 
 #include "converter.h"
-#include "packer/files/tree_write.h"
+#include "packer/files/copy.h"
 
 /*
  * Check that OUTPUT can be made from INPUT.  INVALID_ARGUMENT: one is inside the other,

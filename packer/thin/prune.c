@@ -16,10 +16,9 @@
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
-#include "packer/files/attributes.h"
+#include "packer/files/copy.h"
 #include "packer/files/below.h"
-#include "packer/files/leftovers.h"
-#include "packer/files/lock.h"
+#include "packer/files/staging.h"
 #include "packer/files/tree_list.h"
 #include "keep.h"
 

@@ -20,7 +20,7 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/tree_write.h"
+#include "packer/files/copy.h"
 #include "packer/gpu/runtimes.h"
 #include "packer/pack/tree_databases.h"
 #include "packer/pack/write_tree.h"

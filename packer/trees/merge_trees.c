@@ -35,7 +35,7 @@
 #include "packer/files/below.h"
 #include "packer/files/staging.h"
 #include "packer/files/tree_list.h"
-#include "packer/files/tree_write.h"
+#include "packer/files/copy.h"
 #include "packer/pack/write_tree.h"
 
 /* What may be settled by the user is reported with this. */

@@ -22,7 +22,7 @@
 #include "core/base/alloc.h"
 #include "core/base/scheme.h"
 #include "packer/cli/xalloc.h"
-#include "packer/files/attributes.h"
+#include "packer/files/copy.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 #include "shard_internal.h"

@@ -13,7 +13,7 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/lock.h"
+#include "packer/files/staging.h"
 #include "packer/files/tree_list.h"
 #include "split.h"
 

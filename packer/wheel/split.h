@@ -14,7 +14,7 @@
 #define PACKER_WHEEL_SPLIT_H
 
 #include "core/target/target.h"
-#include "packer/files/temp_dir.h"
+#include "packer/files/staging.h"
 #include "packer/gpu/names.h"
 #include "packer/trees/partition.h"
 #include "wheel.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Journals of a killed run that was about to rename its trees. */
-#include "packer/files/journal.h"
+#include "packer/files/staging.h"
 #include "core/base/text.h"
 #include <assert.h>
 #include <fcntl.h>

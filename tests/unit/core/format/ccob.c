@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include "core/base/bounds.h"
-#include "core/base/spill.h"
+#include "core/base/file.h"
 #include "tests/unit/bundle_builder.h"
 
 #ifndef KP_WITH_ZLIB

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of architectures and kernels, and metadata: results that an archive caches. */
-#include "core/loader/cached_results.h"
+#include "core/loader/api_state.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
 #include "core/rocm_kpack/kpack.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/loader/last_error.h"
-#include "core/loader/cached_results.h"
+#include "core/loader/api_state.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/errors.h"
 #include "core/base/bounds.h"

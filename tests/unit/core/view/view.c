@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/view/entry_paths.h"
+#include "core/view/view.h"
 #include "tests/unit/view_builder.h"
 
 /* Find the name at PATH; false if there is none. */

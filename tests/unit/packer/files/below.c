@@ -115,74 +115,6 @@ TEST(test_links_in_a_root_are_not_followed, setup, teardown)
 	assert_reads(below_open(at("root/a/../../secret/file"), O_RDONLY, 0), "secret");
 }
 
-TEST(test_calls, setup, teardown)
-{
-	struct dirent **names;
-	struct below_dir dir;
-	char text[20], *real;
-	struct kp_outfile out;
-	struct stat st;
-	int n;
-
-	assert_int_equal(below_mkdirs(at("root/x/y/"), 0755, NULL), KPACK_SUCCESS);
-	assert_int_equal(below_mkdirs(at("root/x/y"), 0755, NULL), KPACK_SUCCESS);
-	assert_int_equal(below_rename(at("root/x/y"), at("root/a/y"), 0), 0);
-	assert_fails(below_rename(at("root/a/y"), at("root/a/b"), RENAME_NOREPLACE),
-		     EEXIST);
-	assert_int_equal(below_rmdir(at("root/a/y")), 0);
-	assert_int_equal(below_readlink(at("root/in"), text, sizeof(text)), 3);
-	assert_int_equal(below_unlink(at("root/in")), 0);
-	assert_fails(below_lstat(at("root/in"), &st), ENOENT);
-	assert_fails(below_access(at("root/in"), F_OK), ENOENT);
-	assert_int_equal(below_access(at("root/a"), R_OK | W_OK), 0);
-	assert_int_equal(below_chmod(at("root/a/b/file"), 0640), 0);
-	assert_int_equal(below_lstat(at("root/a/b/file"), &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0640);
-	n = below_scandir(at("root/a/b"), &names, NULL);
-	assert_int_equal(n, 5); /* with "." and ".." */
-	assert_string_equal(names[2]->d_name, "away");
-	while (n)
-		free(names[--n]);
-	free(names);
-	assert_int_equal(below_dir_open(&dir, at("root/")), 0);
-	assert_string_equal(dir.name, ".");
-	below_dir_close(&dir);
-	assert_int_equal(below_dir_open(&dir, at("root/a/none")), 0);
-	assert_string_equal(dir.name, "none");
-	below_dir_close(&dir);
-	real = below_real(at("root/a/link"));
-	assert_string_equal(real, at("root/a/b/file"));
-	free(real);
-	assert_int_equal(below_outfile_open(&out, at("root/a/new"), 0644, NULL), 0);
-	assert_int_equal(kp_outfile_publish(&out, NULL), 0);
-	assert_int_equal(below_lstat(at("root/a/new"), &st), 0);
-	assert_fails(below_open("", O_RDONLY, 0), ENOENT);
-	/* an operand through a link in a root is a root of its own */
-	assert_int_equal(symlink("a/b", at("root/latest")), 0);
-	assert_fails(below_open(at("root/latest/file"), O_RDONLY, 0), ELOOP);
-	assert_int_equal(below_root(at("root/latest"), NULL), KPACK_SUCCESS);
-	assert_reads(below_open(at("root/latest/file"), O_RDONLY, 0), "inside");
-	assert_int_equal(below_root(at("root/a/b/file"), NULL), KPACK_ERROR_IO_ERROR);
-	assert_fails(below_mkdirs(at("root/a/new/x"), 0755, NULL) ? -1 : 0, ENOTDIR);
-}
-
-TEST(test_directories_are_made_on_the_way, setup, teardown)
-{
-	struct kpackx_error why;
-	struct stat st;
-
-	assert_int_equal(below_mkdirs(at("a//b/c/"), 0755, &why), KPACK_SUCCESS);
-	assert_int_equal(stat(at("a/b/c"), &st), 0);
-	assert_int_equal(below_mkdirs(at("a/b/c"), 0755, &why), KPACK_SUCCESS);
-	assert_int_equal(below_mkdirs("/", 0755, &why), KPACK_SUCCESS);
-	write_text(at("f"), "x");
-	assert_int_equal(below_mkdirs(at("f"), 0755, &why), KPACK_ERROR_IO_ERROR);
-	assert_int_equal(why.sys_errno, EEXIST);
-	assert_int_equal(below_mkdirs(at("f/g"), 0755, &why), KPACK_ERROR_IO_ERROR);
-	assert_int_equal(rmdir(at("a/b/c")), 0);
-	assert_int_equal(rmdir(at("a/b")), 0);
-}
-
 /* Another directory gets the root's name: the calls stay in the one that was opened. */
 TEST(test_a_root_stays_what_it_was, setup, teardown)
 {
@@ -294,24 +226,6 @@ TEST(test_only_regular_files_are_opened, setup, teardown)
 			 KPACK_SUCCESS);
 	assert_reads(fd, "inside");
 	close(watch);
-}
-
-TEST(test_files_are_written_whole, setup, teardown)
-{
-	struct stat st;
-
-	assert_int_equal(link(at("root/a/b/file"), at("root/a/old")), 0);
-	assert_int_equal(
-		below_file_write(at("root/a/b/file"), 0600, kp_span_str("new"), NULL),
-		KPACK_SUCCESS);
-	assert_reads(below_open(at("root/a/b/file"), O_RDONLY, 0), "new");
-	assert_reads(below_open(at("root/a/old"), O_RDONLY, 0), "inside");
-	assert_int_equal(below_file_write(at("root/a/b"), 0600, kp_span_str("x"), NULL),
-			 KPACK_ERROR_IO_ERROR);
-	assert_int_equal(below_stat(at("root/a/b"), &st), 0);
-	assert_true(S_ISDIR(st.st_mode));
-	assert_int_equal(below_file_write(at("none/x"), 0600, kp_span_str("x"), NULL),
-			 KPACK_ERROR_FILE_NOT_FOUND);
 }
 
 /* --- mounts --------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Directories for one run: they are removed, and so are those of killed runs. */
-#include "packer/files/temp_dir.h"
+#include "packer/files/staging.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -38,28 +38,6 @@ static void make(const char *path)
 
 	assert_true(fd >= 0);
 	close(fd);
-}
-
-TEST(test_removed, setup, teardown)
-{
-	struct temp_dir t;
-	struct stat st;
-	char *path;
-
-	assert_int_equal(temp_dir_open(&t, top, PREFIX, NULL), KPACK_SUCCESS);
-	assert_int_equal(strncmp(t.path + strlen(top) + 1, PREFIX, strlen(PREFIX)), 0);
-	assert_int_equal(stat(t.path, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0700);
-	assert_true(asprintf(&path, "%s/a/b", t.path) > 0);
-	assert_int_equal(below_mkdirs(path, 0755, NULL), KPACK_SUCCESS);
-	assert_int_equal(symlink("/", "link"), 0);
-	assert_int_equal(rename("link", path), -1);
-	assert_int_equal(unlink("link"), 0);
-	/* from a directory that is not writable, too */
-	assert_int_equal(chmod(t.path, 0500), 0);
-	temp_dir_close(&t);
-	free(path);
-	temp_dir_close(&(struct temp_dir){.fd = -1});
 }
 
 static int recovered;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Packed relative relocations, which elf.h has since glibc 2.36. */
-#ifndef CORE_BASE_ELF_RELR_H
-#define CORE_BASE_ELF_RELR_H
+#ifndef CORE_ELF_ELF_RELR_H
+#define CORE_ELF_ELF_RELR_H
 
 #include <elf.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Libraries that were compressed with zlib. */
-#include "packer/files/read_file.h"
+#include "packer/library/file_tree.h"
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

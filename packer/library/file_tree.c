@@ -12,15 +12,13 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "below.h"
 #include "core/archive/naming.h"
 #include "core/base/bounds.h"
 #include "core/base/order.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
-#include "plain_files.h"
-#include "read_file.h"
-#include "tree_list.h"
+#include "packer/files/below.h"
+#include "packer/files/tree_list.h"
 
 /* Limit of a database's unpacked bytes: the largest known ones have some 150 MiB. */
 #define DATABASE_MAX (UINT64_C(1) << 30)
