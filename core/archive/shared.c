@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include "core/base/file.h"
 #include "core/base/lock.h"
-#include "codec.h"
+#include "frames.h"
 #include "shared_internal.h"
 #include "block_pool.h"
 

@@ -30,6 +30,9 @@
  */
 #define KP_SHARED_SPAN_BLOCKS 16
 
+/* The first 4 bytes of dictionaries that zstd has trained: it does not take them for content. */
+#define KP_TRAINED_DICTIONARY UINT32_C(0xec30a437)
+
 /* Objects, and bytes of their table: for each byte of it a reader has up to 24. */
 #define KP_SHARED_OBJECTS_MAX UINT32_C(1048576)
 #define KP_SHARED_TABLE_MAX (UINT64_C(64) << 20)

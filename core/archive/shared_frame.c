@@ -4,7 +4,7 @@
 #include <zstd.h>
 #include "core/base/file.h"
 #include "core/base/hash.h"
-#include "codec.h"
+#include "frames.h"
 #include "shared_internal.h"
 
 /* The header must be as the format says, so that every reader decodes the same. */
@@ -21,37 +21,11 @@ static kpack_error_t check_header(struct kp_span stored, uint64_t size,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t decode_with(ZSTD_DCtx *zstd, struct kp_span stored,
-				 struct kp_span prefix, uint8_t *buf, uint64_t size,
-				 struct kpackx_error *why)
-{
-	size_t n = prefix.size ? ZSTD_DCtx_refPrefix(zstd, prefix.data, prefix.size) : 0;
-
-	if (!ZSTD_isError(n))
-		n = ZSTD_decompressDCtx(zstd, buf, (size_t)size, stored.data,
-					stored.size);
-	if (ZSTD_isError(n))
-		return kp_zstd_fail(n, size, why);
-	if (n != size)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "frame decodes to %zu bytes instead of %llu", n,
-			       (unsigned long long)size);
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t decode_stored(struct kp_span stored, struct kp_span prefix,
 				   uint8_t *buf, uint64_t size, struct kpackx_error *why)
 {
-	ZSTD_DCtx *zstd;
-	kpack_error_t err;
-
 	KP_TRY(check_header(stored, size, why));
-	zstd = ZSTD_createDCtx();
-	if (!zstd)
-		return kp_fail_memory(why, 0, "decoding");
-	err = decode_with(zstd, stored, prefix, buf, size, why);
-	ZSTD_freeDCtx(zstd);
-	return err;
+	return kp_zstd_decode_with(prefix, stored, buf, (size_t)size, why);
 }
 
 kpack_error_t kp_shared_read_frame(const struct kp_shared *s, uint32_t frame,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include "core/base/alloc.h"
-#include "codec.h"
 #include "shared_internal.h"
 #include "block_pool.h"
 

@@ -32,6 +32,12 @@
 
 #define KP_TOC_NO_SIZE UINT64_MAX
 
+/* Where the length word of frame FRAME begins in its blob, as a frame index says. */
+static inline uint64_t kp_frame_at(const uint8_t *index, uint32_t frame)
+{
+	return kp_le64(index + 8 * (size_t)frame);
+}
+
 /* A table's offsets fit in 30 bits: KP_TOC_SIZE_MAX. */
 #define KP_META_AT_MAX 0x3fffffff
 

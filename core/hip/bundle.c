@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "core/archive/entry.h"
 #include "core/base/bounds.h"
 #include "core/format/bundle.h"
 #include "mounts.h"
@@ -149,8 +150,8 @@ static bool check_parts(struct binary *b, struct parts *p)
 		if (part->size > KP_OBJECT_MAX)
 			err = kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "too large");
 		else
-			err = kp_archive_check_size(kp_cached_archive(part->file->held),
-						    part->entry, &why);
+			err = kp_entry_check_size(kp_cached_archive(part->file->held),
+						  part->entry, &why);
 		if (err) {
 			parts_replace(b, p, i, &why);
 			return false;
@@ -165,8 +166,8 @@ static bool decode_parts(struct binary *b, struct parts *p, uint8_t *at)
 		struct part *part = &p->list[i];
 		struct kpackx_error why = {0};
 
-		if (kp_archive_read_fast(kp_cached_archive(part->file->held), part->entry,
-					 at + part->offset, &why)) {
+		if (kp_entry_read(kp_cached_archive(part->file->held), part->entry,
+				  at + part->offset, &why)) {
 			parts_replace(b, p, i, &why);
 			return false;
 		}

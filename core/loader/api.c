@@ -7,7 +7,7 @@
 
 #include "api_call.h"
 #include "cached_results.h"
-#include "core/archive/archive.h"
+#include "core/archive/entry.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/rocm_kpack/kpack.h"
@@ -136,13 +136,13 @@ kpack_error_t kp_call_decode(const struct kpack_archive *archive, size_t entry,
 	kpack_error_t err;
 	void *buf = NULL;
 
-	KP_TRY(kp_archive_check_size(archive, entry, why));
+	KP_TRY(kp_entry_check_size(archive, entry, why));
 	kp_archive_entry(archive, entry, &info);
 	if (info.size <= KP_OBJECT_MAX) /* larger ones are chunked: to be read in parts */
 		buf = kp_large_alloc((size_t)info.size);
 	if (!buf)
 		return kp_fail_memory(why, info.size, "a code object");
-	err = kp_archive_read_fast(archive, entry, buf, why);
+	err = kp_entry_read(archive, entry, buf, why);
 	if (err) {
 		free(buf);
 		return err;
@@ -304,8 +304,7 @@ kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index, void *buf
 		err = check_room(archive, index, buf_size, &reason);
 	if (!err)
 		err = kp_call_name(archive, index,
-				   kp_archive_read_fast(archive, index, buf, &reason),
-				   &reason);
+				   kp_entry_read(archive, index, buf, &reason), &reason);
 	return kp_call_end(archive, err, &reason, why);
 }
 
@@ -320,8 +319,8 @@ kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index, uint64_t 
 		err = check_entry(archive, index, &reason);
 	if (!err)
 		err = kp_call_name(archive, index,
-				   kp_archive_read_range(archive, index, offset, buf,
-							 size, got, &reason),
+				   kp_entry_read_range(archive, index, offset, buf, size,
+						       got, &reason),
 				   &reason);
 	return kp_call_end(archive, err, &reason, why);
 }

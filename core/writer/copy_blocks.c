@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/scheme.h"
-#include "core/archive/codec.h"
 #include "core/archive/block_pool.h"
 #include "core/archive/block_reach.h"
 #include "dictionary.h"

@@ -8,6 +8,7 @@
 #include "content.h"
 #include <malloc.h>
 #include <stdlib.h>
+#include "core/archive/entry.h"
 #include "core/base/bounds.h"
 #include "core/archive/shared.h"
 #include "core/base/alloc.h"
@@ -368,7 +369,7 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 	struct pieces *ps = &c->pieces;
 	bool fits;
 
-	r->in_parts = r->size <= INLINE_MAX || kp_archive_has_parts(a, r->what.entry);
+	r->in_parts = r->size <= INLINE_MAX || kp_entry_has_parts(a, r->what.entry);
 	if (r->size > SHARED_WHOLE && shared) {
 		r->kind = PIECE_PLAIN;
 		r->unit = shared_unit(shared, r);
@@ -384,7 +385,7 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 		r->unit = SEGMENT;
 		return;
 	}
-	if (kp_decode_window(a, r->what.entry, &r->window, NULL))
+	if (kp_entry_window(a, r->what.entry, &r->window, NULL))
 		r->window = 0; /* the decoder finds out what is wrong */
 	if (!fits) {
 		cut_entry(r);

@@ -3,10 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "core/archive/entry.h"
 #include "core/base/bounds.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
-#include "core/archive/codec.h"
+#include "core/archive/frames.h"
 #include "core/archive/shared.h"
 #include "packer/cli/xalloc.h"
 #include "core/archive/toc.h"

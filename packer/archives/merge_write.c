@@ -5,7 +5,8 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "core/archive/codec.h"
+#include "core/archive/entry.h"
+#include "core/writer/encode.h"
 #include "core/archive/shared.h"
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
@@ -270,12 +271,12 @@ static kpack_error_t encode_object(struct merge_plan *p, struct merge_object *o,
 	struct kp_content content;
 	bool shared;
 
-	KP_TRY(kp_archive_check_size(a, entry, why));
+	KP_TRY(kp_entry_check_size(a, entry, why));
 	kp_archive_entry(a, entry, &info);
 	bytes = malloc((size_t)info.size + 1);
 	if (!bytes)
 		return kp_fail_memory(why, info.size, "an object");
-	KP_TRY(kp_archive_read(a, entry, bytes, why));
+	KP_TRY(kp_entry_read(a, entry, bytes, why));
 	data = stored = (struct kp_span){bytes, (size_t)info.size};
 	content = kp_content_of(data, chunk);
 	if (encoder) {

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/archive/raw_frame.h"
 #include "core/archive/shared_internal.h"
+#include "core/writer/encode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

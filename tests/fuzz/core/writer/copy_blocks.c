@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/base/scheme.h"
-#include "core/archive/codec.h"
+#include "core/writer/encode.h"
 #include "core/archive/shared.h"
 #include "core/writer/share.h"
 #include "core/writer/writer.h"

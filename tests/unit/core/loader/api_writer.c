@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public writer.  tests/integration/writer.bats has its archives read by others. */
+#include "core/archive/entry.h"
 #include "core/rocm_kpack/kpackx.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/file.h"
@@ -115,7 +116,7 @@ static void assert_entry(const struct kpack_archive *a, const char *key, const c
 	assert_int_equal(info.size, size);
 	assert_true(meta.has_xxh3);
 	assert_int_equal(meta.chunk, chunk);
-	assert_int_equal(kp_archive_read(a, entry, back, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_entry_read(a, entry, back, &why), KPACK_SUCCESS);
 	assert_memory_equal(back, data, size);
 	free(back);
 }

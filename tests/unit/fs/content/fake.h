@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/unit.h"
-#include "core/archive/decode.h"
+#include "core/archive/entry.h"
 #include "core/archive/block_pool.h"
 #include "fs/content/buffer.h"
 #include "fs/base/clock.h"
@@ -203,17 +203,17 @@ void kp_pool_limit(uint64_t most)
 	(void)most;
 }
 
-bool kp_archive_has_parts(const struct kpack_archive *a, size_t entry)
+bool kp_entry_has_parts(const struct kpack_archive *a, size_t entry)
 {
 	(void)a;
 	return !files[entry].whole;
 }
 
-kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry,
-				     uint64_t most, struct kpackx_error *why)
+kpack_error_t kp_entry_check_parts(const struct kpack_archive *a, size_t entry,
+				   uint64_t most, struct kpackx_error *why)
 {
 	(void)most;
-	if (kp_archive_has_parts(a, entry))
+	if (kp_entry_has_parts(a, entry))
 		return KPACK_SUCCESS;
 	files[entry].opened++;
 	step((uint32_t)entry);
@@ -228,11 +228,17 @@ bool kp_archive_is_plain(const struct kpack_archive *a)
 	return a->plain;
 }
 
-kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
-				    uint64_t offset, void *buf, size_t size, size_t *got,
-				    struct kpackx_error *why)
+bool kp_entry_differs(const struct kpackx_error *why)
 {
-	KP_TRY(kp_archive_check_parts(a, entry, UINT64_MAX, why));
+	(void)why;
+	return false;
+}
+
+kpack_error_t kp_entry_read_range(const struct kpack_archive *a, size_t entry,
+				  uint64_t offset, void *buf, size_t size, size_t *got,
+				  struct kpackx_error *why)
+{
+	KP_TRY(kp_entry_check_parts(a, entry, UINT64_MAX, why));
 	files[entry].opened++;
 	step((uint32_t)entry);
 	if (is_damaged(&files[entry], offset, size))
@@ -242,37 +248,43 @@ kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_decode_window(const struct kpack_archive *a, size_t entry,
-			       uint64_t *window, struct kpackx_error *why)
+kpack_error_t kp_entry_window(const struct kpack_archive *a, size_t entry,
+			      uint64_t *window, struct kpackx_error *why)
 {
 	(void)a, (void)why;
 	*window = files[entry].window;
 	return KPACK_SUCCESS;
 }
 
-uint64_t kp_decode_memory(const struct kpack_archive *a, size_t entry)
+uint64_t kp_entry_memory(const struct kpack_archive *a, size_t entry)
 {
 	(void)a;
 	return files[entry].decoder;
 }
 
-struct kp_decode {
+struct kp_reader {
 	uint32_t file;
 	uint64_t done, limit;
-	bool open, pieces, too_wide;
+	bool open, pieces, table, too_wide;
 	bool failed; /* only close is allowed */
 };
 
-kpack_error_t kp_decode_reopen(struct kp_decode *d, const struct kpack_archive *a,
-			       size_t entry, enum kp_decode_how how,
+kpack_error_t kp_reader_reopen(struct kp_reader *d, const struct kpack_archive *a,
+			       size_t entry, enum kp_read_how how,
 			       struct kpackx_error *why)
 {
 	unsigned now;
 
 	(void)a, (void)why;
 	assert_false(d->open);
-	*d = (struct kp_decode){
-		.file = (uint32_t)entry, .open = true, .pieces = how == KP_DECODE_WINDOW};
+	*d = (struct kp_reader){.file = (uint32_t)entry,
+				.open = true,
+				.pieces = how == KP_READ_PIECES,
+				.table = how == KP_READ_PARTS};
+	if (d->table) {
+		open_tables++;
+		return KPACK_SUCCESS;
+	}
 	files[entry].opened++;
 	if (d->pieces)
 		open_passes++;
@@ -281,18 +293,18 @@ kpack_error_t kp_decode_reopen(struct kp_decode *d, const struct kpack_archive *
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_decode_open(const struct kpack_archive *a, size_t entry,
-			     enum kp_decode_how how, struct kp_decode **out,
+kpack_error_t kp_reader_open(const struct kpack_archive *a, size_t entry,
+			     enum kp_read_how how, struct kp_reader **out,
 			     struct kpackx_error *why)
 {
 	*out = calloc(1, sizeof(**out));
-	open_decoders++;
-	return kp_decode_reopen(*out, a, entry, how, why);
+	open_decoders += how != KP_READ_PARTS;
+	return kp_reader_reopen(*out, a, entry, how, why);
 }
 
-uint64_t kp_decode_leave(struct kp_decode *d)
+uint64_t kp_reader_leave(struct kp_reader *d)
 {
-	bool was_open = d->open;
+	bool was_open = d->open && !d->table;
 
 	if (was_open && d->pieces)
 		open_passes--;
@@ -304,7 +316,7 @@ uint64_t kp_decode_leave(struct kp_decode *d)
 	return decoder_bytes;
 }
 
-kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
+kpack_error_t kp_reader_limit_window(struct kp_reader *d, uint64_t max,
 				     struct kpackx_error *why)
 {
 	(void)why;
@@ -312,7 +324,7 @@ kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
+kpack_error_t kp_reader_next(struct kp_reader *d, void *buf, uint64_t size,
 			     uint64_t *done, struct kpackx_error *why)
 {
 	struct file *f = &files[d->file];
@@ -335,57 +347,39 @@ kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
 	return KPACK_SUCCESS;
 }
 
-bool kp_decode_too_wide(const struct kp_decode *d)
+bool kp_reader_too_wide(const struct kp_reader *d)
 {
 	return d->too_wide;
 }
 
-void kp_decode_close(struct kp_decode *d)
+void kp_reader_close(struct kp_reader *d)
 {
 	if (!d)
 		return;
-	kp_decode_leave(d);
-	open_decoders--;
+	kp_reader_leave(d);
+	if (d->table)
+		open_tables--;
+	else
+		open_decoders--;
 	free(d);
 }
 
-struct kp_chunks {
-	uint32_t file;
-};
-
-kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
-			     struct kp_chunks **out, struct kpackx_error *why)
+uint64_t kp_reader_chunks(const struct kp_reader *d)
 {
-	(void)a, (void)why;
-	*out = calloc(1, sizeof(**out));
-	(*out)->file = (uint32_t)entry;
-	open_tables++;
-	return KPACK_SUCCESS;
+	return files[d->file].rows;
 }
 
-uint64_t kp_chunks_count(const struct kp_chunks *c)
+kpack_error_t kp_reader_at(struct kp_reader *d, uint64_t at, void *buf, uint64_t size,
+			   struct kpackx_error *why)
 {
-	return files[c->file].rows;
-}
+	struct file *f = &files[d->file];
 
-kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
-			     struct kpackx_error *why)
-{
-	const struct file *f = &files[c->file];
-	uint64_t at = k * f->chunk, n = f->size - at < f->chunk ? f->size - at : f->chunk;
-
-	files[c->file].opened++;
-	step(c->file);
-	if (is_damaged(f, at, n))
+	f->opened++;
+	step(d->file);
+	if (is_damaged(f, at, size))
 		return corrupt(why);
-	fill(c->file, buf, at, n);
+	fill(d->file, buf, at, size);
 	return KPACK_SUCCESS;
-}
-
-void kp_chunks_close(struct kp_chunks *c)
-{
-	open_tables -= c != NULL;
-	free(c);
 }
 
 /* ---- memory, which goes back to the system only when the test ends ---- */
