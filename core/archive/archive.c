@@ -14,7 +14,6 @@
 #include "frames.h"
 #include "internal.h"
 #include "naming.h"
-#include "toc_compact.h"
 
 typedef unsigned long long ull;
 

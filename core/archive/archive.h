@@ -21,8 +21,7 @@
 #include "core/base/errors.h"
 #include "core/base/faults.h"
 #include "core/base/file.h"
-#include "toc_meta.h"
-#include "unknown_fields.h"
+#include "toc.h"
 #include "core/rocm_kpack/kpack.h"
 #include "core/base/span.h"
 #include "core/target/target.h"
@@ -135,12 +134,10 @@ void kp_archive_attach(struct kpack_archive *a, void *data,
 		       void (*free_data)(void *data));
 void *kp_archive_attached(const struct kpack_archive *a); /* NULL: nothing attached */
 
-/* The table of contents, for use in core. */
-struct kp_toc;
+/* The table of contents. */
 const struct kp_toc *kp_archive_toc(const struct kpack_archive *a);
 
 /* The bytes of scheme zstd-shared; NULL: A has another scheme. */
-struct kp_shared;
 const struct kp_shared *kp_archive_shared(const struct kpack_archive *a);
 
 /*
