@@ -220,8 +220,7 @@ struct kp_toc_blob kp_stored_place(const struct kpack_archive *a, uint32_t ordin
 	uint64_t at;
 
 	if (a->shared)
-		return (struct kp_toc_blob){
-			.size = kp_shared_object_stored(a->shared, ordinal)};
+		return (struct kp_toc_blob){.size = a->shared->objects[ordinal].stored};
 	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
 		return a->toc.blobs[ordinal];
 	at = kp_frame_at(a->frames, ordinal);
@@ -284,7 +283,7 @@ static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 		return true;
 	}
 	if (a->shared) {
-		size = kp_shared_object_size(a->shared, e->ordinal);
+		size = a->shared->objects[e->ordinal].size;
 		if (e->size == KP_TOC_NO_SIZE)
 			e->size = size;
 		if (e->size == size)
@@ -552,7 +551,7 @@ struct kp_span kp_archive_family(const struct kpack_archive *a)
 uint32_t kp_archive_ordinal_count(const struct kpack_archive *a)
 {
 	if (a->shared)
-		return kp_shared_count(a->shared);
+		return a->shared->n_objects;
 	return a->toc.scheme == KPACK_COMPRESSION_NOOP ? a->toc.n_blobs : a->n_frames;
 }
 

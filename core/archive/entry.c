@@ -211,7 +211,7 @@ static const uint8_t *hashes_of(const struct kpack_archive *a, uint32_t ordinal)
 
 bool kp_entry_has_hashes(const struct kpack_archive *a, size_t entry)
 {
-	return a->shared ? kp_shared_has_hashes(a->shared)
+	return a->shared ? a->shared->hashes != NULL
 			 : hashes_of(a, a->toc.entries[entry].ordinal) != NULL;
 }
 
@@ -313,6 +313,17 @@ uint64_t kp_entry_memory(const struct kpack_archive *a, size_t entry)
 		return 0;
 	return kp_frames_memory(head, KP_FRAMES_STEPS, stored.size,
 				a->toc.entries[entry].size);
+}
+
+uint64_t kp_archive_block_size(const struct kpack_archive *a)
+{
+	return a->shared ? a->shared->block_size : 0;
+}
+
+uint64_t kp_entry_visits(const struct kpack_archive *a, size_t entry, uint64_t offset,
+			 uint64_t size)
+{
+	return kp_shared_visits(a->shared, a->toc.entries[entry].ordinal, offset, size);
 }
 
 /* --- is the size true? ----------------------------------------------------------------- */

@@ -133,6 +133,14 @@ kpack_error_t kp_reader_reopen(struct kp_reader *r, const struct kpack_archive *
 			       size_t entry, enum kp_read_how how,
 			       struct kpackx_error *why);
 
+/* --- blocks --------------------------------------------------------------------------- */
+
+/* Bytes of the blocks that A's entries share; 0: its scheme has none. */
+uint64_t kp_archive_block_size(const struct kpack_archive *a);
+/* ... and kp_shared_visits for an entry in such blocks. */
+uint64_t kp_entry_visits(const struct kpack_archive *a, size_t entry, uint64_t offset,
+			 uint64_t size);
+
 /* --- memory --------------------------------------------------------------------------- */
 
 /*

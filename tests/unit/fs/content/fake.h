@@ -13,7 +13,7 @@
 #include <string.h>
 #include "tests/unit/unit.h"
 #include "core/archive/entry.h"
-#include "core/archive/block_pool.h"
+#include "core/archive/shared.h"
 #include "fs/content/buffer.h"
 #include "fs/base/clock.h"
 #include "fs/content/content.h"
@@ -175,21 +175,16 @@ struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a
 	return (struct kp_decoding_facts){.chunk = files[entry].chunk};
 }
 
-const struct kp_shared *kp_archive_shared(const struct kpack_archive *a)
+uint64_t kp_archive_block_size(const struct kpack_archive *a)
 {
-	return a->blocks ? (const struct kp_shared *)a : NULL;
-}
-
-uint64_t kp_shared_block_size(const struct kp_shared *s)
-{
-	return ((const struct kpack_archive *)s)->blocks;
+	return a->blocks;
 }
 
 /* As if all bytes of an entry before the first MiB were in blocks of their own. */
-uint64_t kp_shared_visits(const struct kp_shared *s, uint32_t object, uint64_t offset,
-			  uint64_t size)
+uint64_t kp_entry_visits(const struct kpack_archive *a, size_t entry, uint64_t offset,
+			 uint64_t size)
 {
-	(void)s, (void)object;
+	(void)a, (void)entry;
 	return offset < MIB ? size / 4096 : 1;
 }
 
