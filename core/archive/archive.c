@@ -1,51 +1,26 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Opening an archive: header, table of contents, and for each scheme where the objects are.
+ * Then each entry is compared with that; one that cannot be read is refused, with its reason,
+ * and the others stay.
+ */
 #include "archive.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "codec.h"
-#include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "core/base/bounds.h"
 #include "core/base/msgpack_read.h"
+#include "frames.h"
+#include "internal.h"
 #include "naming.h"
-#include "toc.h"
-#include "toc_compact.h"
-#include "core/base/hash.h"
-#include "core/base/order.h"
 
-enum { HEADER_SIZE = 16 };
+typedef unsigned long long ull;
+
+/* --- header and table of contents ---------------------------------------------------- */
 
 /* Version 2 is for the scheme zstd-shared, version 1 for the others. */
-enum { VERSION = 1, VERSION_SHARED = 2 };
-
-struct kpack_archive {
-	char *path;
-	int fd;
-	struct stat st;
-	struct kp_toc toc;
-	uint32_t version;
-
-	/*
-	 * scheme zstd-per-kernel: see kp_frame_at; borrowed from the table, or `walked`
-	 */
-	const uint8_t *frames;
-	uint8_t *walked;
-	uint32_t n_frames;
-
-	struct kp_shared *shared; /* scheme zstd-shared; else NULL */
-
-	/* the objects that have hashes, in order, and where these are in piece_hashes */
-	struct kp_hashed {
-		uint32_t ordinal, at;
-	} * hashed;
-	size_t n_hashed;
-	_Atomic uint8_t *checked; /* a bit for each entry: see kp_archive_has_parts */
-
-	void *attached; /* see kp_archive_attach */
-	void (*free_attached)(void *attached);
-};
-
-/* --- opening ---------------------------------------------------------------------- */
+enum { HEADER_SIZE = 16, VERSION = 1, VERSION_SHARED = 2 };
 
 static uint64_t file_size(const struct kpack_archive *a)
 {
@@ -61,8 +36,7 @@ static kpack_error_t read_header(struct kpack_archive *a, uint64_t *toc_offset,
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "header: the file is empty");
 	if (file_size(a) < HEADER_SIZE)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "header: %llu bytes, less than 16",
-			       (unsigned long long)file_size(a));
+			       "header: %llu bytes, less than 16", (ull)file_size(a));
 	KP_TRY(kp_file_pread(a->fd, 0, h, sizeof(h), why));
 	if (memcmp(h, "KPAK", 4) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -77,38 +51,29 @@ static kpack_error_t read_header(struct kpack_archive *a, uint64_t *toc_offset,
 	if (*toc_offset < HEADER_SIZE || *toc_offset >= file_size(a))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "header: toc_offset %llu is outside 16..%llu%s",
-			       (unsigned long long)*toc_offset,
-			       (unsigned long long)file_size(a) - 1,
+			       (ull)*toc_offset, (ull)file_size(a) - 1,
 			       *toc_offset ? "" : ": the archive was never finished");
-	return KPACK_SUCCESS;
-}
-
-/* Check the first byte before reading what may be gigabytes. */
-static kpack_error_t check_toc_head(const struct kpack_archive *a, uint64_t offset,
-				    struct kpackx_error *why)
-{
-	uint8_t head;
-
-	KP_TRY(kp_file_pread(a->fd, offset, &head, 1, why));
-	if ((head & 0xf0) != 0x80 && head != 0xde && head != 0xdf)
-		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
-			       "toc: byte 0 is 0x%02x: not a map", head);
 	return KPACK_SUCCESS;
 }
 
 static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 {
 	uint64_t offset = 0, size;
-	uint8_t *bytes;
+	uint8_t *bytes, head;
 	kpack_error_t err;
+	uint32_t want;
 
 	KP_TRY(read_header(a, &offset, why));
-	KP_TRY(check_toc_head(a, offset, why));
+	/* the first byte, before reading what may be gigabytes */
+	KP_TRY(kp_file_pread(a->fd, offset, &head, 1, why));
+	if ((head & 0xf0) != 0x80 && head != 0xde && head != 0xdf)
+		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
+			       "toc: byte 0 is 0x%02x: not a map", head);
 	size = file_size(a) - offset;
 	if (size > KP_TOC_SIZE_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "toc: %llu bytes, limit %llu", (unsigned long long)size,
-			       (unsigned long long)KP_TOC_SIZE_MAX);
+			       "toc: %llu bytes, limit %llu", (ull)size,
+			       (ull)KP_TOC_SIZE_MAX);
 	bytes = kp_large_alloc((size_t)size + 1);
 	if (!bytes)
 		return kp_fail_memory(why, size, "the table of contents");
@@ -117,69 +82,8 @@ static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 		free(bytes);
 		return err;
 	}
-	return kp_toc_parse(bytes, (size_t)size, file_size(a), &a->toc, why);
-}
-
-/* The count at the start of the blob must equal that of the index. */
-static kpack_error_t check_frame_count(const struct kpack_archive *a,
-				       struct kpackx_error *why)
-{
-	uint8_t word[4];
-
-	KP_TRY(kp_file_pread(a->fd, a->toc.zstd_offset, word, sizeof(word), why));
-	if (kp_le32(word) != a->n_frames)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "frame_index: %u frames, the blob has %u", a->n_frames,
-			       kp_le32(word));
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t index_frames(struct kpack_archive *a, struct kpackx_error *why)
-{
-	const struct kp_toc *t = &a->toc;
-	struct kp_source blob;
-
-	if (!t->has_zstd_offset || !t->has_zstd_size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "toc: zstd_%s is missing",
-			       t->has_zstd_offset ? "size" : "offset");
-	if (t->zstd_size < 4 || t->zstd_size > KP_ZSTD_BLOB_MAX ||
-	    !kp_range_ok(file_size(a), t->zstd_offset, t->zstd_size))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "toc: zstd blob: %llu bytes at %llu in a file of %llu",
-			       (unsigned long long)t->zstd_size,
-			       (unsigned long long)t->zstd_offset,
-			       (unsigned long long)file_size(a));
-	if (t->frame_index.data) {
-		KP_TRY(kp_frame_index_check(t->frame_index, t->zstd_size, &a->n_frames,
-					    why));
-		a->frames = t->frame_index.data;
-		return check_frame_count(a, why);
-	}
-	blob = kp_source_fd(a->fd, t->zstd_offset, t->zstd_size);
-	KP_TRY(kp_frame_index_walk(&blob, &a->walked, &a->n_frames, why));
-	a->frames = a->walked;
-	return KPACK_SUCCESS;
-}
-
-/* Take over what the table of contents has about objects. */
-static kpack_error_t open_shared(struct kpack_archive *a, struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	if (!a->toc.has_shared)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "toc: zstd_shared is missing, or one of its names");
-	err = kp_shared_open(a->fd, file_size(a), &a->toc.shared, &a->shared, why);
-	a->toc.shared.frames = a->toc.shared.objects = (struct kp_span){0};
-	return err ? kp_fail_prefix(why, err, "toc") : KPACK_SUCCESS;
-}
-
-static kpack_error_t check_version(const struct kpack_archive *a,
-				   struct kpackx_error *why)
-{
-	uint32_t want =
-		a->toc.scheme == KP_COMPRESSION_ZSTD_SHARED ? VERSION_SHARED : VERSION;
-
+	KP_TRY(kp_toc_parse(bytes, (size_t)size, file_size(a), &a->toc, why));
+	want = a->toc.scheme == KP_COMPRESSION_ZSTD_SHARED ? VERSION_SHARED : VERSION;
 	if (a->version != want)
 		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,
 			       "header: version %u is not supported with the scheme %s, "
@@ -188,16 +92,135 @@ static kpack_error_t check_version(const struct kpack_archive *a,
 	return KPACK_SUCCESS;
 }
 
-/* --- entries ---------------------------------------------------------------------- */
+/* --- where the objects are ------------------------------------------------------------ */
 
-/* The place of an object's bytes; in a shared archive they have no place of their own. */
-static struct kp_toc_blob stored_place(const struct kpack_archive *a, uint32_t ordinal)
+/*
+ * The frame index of a zstd blob: N+1 little-endian u64, the offsets of the frames'
+ * length words from the blob's start.  The first is 4, they strictly increase, and the
+ * last is the blob's size.  Check one that the table of contents has.
+ */
+static kpack_error_t check_index(struct kpack_archive *a, struct kpackx_error *why)
+{
+	struct kp_span index = a->toc.frame_index;
+	size_t n = index.size / 8;
+	uint64_t last = 4;
+	uint8_t word[4];
+
+	if (index.size % 8 || n == 0 || n - 1 > KP_FRAMES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: %zu bytes are not 1 to %u offsets",
+			       index.size, KP_FRAMES_MAX + 1);
+	a->frames = index.data;
+	a->n_frames = (uint32_t)(n - 1);
+	if (kp_frame_at(a->frames, 0) != 4 ||
+	    kp_frame_at(a->frames, a->n_frames) != a->toc.zstd_size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: runs from %llu to %llu, not from 4 to %llu",
+			       (ull)kp_frame_at(a->frames, 0),
+			       (ull)kp_frame_at(a->frames, a->n_frames),
+			       (ull)a->toc.zstd_size);
+	for (uint32_t i = 1; i < n; i++) {
+		uint64_t at = kp_frame_at(a->frames, i);
+
+		if (at < last || at - last < 4 || at - last - 4 > UINT32_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "frame_index: offset %u is %llu after %llu", i,
+				       (ull)at, (ull)last);
+		last = at;
+	}
+	KP_TRY(kp_file_pread(a->fd, a->toc.zstd_offset, word, sizeof(word), why));
+	if (kp_le32(word) != a->n_frames)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: %u frames, the blob has %u", a->n_frames,
+			       kp_le32(word));
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Make the index of an archive that has none, from the frames' length words.  Small frames
+ * are read in large steps, and little of each large one, which is skipped.
+ */
+static kpack_error_t walk_frames(struct kpack_archive *a, struct kpackx_error *why)
+{
+	enum { LEAST = 4096, MOST = 1 << 20, NEAR = 16 << 10 };
+	uint64_t size = a->toc.zstd_size, at = 4, begin = 0, have = 0;
+	KP_AUTO_FREE uint8_t *buf = NULL;
+	uint8_t word[4];
+	uint32_t n, len;
+	size_t cap;
+
+	KP_TRY(kp_file_pread(a->fd, a->toc.zstd_offset, word, sizeof(word), why));
+	n = kp_le32(word);
+	if (n > KP_FRAMES_MAX || n > (size - 4) / 4)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "blob: %u frames in %llu bytes, limit %u", n, (ull)size,
+			       KP_FRAMES_MAX);
+	/* few frames take few reads even with a small buffer */
+	cap = 64 * (size_t)n < LEAST ? LEAST : 64 * (size_t)n < MOST ? 64 * n : MOST;
+	buf = malloc(cap);
+	a->walked = kp_large_alloc(8 * ((size_t)n + 1));
+	if (!buf || !a->walked)
+		return kp_fail_memory(why, 8 * ((uint64_t)n + 1), "frame index");
+	for (uint32_t i = 0; i < n; i++) {
+		kp_put_le64(a->walked + 8 * (size_t)i, at);
+		if (!kp_range_ok(size, at, 4))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "blob: length word at %llu of %llu bytes", (ull)at,
+				       (ull)size);
+		if (!kp_range_ok(have, at - begin, 4)) {
+			uint64_t want = have && at - begin < have + NEAR ? cap : LEAST;
+
+			begin = at;
+			have = size - at < want ? size - at : want;
+			KP_TRY(kp_file_pread(a->fd, a->toc.zstd_offset + at, buf,
+					     (size_t)have, why));
+		}
+		len = kp_le32(buf + (at - begin));
+		if (!kp_range_ok(size, at + 4, len))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "blob: frame %u: %u bytes at %llu of %llu", i, len,
+				       (ull)at + 4, (ull)size);
+		at += 4 + (uint64_t)len;
+	}
+	kp_put_le64(a->walked + 8 * (size_t)n, at);
+	a->frames = a->walked;
+	a->n_frames = n;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t find_objects(struct kpack_archive *a, struct kpackx_error *why)
+{
+	struct kp_toc *t = &a->toc;
+	kpack_error_t err;
+
+	if (t->scheme == KPACK_COMPRESSION_NOOP)
+		return KPACK_SUCCESS;
+	if (t->scheme == KP_COMPRESSION_ZSTD_SHARED) {
+		if (!t->has_shared)
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_FORMAT,
+				"toc: zstd_shared is missing, or one of its names");
+		err = kp_shared_open(a->fd, file_size(a), &t->shared, &a->shared, why);
+		t->shared.frames = t->shared.objects = (struct kp_span){0};
+		return err ? kp_fail_prefix(why, err, "toc") : KPACK_SUCCESS;
+	}
+	if (!t->has_zstd_offset || !t->has_zstd_size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "toc: zstd_%s is missing",
+			       t->has_zstd_offset ? "size" : "offset");
+	if (t->zstd_size < 4 || t->zstd_size > KP_ZSTD_BLOB_MAX ||
+	    !kp_range_ok(file_size(a), t->zstd_offset, t->zstd_size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "toc: zstd blob: %llu bytes at %llu in a file of %llu",
+			       (ull)t->zstd_size, (ull)t->zstd_offset, (ull)file_size(a));
+	return t->frame_index.data ? check_index(a, why) : walk_frames(a, why);
+}
+
+struct kp_toc_blob kp_stored_place(const struct kpack_archive *a, uint32_t ordinal)
 {
 	uint64_t at;
 
 	if (a->shared)
-		return (struct kp_toc_blob){
-			.size = kp_shared_object_stored(a->shared, ordinal)};
+		return (struct kp_toc_blob){.size = a->shared->objects[ordinal].stored};
 	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
 		return a->toc.blobs[ordinal];
 	at = kp_frame_at(a->frames, ordinal);
@@ -205,94 +228,10 @@ static struct kp_toc_blob stored_place(const struct kpack_archive *a, uint32_t o
 				    kp_frame_at(a->frames, ordinal + 1) - at - 4};
 }
 
-/* Find the size of an entry that states none: from its blob, or its frame's header. */
-static bool find_size(const struct kpack_archive *a, struct kp_toc_entry *e,
-		      struct kp_toc_blob at)
-{
-	uint8_t head[KP_FRAME_HEADER_MAX];
-	size_t n = at.size < sizeof(head) ? (size_t)at.size : sizeof(head);
-
-	if (a->toc.scheme == KPACK_COMPRESSION_NOOP) {
-		e->size = at.size;
-		return true;
-	}
-	return !e->meta.has_chunk && /* its first frame is only the first chunk */
-	       !kp_file_pread(a->fd, at.offset, head, n, NULL) &&
-	       kp_zstd_content_size((struct kp_span){head, n}, &e->size);
-}
-
-static uint64_t size_limit(const struct kp_toc_entry *e)
-{
-	return e->meta.has_chunk ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
-}
-
-/* As refuse_entry, for a shared archive. */
-static bool refuse_shared(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
-{
-	const struct kpack_archive *a = arg;
-	uint32_t n = kp_shared_count(a->shared);
-	uint64_t size;
-
-	if (e->ordinal >= n) {
-		kp_toc_entry_fault(toc, e, true, "ordinal %u of %u objects", e->ordinal,
-				   n);
-		return true;
-	}
-	size = kp_shared_object_size(a->shared, e->ordinal);
-	if (e->size == KP_TOC_NO_SIZE)
-		e->size = size;
-	if (e->size == size)
-		return false;
-	kp_toc_entry_fault(toc, e, true, "original_size %llu of an object of %llu bytes",
-			   (unsigned long long)e->size, (unsigned long long)size);
-	return true;
-}
-
-/* Whether the entry must be refused; adds the fault. */
-static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
-{
-	const struct kpack_archive *a = arg;
-	bool none = toc->scheme == KPACK_COMPRESSION_NOOP;
-	uint32_t n = none ? toc->n_blobs : a->n_frames;
-	struct kp_toc_blob at;
-
-	if (e->ordinal >= n) {
-		kp_toc_entry_fault(toc, e, true, "ordinal %u of %u %s", e->ordinal, n,
-				   none ? "blobs" : "frames");
-		return true;
-	}
-	at = stored_place(a, e->ordinal);
-	if (none && !kp_range_ok(file_size(a), at.offset, at.size)) {
-		kp_toc_entry_fault(toc, e, true, "%llu bytes at %llu in a file of %llu",
-				   (unsigned long long)at.size,
-				   (unsigned long long)at.offset,
-				   (unsigned long long)file_size(a));
-		return true;
-	}
-	if (e->size == KP_TOC_NO_SIZE && !find_size(a, e, at)) {
-		kp_toc_entry_fault(toc, e, true,
-				   "no original_size, and none in the frame's header");
-		return true;
-	}
-	if (none ? e->size != at.size : !kp_zstd_plausible(at.size, e->size)) {
-		kp_toc_entry_fault(
-			toc, e, true, "original_size %llu of %llu stored bytes",
-			(unsigned long long)e->size, (unsigned long long)at.size);
-		return true;
-	}
-	if (e->size > size_limit(e)) {
-		kp_toc_entry_fault(toc, e, true, "original_size %llu, limit %llu",
-				   (unsigned long long)e->size,
-				   (unsigned long long)size_limit(e));
-		return true;
-	}
-	return false;
-}
-
 /* Bytes of the hashes of an object's pieces. */
 static uint64_t hashes_size(const struct kpack_archive *a, uint32_t ordinal)
 {
-	return 8 * ((stored_place(a, ordinal).size + KP_PIECE - 1) / KP_PIECE);
+	return 8 * ((kp_stored_place(a, ordinal).size + KP_PIECE - 1) / KP_PIECE);
 }
 
 /* Find the objects in piece_hashes: the ordinal of each, and its hashes. */
@@ -318,12 +257,79 @@ static kpack_error_t index_hashes(struct kpack_archive *a, struct kpackx_error *
 				       "toc: piece_hashes: byte %zu of %zu is not in the "
 				       "hashes of one of %u objects, in order",
 				       at, s.size, n);
-		if (!kp_grow(&a->hashed, a->n_hashed, &cap, sizeof(*a->hashed)))
-			return kp_fail_memory(why, s.size, "piece_hashes");
+		KP_TRY(kp_room(&a->hashed, a->n_hashed, &cap, "piece_hashes", why));
 		a->hashed[a->n_hashed++] = (struct kp_hashed){next, (uint32_t)at};
 	}
 	return KPACK_SUCCESS;
 }
+
+/* --- entries ---------------------------------------------------------------------- */
+
+/* Whether an entry must be refused; adds the fault, or the size if the entry states none. */
+static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
+{
+	const struct kpack_archive *a = arg;
+	bool none = toc->scheme == KPACK_COMPRESSION_NOOP;
+	uint64_t limit = e->meta.has_chunk ? KP_CHUNKED_MAX : KP_OBJECT_MAX, size;
+	uint32_t n = kp_archive_ordinal_count(a);
+	uint8_t head[KP_FRAME_HEADER_MAX];
+	struct kp_toc_blob at;
+
+	if (e->ordinal >= n) {
+		kp_toc_entry_fault(toc, e, true, "ordinal %u of %u %s", e->ordinal, n,
+				   a->shared ? "objects"
+				   : none    ? "blobs"
+					     : "frames");
+		return true;
+	}
+	if (a->shared) {
+		size = a->shared->objects[e->ordinal].size;
+		if (e->size == KP_TOC_NO_SIZE)
+			e->size = size;
+		if (e->size == size)
+			return false;
+		kp_toc_entry_fault(toc, e, true,
+				   "original_size %llu of an object of %llu bytes",
+				   (ull)e->size, (ull)size);
+		return true;
+	}
+	at = kp_stored_place(a, e->ordinal);
+	if (none && !kp_range_ok(file_size(a), at.offset, at.size)) {
+		kp_toc_entry_fault(toc, e, true, "%llu bytes at %llu in a file of %llu",
+				   (ull)at.size, (ull)at.offset, (ull)file_size(a));
+		return true;
+	}
+	if (e->size == KP_TOC_NO_SIZE && none) {
+		e->size = at.size;
+	} else if (e->size == KP_TOC_NO_SIZE) {
+		struct kp_span s = {head, at.size < sizeof(head) ? (size_t)at.size
+								 : sizeof(head)};
+
+		/* the first frame of chunks is only the first chunk */
+		if (e->meta.has_chunk ||
+		    kp_file_pread(a->fd, at.offset, head, s.size, NULL) ||
+		    !kp_zstd_content_size(s, &e->size)) {
+			kp_toc_entry_fault(
+				toc, e, true,
+				"no original_size, and none in the frame's header");
+			return true;
+		}
+	}
+	if (none ? e->size != at.size : !kp_zstd_plausible(at.size, e->size)) {
+		kp_toc_entry_fault(toc, e, true,
+				   "original_size %llu of %llu stored bytes",
+				   (ull)e->size, (ull)at.size);
+		return true;
+	}
+	if (e->size > limit) {
+		kp_toc_entry_fault(toc, e, true, "original_size %llu, limit %llu",
+				   (ull)e->size, (ull)limit);
+		return true;
+	}
+	return false;
+}
+
+/* --- opening ---------------------------------------------------------------------- */
 
 /* Open PATH, unless A->fd is already open (not -1), and read it. */
 static kpack_error_t open_file(struct kpack_archive *a, const char *path,
@@ -337,15 +343,10 @@ static kpack_error_t open_file(struct kpack_archive *a, const char *path,
 	else
 		KP_TRY(kp_file_check(a->fd, &a->st, why));
 	KP_TRY(read_toc(a, why));
-	KP_TRY(check_version(a, why));
-	if (a->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
-		KP_TRY(index_frames(a, why));
-	if (a->toc.scheme == KP_COMPRESSION_ZSTD_SHARED)
-		KP_TRY(open_shared(a, why));
+	KP_TRY(find_objects(a, why));
 	KP_TRY(index_hashes(a, why));
-	kp_toc_filter(&a->toc, a->shared ? refuse_shared : refuse_entry, a);
-	a->checked = calloc(a->toc.n_entries / 8 + 1, 1);
-	return a->checked ? KPACK_SUCCESS : kp_fail_memory(why, 0, "an archive");
+	kp_toc_filter(&a->toc, refuse_entry, a);
+	return kp_new_items(&a->checked, a->toc.n_entries / 8 + 1, 1, "an archive", why);
 }
 
 kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
@@ -376,10 +377,8 @@ kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive 
 
 void kp_archive_compact(struct kpack_archive *a)
 {
-	bool borrowed = a->frames && !a->walked;
-
 	kp_toc_compact(&a->toc);
-	if (borrowed)
+	if (a->frames && !a->walked)
 		a->frames = a->toc.frame_index.data;
 }
 
@@ -453,7 +452,7 @@ void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 		.type = a->toc.strings[e->type],
 		.ordinal = e->ordinal,
 		.size = e->size,
-		.stored = stored_place(a, e->ordinal).size,
+		.stored = kp_stored_place(a, e->ordinal).size,
 	};
 }
 
@@ -474,31 +473,21 @@ bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
 	return kp_toc_find(&a->toc, key, arch, entry);
 }
 
-/* NAME without its "#0", or with "#0" added.  BUF has KP_NAME_MAX + 2 bytes. */
-static bool other_name(struct kp_span name, uint8_t *buf, struct kp_span *out)
+bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
+			    struct kp_span arch, size_t *entry)
 {
 	struct kp_key key = kp_key_split(name);
+	uint8_t buf[KP_NAME_MAX + 2];
 
-	if (key.index == 0 && key.binary.size < name.size) {
-		*out = key.binary;
+	if (kp_archive_find(a, name, arch, entry))
 		return true;
-	}
+	if (key.index == 0 && key.binary.size < name.size)
+		return kp_archive_find(a, key.binary, arch, entry);
 	if (key.binary.size < name.size || name.size > KP_NAME_MAX)
 		return false;
 	memcpy(buf, name.data, name.size);
 	memcpy(buf + name.size, "#0", 2);
-	*out = (struct kp_span){buf, name.size + 2};
-	return true;
-}
-
-bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
-			    struct kp_span arch, size_t *entry)
-{
-	uint8_t buf[KP_NAME_MAX + 2];
-	struct kp_span other;
-
-	return kp_archive_find(a, name, arch, entry) ||
-	       (other_name(name, buf, &other) && kp_archive_find(a, other, arch, entry));
+	return kp_archive_find(a, (struct kp_span){buf, name.size + 2}, arch, entry);
 }
 
 const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span name,
@@ -559,15 +548,10 @@ struct kp_span kp_archive_family(const struct kpack_archive *a)
 	return a->toc.family;
 }
 
-bool kp_archive_has_frame_index(const struct kpack_archive *a)
-{
-	return a->toc.frame_index.data != NULL;
-}
-
 uint32_t kp_archive_ordinal_count(const struct kpack_archive *a)
 {
 	if (a->shared)
-		return kp_shared_count(a->shared);
+		return a->shared->n_objects;
 	return a->toc.scheme == KPACK_COMPRESSION_NOOP ? a->toc.n_blobs : a->n_frames;
 }
 
@@ -591,11 +575,6 @@ const struct kp_fault *kp_archive_faults(const struct kpack_archive *a, size_t *
 	if (counted)
 		*counted = a->toc.faults.counted;
 	return a->toc.faults.items;
-}
-
-uint64_t kp_archive_toc_hash(const struct kpack_archive *a)
-{
-	return a->toc.hash;
 }
 
 void kp_archive_attach(struct kpack_archive *a, void *data, void (*free_data)(void *data))
@@ -645,93 +624,26 @@ struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)
 	return map;
 }
 
-struct kp_more kp_archive_entry_more(const struct kpack_archive *a, size_t entry)
-{
-	return kp_toc_entry_more(&a->toc, &a->toc.entries[entry]);
-}
-
 struct kp_more kp_archive_more(const struct kpack_archive *a)
 {
 	return (struct kp_more){a->toc.bytes, a->toc.more.runs, a->toc.more.n};
 }
 
-bool kp_archive_blobs_more(const struct kpack_archive *a)
+bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gpu)
 {
-	return a->toc.blobs_more;
-}
+	const uint8_t *last =
+		NULL; /* equal archs share one text, and are often adjacent */
 
-uint64_t kp_archive_format_version(const struct kpack_archive *a)
-{
-	return a->toc.format_version;
-}
+	for (size_t i = 0; i < a->toc.n_entries; i++) {
+		struct kp_span arch = a->toc.strings[a->toc.entries[i].arch];
+		struct kp_target code;
 
-/* --- reading ---------------------------------------------------------------------- */
-
-void kp_archive_expect(const struct kpack_archive *a, size_t entry)
-{
-	struct kp_toc_blob at = stored_place(a, a->toc.entries[entry].ordinal);
-	struct kp_source s = kp_source_fd(a->fd, at.offset, at.size);
-	uint64_t end = 0;
-
-	if (!a->shared)
-		kp_source_expect(&s, 0, &end);
-}
-
-kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
-				struct kp_source *out, struct kpackx_error *why)
-{
-	return kp_archive_ordinal_source(a, a->toc.entries[entry].ordinal, out, why);
-}
-
-/* The hashes of an object's pieces; NULL: it has none. */
-static const uint8_t *hashes_of(const struct kpack_archive *a, uint32_t ordinal)
-{
-	const struct kp_hashed probe = {.ordinal = ordinal};
-	const struct kp_hashed *found = kp_find(a->hashed, a->n_hashed, &probe,
-						KP_BY_NUMBER(struct kp_hashed, ordinal));
-
-	return found ? a->toc.piece_hashes.data + found->at : NULL;
-}
-
-bool kp_archive_has_hashes(const struct kpack_archive *a, size_t entry)
-{
-	return a->shared ? kp_shared_has_hashes(a->shared)
-			 : hashes_of(a, a->toc.entries[entry].ordinal) != NULL;
-}
-
-bool kp_archive_is_checked(const struct kpack_archive *a, size_t entry)
-{
-	return atomic_load_explicit(&a->checked[entry / 8], memory_order_relaxed) >>
-		       entry % 8 &
-	       1;
-}
-
-void kp_archive_set_checked(const struct kpack_archive *a, size_t entry)
-{
-	atomic_fetch_or(&a->checked[entry / 8], (uint8_t)(1u << entry % 8));
-}
-
-kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t ordinal,
-					struct kp_source *out, struct kpackx_error *why)
-{
-	struct kp_toc_blob at = stored_place(a, ordinal);
-	uint8_t word[4];
-
-	if (a->shared)
-		return kp_fail(
-			why, KPACK_ERROR_NOT_IMPLEMENTED,
-			"an object of the scheme %s has no stored bytes of its own",
-			kp_scheme_name(a->toc.scheme));
-	*out = kp_source_fd(a->fd, at.offset, at.size);
-	out->hashes = hashes_of(a, ordinal);
-	out->begin = at.offset;
-	out->end = at.offset + at.size;
-	if (!kp_archive_has_frame_index(a) || a->toc.scheme == KPACK_COMPRESSION_NOOP)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_file_pread(a->fd, at.offset - 4, word, sizeof(word), why));
-	if (kp_le32(word) != at.size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "frame_index: %llu bytes for frame %u, the blob says %u",
-			       (unsigned long long)at.size, ordinal, kp_le32(word));
-	return KPACK_SUCCESS;
+		if (arch.data == last)
+			continue;
+		last = arch.data;
+		if (!kp_target_parse(arch, &code, NULL) && !kp_target_neutral(&code) &&
+		    kp_target_loadable(gpu, &code))
+			return true;
+	}
+	return false;
 }

@@ -8,7 +8,7 @@
  *   64  the blob.  Scheme "none": code objects at the offsets that the table states.
  *       Scheme "zstd-per-kernel": u32 count, then per frame u32 size and the frame;
  *       frame i has ordinal i in entries.
- *       Scheme "zstd-shared": frames that objects share (core/archive/shared.h).
+ *       Scheme "zstd-shared": frames that objects share (shared.h).
  *   ... the table of contents: one MessagePack map, to the end of the file
  *
  * Immutable after open: every call may run concurrently, without a lock.
@@ -20,8 +20,7 @@
 #include <sys/stat.h>
 #include "core/base/errors.h"
 #include "core/base/file.h"
-#include "toc_meta.h"
-#include "unknown_fields.h"
+#include "toc.h"
 #include "core/rocm_kpack/kpack.h"
 #include "core/base/span.h"
 #include "core/target/target.h"
@@ -67,7 +66,7 @@ bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gp
 
 /*
  * Whether the file still has the table of contents it had at open; rereads it, and forgets
- * which entries were checked (kp_archive_check_parts).
+ * which entries were checked (kp_entry_check_parts).
  */
 bool kp_archive_same_toc(const struct kpack_archive *a);
 
@@ -100,14 +99,8 @@ struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a
 /* The metadata map as stored (MessagePack); empty: none. */
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);
 
-/* The unknown pairs of an entry, and of the archive itself; borrowed until close. */
-struct kp_more kp_archive_entry_more(const struct kpack_archive *a, size_t entry);
+/* The unknown pairs of the archive itself; borrowed until close. */
 struct kp_more kp_archive_more(const struct kpack_archive *a);
-/*
- * Whether the archive's blobs have unknown pairs; the archive's format_version, 0: none.
- */
-bool kp_archive_blobs_more(const struct kpack_archive *a);
-uint64_t kp_archive_format_version(const struct kpack_archive *a);
 
 /* Keys and declared architectures (gfx_arches), NUL-terminated, borrowed until close. */
 size_t kp_archive_binary_count(const struct kpack_archive *a);
@@ -117,11 +110,10 @@ const char *kp_archive_arch(const struct kpack_archive *a, size_t arch);
 
 /* "none", "zstd-per-kernel" or "zstd-shared"; group_name and gfx_arch_family, empty: absent. */
 const char *kp_archive_scheme(const struct kpack_archive *a);
-struct kp_span kp_archive_group(const struct kpack_archive *a);
-struct kp_span kp_archive_family(const struct kpack_archive *a);
 /* Whether the scheme is "none": entries are stored as they are. */
 bool kp_archive_is_plain(const struct kpack_archive *a);
-bool kp_archive_has_frame_index(const struct kpack_archive *a);
+struct kp_span kp_archive_group(const struct kpack_archive *a);
+struct kp_span kp_archive_family(const struct kpack_archive *a);
 /* The number of frames, blobs or objects, and the bytes of the blob region. */
 uint32_t kp_archive_ordinal_count(const struct kpack_archive *a);
 uint64_t kp_archive_blob_size(const struct kpack_archive *a);
@@ -141,112 +133,19 @@ void kp_archive_attach(struct kpack_archive *a, void *data,
 		       void (*free_data)(void *data));
 void *kp_archive_attached(const struct kpack_archive *a); /* NULL: nothing attached */
 
-/* The table of contents, for use in core. */
-struct kp_toc;
+/* The table of contents. */
 const struct kp_toc *kp_archive_toc(const struct kpack_archive *a);
 
 /* The bytes of scheme zstd-shared; NULL: A has another scheme. */
-struct kp_shared;
 const struct kp_shared *kp_archive_shared(const struct kpack_archive *a);
 
-/* See kp_toc_hash. */
-uint64_t kp_archive_toc_hash(const struct kpack_archive *a);
-
 /*
- * Decode a whole entry into BUF (as many bytes as the entry's size), directly from the
- * file.  Checks the xxh3 if the metadata has one.  Thread-safe.
- * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY.
- */
-kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
-			      struct kpackx_error *why);
-
-/*
- * As kp_archive_read, for callers that need only the bytes and do not verify the archive:
- * if an entry has an xxh3, the checksums of its frames are not checked, because the xxh3
- * covers more.
- */
-kpack_error_t kp_archive_read_fast(const struct kpack_archive *a, size_t entry, void *buf,
-				   struct kpackx_error *why);
-
-/*
- * Compare an entry's size with the sizes in its frames' headers, if these state them; for
- * callers that are about to allocate memory of that size.  DECOMPRESSION_FAILED,
- * INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY.
- */
-kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
-				    struct kpackx_error *why);
-
-/*
- * Decode SIZE bytes from OFFSET of an entry into BUF, fewer at its end; *GOT is their
- * number.  As kpackx_read_range.  Thread-safe.
- */
-kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
-				    uint64_t offset, void *buf, size_t size, size_t *got,
-				    struct kpackx_error *why);
-
-/*
- * The stored bytes of an entry are about to be read from their start, in steps: as
- * kp_source_expect.
- */
-void kp_archive_expect(const struct kpack_archive *a, size_t entry);
-
-/*
- * Whether parts of an entry may be given away when only they were decoded: the archive has
- * hashes of its pieces, which reading compares; or it has no checksum that covers more; or
- * the whole entry was decoded before and is as its checksums say.
- */
-bool kp_archive_has_parts(const struct kpack_archive *a, size_t entry);
-/*
- * Decode the whole entry and compare it with its checksums, unless kp_archive_has_parts; that
- * is remembered until close.  To be called before a part of a larger entry than KP_WHOLE_MAX
- * is given away.  Fails if that takes a window of more than MOST bytes.  Errors of
- * kp_archive_read.
- */
-kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry,
-				     uint64_t most, struct kpackx_error *why);
-
-/*
- * Read the stored bytes of the object ORDINAL and compare them with the hashes of its pieces;
- * success, too, if it has none.  Not for a shared archive.
- */
-kpack_error_t kp_archive_check_stored(const struct kpack_archive *a, uint32_t ordinal,
-				      struct kpackx_error *why);
-
-/* For these calls: does the table have hashes of the stored bytes; was the entry decoded? */
-bool kp_archive_has_hashes(const struct kpack_archive *a, size_t entry);
-bool kp_archive_is_checked(const struct kpack_archive *a, size_t entry);
-void kp_archive_set_checked(const struct kpack_archive *a, size_t entry);
-
-/*
- * The stored bytes of an entry, for kp_source_read.  Borrowed until close.
+ * The stored bytes of the object ORDINAL, which is below kp_archive_ordinal_count, for
+ * kp_source_read.  Borrowed until close.
  * INVALID_FORMAT: the frame's length word contradicts the frame index.
  * NOT_IMPLEMENTED: scheme zstd-shared, of which objects have no bytes of their own.
  */
-kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
+kpack_error_t kp_archive_source(const struct kpack_archive *a, uint32_t ordinal,
 				struct kp_source *out, struct kpackx_error *why);
-/*
- * As kp_archive_source, for the object ORDINAL, which is below kp_archive_ordinal_count.
- */
-kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t ordinal,
-					struct kp_source *out, struct kpackx_error *why);
-
-/*
- * A chunked entry (core/archive/seekable.h): chunk k holds the decoded bytes
- * [k * chunk, min((k + 1) * chunk, size)) and decodes alone.  Opening reads and checks
- * the seek table.  Reading is thread-safe.
- */
-struct kp_chunks;
-kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
-			     struct kp_chunks **out, struct kpackx_error *why);
-uint64_t kp_chunks_count(const struct kp_chunks *c);
-uint64_t kp_chunks_size(const struct kp_chunks *c); /* decoded bytes of a full chunk */
-/*
- * Whether the chunks are parts of one frame with a checksum, which covers all of them and
- * which kp_chunks_read cannot compare.
- */
-bool kp_chunks_have_sum(const struct kp_chunks *c, uint32_t *sum);
-kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
-			     struct kpackx_error *why);
-void kp_chunks_close(struct kp_chunks *c); /* NULL is allowed */
 
 #endif

@@ -1,9 +1,89 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding the stored zstd frames of an entry piece by piece. */
-#ifndef KP_CORE_CODEC_FRAMES_H
-#define KP_CORE_CODEC_FRAMES_H
+/*
+ * zstd frames: their headers, decoding one in memory, and decoding a run of them from a
+ * file, piece by piece.
+ *
+ *   u32 0xfd2fb528, u8 descriptor: 7-6 form of the content size, 5 single segment,
+ *   3 reserved, 2 checksum, 1-0 form of the dictionary
+ *   [u8 window: 7-3 exponent - 10, 2-0 mantissa]      not if a single segment
+ *   [dictionary: 1, 2 or 4 bytes] [content size: 1, 2 (less 256), 4 or 8 bytes]
+ *   blocks: u24 size << 3 | type << 1 | last, the bytes (type 1, RLE: one byte)
+ *   [u32 checksum]
+ *
+ *   skippable: u32 0x184d2a50 to 0x184d2a5f, u32 bytes that follow
+ *
+ * Source: RFC 8878, sections 3.1.1 and 3.1.2.
+ */
+#ifndef KP_CORE_ARCHIVE_FRAMES_H
+#define KP_CORE_ARCHIVE_FRAMES_H
 
 #include "core/base/file.h"
+
+#define KP_FRAME_MAGIC UINT32_C(0xfd2fb528)
+
+/* --- headers ------------------------------------------------------------------------- */
+
+/* Bytes of the longest header. */
+#define KP_FRAME_HEADER_MAX 18
+
+#define KP_FRAME_SIZE_UNKNOWN UINT64_MAX
+
+/* Flags of the descriptor. */
+enum {
+	KP_FRAME_CHECKSUM = 1 << 2,
+	KP_FRAME_RESERVED = 1 << 3,
+	KP_FRAME_SINGLE_SEGMENT = 1 << 5,
+};
+
+struct kp_frame_header {
+	uint8_t size; /* bytes of the header */
+	bool skippable;
+	bool checksum;
+	uint32_t dictionary; /* 0: none */
+	uint64_t window;     /* bytes that blocks may refer back to */
+	uint64_t content;    /* decoded bytes, or KP_FRAME_SIZE_UNKNOWN */
+	uint64_t skip;       /* skippable: bytes that follow the header */
+};
+
+/*
+ * Read the header that HEAD begins with.  false: it is no frame of zstd, zstd does not
+ * decode it (reserved bits, a window of more than 2 GiB), or HEAD ends before the header.
+ */
+bool kp_frame_header_read(struct kp_span head, struct kp_frame_header *out);
+
+/*
+ * Decoded size that a frame's header states; false: it states none, or HEAD is no frame
+ * with content.
+ */
+bool kp_zstd_content_size(struct kp_span head, uint64_t *size);
+
+/* Whether STORED bytes of zstd can decode to SIZE bytes at all. */
+bool kp_zstd_plausible(uint64_t stored, uint64_t size);
+
+/*
+ * Read the header of the frame at OFF of W's run, and find the bytes of the whole frame
+ * by its blocks' headers.
+ * DECOMPRESSION_FAILED: there is no frame; errors of kp_source_read.
+ */
+kpack_error_t kp_frame_measure(struct kp_window *w, uint64_t off,
+			       struct kp_frame_header *header, uint64_t *size,
+			       struct kpackx_error *why);
+
+/* --- decoding in memory -------------------------------------------------------------- */
+
+/*
+ * Decode all frames in STORED into exactly SIZE bytes at BUF.  Skippable frames (the seek
+ * table of chunked entries) are ignored.
+ * DECOMPRESSION_FAILED: STORED is corrupt, or decodes to another size.  OUT_OF_MEMORY.
+ */
+kpack_error_t kp_zstd_decode(struct kp_span stored, void *buf, size_t size,
+			     struct kpackx_error *why);
+
+/* As kp_zstd_decode, of frames that refer to PREFIX; empty: they do not. */
+kpack_error_t kp_zstd_decode_with(struct kp_span prefix, struct kp_span stored, void *buf,
+				  size_t size, struct kpackx_error *why);
+
+/* --- decoding piece by piece ---------------------------------------------------------- */
 
 struct kp_frames;
 
@@ -23,6 +103,7 @@ enum kp_frames_into {
  */
 kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into into,
 			     struct kp_frames **out, struct kpackx_error *why);
+void kp_frames_close(struct kp_frames *f); /* NULL is allowed */
 
 /*
  * As kp_frames_open, with the memory of F, whose frames are not decoded any more.  After
@@ -68,7 +149,5 @@ bool kp_frames_too_wide(const struct kp_frames *f);
 
 /* Do not check the frames' checksums: for bytes that have a better checksum. */
 void kp_frames_ignore_checksums(struct kp_frames *f);
-
-void kp_frames_close(struct kp_frames *f); /* NULL is allowed */
 
 #endif

@@ -1,16 +1,77 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Opening the bytes of a shared archive: where its frames are, and of which extents each
+ * object consists.  The table of objects has, for each, the number of its extents, then for
+ * each extent
+ *
+ *   n << 1      n unique bytes that follow those of the last such extent
+ *   n << 1 | 1  n bytes that are elsewhere; then the distance from the end of the last
+ *               such extent, in zigzag form
+ *
+ * All numbers are LEB128.
+ */
+#include "shared.h"
 #include <stdlib.h>
-#include "core/base/file.h"
+#include "core/base/alloc.h"
+#include "core/base/bounds.h"
 #include "core/base/lock.h"
-#include "codec.h"
-#include "shared_internal.h"
-#include "block_pool.h"
+#include "frames.h"
 
 typedef unsigned long long ull;
 
-static kpack_error_t check_layout(const struct kp_shared_layout *l, uint64_t file_size,
-				  struct kpackx_error *why)
+/* --- the reach of a span ------------------------------------------------------------------ */
+
+void kp_reach_begin(struct kp_reach *r, uint64_t block_size, unsigned most)
 {
+	r->block_size = block_size;
+	r->most = most;
+	r->span = UINT64_MAX;
+}
+
+/* Add SIZE bytes that are inside SPAN, and so in one block or two. */
+static bool reach_blocks(struct kp_reach *r, uint64_t span, uint64_t pos, uint64_t size)
+{
+	uint64_t block = pos / r->block_size, last = (pos + size - 1) / r->block_size;
+
+	if (span != r->span) {
+		r->span = span;
+		r->n = r->extents = 0;
+	}
+	for (; block <= last; block++) {
+		unsigned i = r->n;
+
+		while (i && r->blocks[i - 1] != (uint32_t)block)
+			i--;
+		if (i)
+			continue;
+		if (r->n >= r->most)
+			return false;
+		r->blocks[r->n++] = (uint32_t)block;
+	}
+	return true;
+}
+
+bool kp_reach_add(struct kp_reach *r, uint64_t at, uint64_t pos, uint64_t size)
+{
+	uint64_t span = at / r->block_size, left = (span + 1) * r->block_size - at, skip;
+
+	if (!reach_blocks(r, span, pos, size < left ? size : left) ||
+	    ++r->extents > KP_SHARED_SPAN_EXTENTS)
+		return false;
+	if (size <= left)
+		return true;
+	/* a span that the extent fills reaches two blocks */
+	skip = left + (size - left - 1) / r->block_size * r->block_size;
+	return reach_blocks(r, (at + skip) / r->block_size, pos + skip, size - skip);
+}
+
+/* --- frames ------------------------------------------------------------------------------- */
+
+static kpack_error_t read_frames(struct kp_shared *s, const struct kp_shared_layout *l,
+				 uint64_t file_size, struct kpackx_error *why)
+{
+	uint64_t at = l->offset, want;
+
 	if (l->block_size < KP_SHARED_BLOCK_MIN || l->block_size > KP_SHARED_BLOCK_MAX ||
 	    l->block_size & (l->block_size - 1))
 		return kp_fail(
@@ -31,69 +92,237 @@ static kpack_error_t check_layout(const struct kp_shared_layout *l, uint64_t fil
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "zstd_shared: objects: %zu bytes, limit %llu",
 			       l->objects.size, (ull)KP_SHARED_TABLE_MAX);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t check_count(const struct kp_shared_layout *l,
-				 struct kpackx_error *why)
-{
-	uint64_t whole = l->unique_size / l->block_size;
-	uint64_t want =
-		whole + (l->unique_size % l->block_size != 0) + (l->dictionary_size != 0);
-
 	/* a frame has more than 8 bytes, so their number has fewer than 32 bits */
-	if (l->frames.size % 4 || l->frames.size / 4 != want ||
-	    l->frames.size / 4 >= UINT32_MAX / 2)
+	want = l->unique_size / l->block_size + (l->unique_size % l->block_size != 0) +
+	       (l->dictionary_size != 0);
+	if (l->frames.size % 4 || l->frames.size / 4 != want || want >= UINT32_MAX / 2)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "zstd_shared: frames: %zu bytes for %llu frames",
 			       l->frames.size, (ull)want);
-	return KPACK_SUCCESS;
-}
+	if (l->hashes.data && l->hashes.size != 8 * (size_t)want)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "zstd_shared: %zu bytes of frame_hashes for %u frames",
+			       l->hashes.size, (unsigned)want);
 
-/* Whether a frame of SIZE bytes may have STORED bytes. */
-static bool frame_ok(uint64_t stored, uint64_t size)
-{
-	return kp_zstd_plausible(stored, size) && stored <= size + size / 128 + 1024;
-}
-
-static kpack_error_t take_frames(struct kp_shared *s, const struct kp_shared_layout *l,
-				 struct kpackx_error *why)
-{
-	uint64_t at = l->offset;
-
-	KP_TRY(check_count(l, why));
-	s->n_frames = (uint32_t)(l->frames.size / 4);
-	s->offsets = malloc(((size_t)s->n_frames + 1) * sizeof(*s->offsets));
-	if (!s->offsets)
-		return kp_fail_memory(why, l->frames.size, "a table of frames");
+	s->block_size = l->block_size;
+	s->unique_size = l->unique_size;
+	s->dictionary_size = l->dictionary_size;
+	s->first_block = l->dictionary_size != 0;
+	s->n_frames = (uint32_t)want;
+	KP_TRY(kp_new(&s->offsets, (size_t)want + 1, "a table of frames", why));
+	if (l->hashes.data)
+		KP_TRY(kp_new(&s->hashes, (size_t)want, "a table of frames", why));
 	for (uint32_t i = 0; i < s->n_frames; i++) {
-		uint32_t stored = kp_le32(l->frames.data + 4 * (size_t)i);
+		uint64_t stored = kp_le32(l->frames.data + 4 * (size_t)i);
+		uint64_t size = kp_frame_size(s, i);
 
-		if (!frame_ok(stored, kp_shared_frame_size(s, i)))
+		if (!kp_zstd_plausible(stored, size) || stored > size + size / 128 + 1024)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "zstd_shared: frame %u has %u bytes for %llu", i,
-				       stored, (ull)kp_shared_frame_size(s, i));
+				       "zstd_shared: frame %u has %llu bytes for %llu", i,
+				       (ull)stored, (ull)size);
 		s->offsets[i] = at;
 		at += stored;
+		if (s->hashes)
+			s->hashes[i] = kp_le64(l->hashes.data + 8 * (size_t)i);
 	}
 	s->offsets[s->n_frames] = at;
 	if (at - l->offset != l->size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "zstd_shared: frames add up to %llu bytes of %llu",
 			       (ull)(at - l->offset), (ull)l->size);
-	if (!l->hashes.data)
-		return KPACK_SUCCESS;
-	if (l->hashes.size != 8 * (size_t)s->n_frames)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "zstd_shared: %zu bytes of frame_hashes for %u frames",
-			       l->hashes.size, s->n_frames);
-	s->hashes = malloc(l->hashes.size + 1);
-	if (!s->hashes)
-		return kp_fail_memory(why, l->hashes.size, "a table of frames");
-	for (uint32_t i = 0; i < s->n_frames; i++)
-		s->hashes[i] = kp_le64(l->hashes.data + 8 * (size_t)i);
 	return KPACK_SUCCESS;
 }
+
+/* --- objects ------------------------------------------------------------------------------ */
+
+struct parser {
+	struct kp_shared *s;
+	const uint8_t *at, *end;
+	uint64_t next_unique, next_elsewhere; /* positions */
+	struct kp_reach reach;
+	size_t objects_cap, extents_cap;
+	const char *fault; /* NULL: out of memory */
+};
+
+static bool fault(struct parser *p, const char *text)
+{
+	p->fault = text;
+	return false;
+}
+
+static bool get_number(struct parser *p, uint64_t *out)
+{
+	*out = 0;
+	for (unsigned shift = 0; p->at < p->end && shift < 63; shift += 7) {
+		uint8_t byte = *p->at++;
+
+		*out |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80)
+			return true;
+	}
+	return fault(p, "a number has no end");
+}
+
+/* Where in the file the byte POS is stored, as far as a byte of a block has a place. */
+static uint64_t stored_at(const struct kp_shared *s, uint64_t pos)
+{
+	uint32_t frame = (uint32_t)(pos / s->block_size) + s->first_block;
+
+	if (frame == s->n_frames)
+		return s->offsets[frame];
+	return s->offsets[frame] + (pos % s->block_size) * kp_frame_stored(s, frame) /
+					   kp_frame_size(s, frame);
+}
+
+static bool parse_extent(struct parser *p, struct kp_shared_object *o)
+{
+	struct kp_shared *s = p->s;
+	uint64_t head, distance = 0, pos, size;
+	bool is_new;
+
+	if (!get_number(p, &head))
+		return false;
+	size = head >> 1;
+	is_new = !(head & 1);
+	if (!is_new && !get_number(p, &distance))
+		return false;
+	/* both have 63 bits at most: a sum that is outside wraps to one that is, too */
+	pos = is_new ? p->next_unique
+		     : p->next_elsewhere + ((distance >> 1) ^ (0 - (distance & 1)));
+	if (!size || !kp_range_ok(s->unique_size, pos, size))
+		return fault(p, "an extent is empty, or outside the unique bytes");
+	*(is_new ? &p->next_unique : &p->next_elsewhere) = pos + size;
+	if (size > KP_OBJECT_MAX - o->size)
+		return fault(p, "an object is too large");
+	if (!kp_reach_add(&p->reach, o->size, pos, size))
+		return fault(
+			p, "a span is in more than 16 blocks, or more than 4096 extents "
+			   "begin in it");
+	if (!kp_grow(&s->extents, s->n_extents, &p->extents_cap, sizeof(*s->extents)))
+		return false;
+	s->extents[s->n_extents++] = (struct kp_extent){o->size, pos};
+	o->size += size;
+	if (is_new)
+		o->stored += stored_at(s, pos + size) - stored_at(s, pos);
+	return true;
+}
+
+static bool parse_object(struct parser *p)
+{
+	struct kp_shared *s = p->s;
+	struct kp_shared_object o = {.first = s->n_extents};
+	uint64_t n;
+
+	if (s->n_objects == KP_SHARED_OBJECTS_MAX)
+		return fault(p, "too many objects");
+	if (!get_number(p, &n))
+		return false;
+	if (n > (size_t)(p->end - p->at))
+		return fault(p, "more extents than bytes can hold");
+	kp_reach_begin(&p->reach, s->block_size, KP_SHARED_SPAN_BLOCKS);
+	for (; n; n--)
+		if (!parse_extent(p, &o))
+			return false;
+	/* one more: the sentinel */
+	if (!kp_grow(&s->objects, (size_t)s->n_objects + 1, &p->objects_cap,
+		     sizeof(*s->objects)))
+		return false;
+	s->objects[s->n_objects++] = o;
+	return true;
+}
+
+/*
+ * The first block from BLOCK on with LEFT bytes, of N, or N.  NEXT has for each block without
+ * such bytes a later one from which to look on.
+ */
+static uint32_t block_with_some(const uint64_t *left, uint32_t *next, uint32_t n,
+				uint32_t block)
+{
+	uint32_t found = block, after;
+
+	while (found < n && !left[found])
+		found = next[found];
+	for (; block < found; block = after) {
+		after = next[block];
+		next[block] = found;
+	}
+	return found;
+}
+
+/*
+ * The unique bytes FROM on are of no extent of the first kind, as in archives whose blocks
+ * were copied from another one: so much of each block as an object has of it is its part,
+ * until all of the block is given away.
+ */
+static kpack_error_t share_leftovers(struct kp_shared *s, uint64_t from,
+				     struct kpackx_error *why)
+{
+	struct kp_shared_object *o = s->objects;
+	uint32_t n = s->n_frames - s->first_block;
+	KP_AUTO_FREE uint64_t *left = NULL; /* bytes of each block that nobody has */
+	KP_AUTO_FREE uint32_t *next = NULL; /* see block_with_some */
+
+	if (from == s->unique_size)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_new(&left, n, "blocks", why));
+	KP_TRY(kp_new(&next, n, "blocks", why));
+	for (uint32_t b = 0; b < n; b++) {
+		uint64_t begin = b * s->block_size;
+		uint64_t size = kp_frame_size(s, b + s->first_block);
+
+		next[b] = b + 1;
+		left[b] = begin >= from         ? size
+			  : begin + size > from ? begin + size - from
+						: 0;
+	}
+	for (size_t i = 0; i < s->n_extents; i++) {
+		uint64_t pos = s->extents[i].pos, end;
+
+		while (i >= o[1].first)
+			o++;
+		end = pos + kp_extent_size(s, o, i);
+		if (end <= from)
+			continue;
+		pos = pos < from ? from : pos;
+		for (uint32_t b = (uint32_t)(pos / s->block_size);; b++) {
+			uint64_t begin, until, stored, size, had;
+
+			b = block_with_some(left, next, n, b);
+			if (b > (end - 1) / s->block_size)
+				break;
+			begin = b * s->block_size;
+			stored = kp_frame_stored(s, b + s->first_block);
+			size = kp_frame_size(s, b + s->first_block);
+			until = begin + size < end ? begin + size : end;
+			begin = begin < pos ? pos : begin;
+			had = left[b];
+			left[b] -= until - begin < had ? until - begin : had;
+			o->stored += had * stored / size - left[b] * stored / size;
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_objects(struct kp_shared *s, struct kp_span bytes,
+				  struct kpackx_error *why)
+{
+	struct parser p = {
+		.s = s, .at = bytes.data, .end = kp_span_tail(bytes, bytes.size).data};
+	bool ok = kp_grow(&s->objects, 0, &p.objects_cap, sizeof(*s->objects));
+
+	while (ok && p.at < p.end)
+		ok = parse_object(&p);
+	if (!ok && !p.fault)
+		return kp_fail_memory(why, bytes.size, "objects");
+	if (!ok)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "zstd_shared: objects: object %u, before byte %zu: %s",
+			       s->n_objects, (size_t)(p.at - bytes.data), p.fault);
+	s->objects[s->n_objects] = (struct kp_shared_object){.first = s->n_extents};
+	return share_leftovers(s, p.next_unique, why);
+}
+
+/* --- opening ------------------------------------------------------------------------------ */
 
 kpack_error_t kp_shared_open(int fd, uint64_t file_size,
 			     const struct kp_shared_layout *layout,
@@ -103,17 +332,11 @@ kpack_error_t kp_shared_open(int fd, uint64_t file_size,
 	kpack_error_t err;
 
 	KP_TRY(kp_locks_check(why));
-	KP_TRY(check_layout(layout, file_size, why));
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return kp_fail_memory(why, sizeof(*s), "blocks");
+	KP_TRY(kp_new(&s, 1, "blocks", why));
 	s->fd = fd;
-	s->block_size = layout->block_size;
-	s->unique_size = layout->unique_size;
-	s->dictionary_size = layout->dictionary_size;
-	err = take_frames(s, layout, why);
+	err = read_frames(s, layout, file_size, why);
 	if (!err)
-		err = kp_shared_parse_objects(s, layout->objects, why);
+		err = read_objects(s, layout->objects, why);
 	if (err)
 		kp_shared_close(s);
 	else
@@ -131,78 +354,4 @@ void kp_shared_close(struct kp_shared *s)
 	free(s->objects);
 	free(s->extents);
 	free(s);
-}
-
-bool kp_shared_has_hashes(const struct kp_shared *s)
-{
-	return s->hashes != NULL;
-}
-
-uint32_t kp_shared_count(const struct kp_shared *s)
-{
-	return s->n_objects;
-}
-
-uint64_t kp_shared_object_size(const struct kp_shared *s, uint32_t object)
-{
-	return s->objects[object].size;
-}
-
-uint64_t kp_shared_object_stored(const struct kp_shared *s, uint32_t object)
-{
-	return s->objects[object].stored;
-}
-
-uint64_t kp_shared_block_size(const struct kp_shared *s)
-{
-	return s->block_size;
-}
-
-uint64_t kp_shared_unique_size(const struct kp_shared *s)
-{
-	return s->unique_size;
-}
-
-uint64_t kp_shared_dictionary_size(const struct kp_shared *s)
-{
-	return s->dictionary_size;
-}
-
-uint32_t kp_shared_first_block(const struct kp_shared *s)
-{
-	return s->dictionary_size ? 1 : 0;
-}
-
-struct kp_shared_frame kp_shared_frame(const struct kp_shared *s, uint32_t frame)
-{
-	return (struct kp_shared_frame){
-		.offset = s->offsets[frame],
-		.stored = s->offsets[frame + 1] - s->offsets[frame],
-		.size = kp_shared_frame_size(s, frame),
-	};
-}
-
-size_t kp_shared_extent_count(const struct kp_shared *s, uint32_t object)
-{
-	return s->objects[object + 1].first - s->objects[object].first;
-}
-
-void kp_shared_extent(const struct kp_shared *s, uint32_t object, size_t extent,
-		      uint64_t *pos, uint64_t *size)
-{
-	const struct kp_shared_object *o = &s->objects[object];
-	const struct kp_extent *e = &s->extents[o->first + extent];
-
-	*pos = e->pos;
-	*size = (o->first + extent + 1 < o[1].first ? e[1].at : o->size) - e->at;
-}
-
-uint32_t kp_shared_block_count(const struct kp_shared *s)
-{
-	return s->n_frames - kp_shared_first_block(s);
-}
-
-uint64_t kp_shared_memory(const struct kp_shared *s)
-{
-	return s->dictionary_size + 2 * s->block_size;
 }

@@ -1,17 +1,520 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The parser of a table of contents: one pass over its bytes, in which keys get their NULs in
+ * place and everything else stays where it is.  A fault of the table itself ends it; a fault
+ * of one entry refuses that one.  toc_index.c sorts what was read.
+ *
+ * A table can have a million entries, so that this is what opening an archive takes: names and
+ * numbers are read as nearly every writer encodes them, and MessagePack's other forms are left
+ * to core/base/msgpack_read.h.
+ */
 #include "toc.h"
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "core/base/bounds.h"
 #include "core/base/hash.h"
+#include "core/base/msgpack_read.h"
 #include "core/base/text.h"
-#include "toc_index.h"
-#include "toc_unknown.h"
-#include "toc_parser.h"
+#include "string_table.h"
 
-/* --- the top level ---------------------------------------------------------------- */
+/* The place of an entry of scheme none that has its own "offset" and "size". */
+struct own_blob {
+	uint32_t entry;
+	bool has_ordinal;
+	struct kp_toc_blob at;
+};
 
-static bool parse_toc(struct kp_toc_parser *p)
+struct parser {
+	struct kp_mp c;
+	struct kp_toc *toc;
+	struct kpackx_error *why;
+	struct kpackx_error scheme; /* why the scheme is not supported */
+	bool no_memory;
+	size_t entries_cap, binaries_cap;
+	struct kp_span key; /* current key; becomes a binary with its first entry */
+	bool key_added;
+	struct own_blob *own;
+	size_t n_own, own_cap;
+	struct kp_string_table strings;
+	struct kp_string_chain arch_chain, type_chain;
+};
+
+static bool no_memory(struct parser *p)
+{
+	p->no_memory = true;
+	return false;
+}
+
+/* Read an integer; a negative one becomes UINT64_MAX, which is out of every range. */
+static inline bool take_integer(struct parser *p, uint64_t *out)
+{
+	const uint8_t *at = p->c.pos;
+	struct kp_mp_value v;
+
+	if (!p->c.fault && p->c.end - at >= 5) {
+		size_t used = 0;
+
+		if (*at < 0x80) { /* a small number is its own head */
+			*out = *at;
+			used = 1;
+		} else if (*at == 0xcc) { /* 8 bits */
+			*out = at[1];
+			used = 2;
+		} else if (*at == 0xcd) { /* 16 bits */
+			*out = (uint64_t)at[1] << 8 | at[2];
+			used = 3;
+		} else if (*at == 0xce) { /* 32 bits */
+			*out = __builtin_bswap32(kp_le32(at + 1));
+			used = 5;
+		}
+		p->c.pos += used;
+		if (used)
+			return true;
+	}
+	if (!kp_mp_next(&p->c, &v))
+		return false;
+	if (v.type != KP_MP_UINT && v.type != KP_MP_INT)
+		return kp_mp_fault(&p->c, "not an integer");
+	*out = v.type == KP_MP_UINT ? v.num : UINT64_MAX;
+	return true;
+}
+
+/*
+ * Read a string with its size in its head, as nearly all names are.  false: there is something
+ * else, and the cursor was not moved.
+ */
+static inline bool take_short(struct kp_mp *c, struct kp_span *s)
+{
+	size_t left = (size_t)(c->end - c->pos), n;
+
+	if (c->fault || !left || (*c->pos & 0xe0) != 0xa0)
+		return false;
+	n = *c->pos & 0x1f;
+	if (n >= left)
+		return false;
+	*s = (struct kp_span){c->pos + 1, n};
+	c->pos += 1 + n;
+	return true;
+}
+
+/*
+ * Skip the value of an unknown pair that began at START, and note the pair.  RUN has its
+ * owner: for an entry, the offset of its key, the number of entries before it, and, once
+ * known, its arch.
+ */
+static bool skip_unknown(struct parser *p, struct kp_toc_more *list,
+			 struct kp_more_run run, size_t start)
+{
+	struct kp_more_run *last = list->n ? &list->runs[list->n - 1] : NULL;
+
+	if (!kp_mp_skip(&p->c))
+		return false;
+	run.at = (uint32_t)start;
+	run.size = (uint32_t)(kp_mp_offset(&p->c) - start);
+	run.count = 1;
+	if (last && last->at + last->size == run.at) {
+		last->size += run.size;
+		last->count++;
+		return true;
+	}
+	if (!kp_grow(&list->runs, list->n, &list->cap, sizeof(*list->runs)))
+		return no_memory(p);
+	list->runs[list->n++] = run;
+	return true;
+}
+
+/* --- metadata ------------------------------------------------------------------------- */
+
+/*
+ * Find what decoding needs of the metadata at the cursor, and note where it is: the notes
+ * replace the last bytes of the field's name, which has been read.
+ */
+static bool parse_metadata(struct parser *p, struct kp_meta_place *place)
+{
+	uint32_t xxh3 = 0, chunk = 0; /* offsets in the map of their values */
+	bool seen_xxh3 = false, seen_chunk = false;
+	size_t at = kp_mp_offset(&p->c);
+	uint8_t *map = p->toc->bytes + at, *word = map;
+	uint32_t pairs;
+
+	_Static_assert(KP_TOC_SIZE_MAX - 1 <= KP_META_AT_MAX, "an offset fits");
+	_Static_assert(sizeof("metadata") - 1 >= 2 * sizeof(xxh3), "the name has room");
+	if (!kp_mp_map(&p->c, &pairs))
+		return false;
+	while (pairs--) {
+		struct kp_span name = {0};
+		struct kp_mp value;
+		struct kp_mp_value v;
+
+		if (kp_mp_peek(&p->c) == KP_MP_STR ? !kp_mp_str(&p->c, &name)
+						   : !kp_mp_skip_nested(&p->c, 1))
+			return false;
+		value = p->c;
+		if (!kp_mp_skip_nested(&p->c, 1))
+			return false;
+		if (!seen_xxh3 && kp_span_is(name, "xxh3")) {
+			seen_xxh3 = true;
+			if (kp_mp_next(&value, &v) && v.type == KP_MP_BIN &&
+			    v.span.size == 16)
+				xxh3 = (uint32_t)(v.span.data - map);
+		} else if (!seen_chunk && kp_span_is(name, "chunk")) {
+			const uint8_t *number = value.pos;
+
+			seen_chunk = true;
+			if (kp_mp_next(&value, &v) && v.type == KP_MP_UINT && v.num)
+				chunk = (uint32_t)(number - map);
+		}
+	}
+	*place = (struct kp_meta_place){at & KP_META_AT_MAX, chunk != 0, xxh3 != 0};
+	if (xxh3)
+		kp_put_le32(word -= 4, xxh3);
+	if (chunk)
+		kp_put_le32(word - 4, chunk);
+	return true;
+}
+
+struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
+					       const struct kp_toc_entry *e)
+{
+	const uint8_t *map = toc->bytes + e->meta.at, *word = map;
+	struct kp_decoding_facts facts = {0};
+
+	if (e->meta.has_xxh3) {
+		word -= 4;
+		facts.xxh3 = map + kp_le32(word);
+	}
+	if (e->meta.has_chunk && toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL) {
+		struct kp_mp c = kp_mp_over(kp_toc_meta_map(toc, e));
+
+		c.pos += kp_le32(word - 4);
+		kp_mp_uint(&c, &facts.chunk);
+	}
+	return facts;
+}
+
+void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
+		 struct kp_meta *out)
+{
+	struct kp_decoding_facts facts = kp_toc_decoding_facts(toc, e);
+	struct kp_mp c = kp_mp_over(kp_toc_meta_map(toc, e));
+	bool has_path = false, has_target = false, has_mode = false, ok;
+	uint32_t pairs;
+
+	*out = (struct kp_meta){.has_xxh3 = facts.xxh3, .chunk = facts.chunk};
+	if (facts.xxh3)
+		memcpy(out->xxh3, facts.xxh3, sizeof(out->xxh3));
+	if (!e->meta.at || !kp_mp_map(&c, &pairs))
+		return;
+	for (ok = true; ok && pairs; pairs--) {
+		struct kp_span name = {0}, *text = NULL;
+		enum kp_mp_type type;
+		uint64_t mode = 0;
+
+		if (kp_mp_peek(&c) == KP_MP_STR ? !kp_mp_str(&c, &name) : !kp_mp_skip(&c))
+			return;
+		type = kp_mp_peek(&c);
+		if (!has_path && kp_span_is(name, "path")) {
+			has_path = true;
+			text = &out->path;
+		} else if (!has_target && kp_span_is(name, "target")) {
+			has_target = true;
+			text = &out->target;
+		} else if (!has_mode && kp_span_is(name, "mode")) {
+			has_mode = true;
+			if (type == KP_MP_UINT) {
+				ok = kp_mp_uint(&c, &mode);
+				out->mode = (uint32_t)mode & 07777;
+				continue;
+			}
+		}
+		ok = text && type == KP_MP_STR ? kp_mp_str(&c, text) : kp_mp_skip(&c);
+	}
+}
+
+/* --- one entry -------------------------------------------------------------------- */
+
+enum field { ORDINAL, ORIGINAL_SIZE, OFFSET, SIZE, TYPE, METADATA, FIELDS };
+
+/* The fields of one entry as read. */
+struct raw_entry {
+	uint64_t ordinal, original_size, offset, size;
+	struct kp_span type;
+	size_t more; /* its first run of unknown pairs */
+	struct kp_meta_place meta;
+	unsigned seen; /* bits of enum field */
+	bool bad_type; /* "type" is not a string */
+};
+
+/* The length distinguishes all names but two; then one comparison of known size decides. */
+static inline enum field field_of(struct kp_span name)
+{
+	switch (name.size) {
+	case 4:
+		return memcmp(name.data, "type", 4) == 0   ? TYPE
+		       : memcmp(name.data, "size", 4) == 0 ? SIZE
+							   : FIELDS;
+	case 6:
+		return memcmp(name.data, "offset", 6) == 0 ? OFFSET : FIELDS;
+	case 7:
+		return memcmp(name.data, "ordinal", 7) == 0 ? ORDINAL : FIELDS;
+	case 8:
+		return memcmp(name.data, "metadata", 8) == 0 ? METADATA : FIELDS;
+	case 13:
+		return memcmp(name.data, "original_size", 13) == 0 ? ORIGINAL_SIZE
+								   : FIELDS;
+	default:
+		return FIELDS;
+	}
+}
+
+static void add_fault(struct parser *p, struct kp_span key, struct kp_span arch,
+		      bool refused, const char *text)
+{
+	kp_faults_add_entry(&p->toc->faults, key, arch, refused, text);
+}
+
+/* Parse the PAIRS pairs of an entry's map. */
+static bool parse_entry(struct parser *p, uint32_t pairs, struct raw_entry *r,
+			struct kp_span key, struct kp_span arch)
+{
+	const struct kp_more_run own = {
+		.key = (uint32_t)(p->key.data - p->toc->bytes),
+		.entry = (uint32_t)p->toc->n_entries,
+	};
+
+	*r = (struct raw_entry){
+		.type = {(const uint8_t *)"hsaco", 5},
+		.more = p->toc->entries_more.n,
+	};
+	while (pairs--) {
+		size_t start = kp_mp_offset(&p->c);
+		enum field field = FIELDS;
+		struct kp_span name;
+		bool ok;
+
+		if (take_short(&p->c, &name) ||
+		    (kp_mp_peek(&p->c) == KP_MP_STR && kp_mp_str(&p->c, &name)))
+			field = field_of(name);
+		else if (!kp_mp_skip(&p->c))
+			return false;
+		if (field < FIELDS && r->seen & 1u << field) {
+			add_fault(p, key, arch, false, "a field twice, the first counts");
+			if (!kp_mp_skip(&p->c))
+				return false;
+			continue;
+		}
+		switch (field) {
+		case ORDINAL:
+			ok = take_integer(p, &r->ordinal);
+			break;
+		case ORIGINAL_SIZE:
+			ok = take_integer(p, &r->original_size);
+			break;
+		case OFFSET:
+			ok = take_integer(p, &r->offset);
+			break;
+		case SIZE:
+			ok = take_integer(p, &r->size);
+			break;
+		case TYPE:
+			r->bad_type = kp_mp_peek(&p->c) != KP_MP_STR;
+			ok = r->bad_type ? kp_mp_skip(&p->c) : kp_mp_str(&p->c, &r->type);
+			break;
+		case METADATA:
+			if (kp_mp_peek(&p->c) == KP_MP_MAP) {
+				ok = parse_metadata(p, &r->meta);
+				break;
+			} /* fall through */
+		default:
+			ok = skip_unknown(p, &p->toc->entries_more, own, start);
+		}
+		if (!ok)
+			return false;
+		r->seen |= 1u << field;
+	}
+	return true;
+}
+
+static bool number_string(struct parser *p, struct kp_string_chain *chain,
+			  struct kp_span text, uint16_t *out)
+{
+	enum kp_strings_result result = kp_string_next(&p->strings, chain, text, out);
+
+	if (result == KP_STRINGS_FULL)
+		return kp_mp_fault(&p->c,
+				   "more than 65535 distinct architectures and types");
+	return result == KP_STRINGS_OK || no_memory(p);
+}
+
+/* Append the entry, or note why it is refused. */
+static bool add_entry(struct parser *p, struct kp_span key, struct kp_span arch,
+		      const struct raw_entry *r)
+{
+	const unsigned place = 1u << OFFSET | 1u << SIZE;
+	bool own = (r->seen & place) == place, has_ordinal = r->seen & 1u << ORDINAL;
+	struct kp_toc *toc = p->toc;
+	struct kp_toc_entry e = {.size = KP_TOC_NO_SIZE, .meta = r->meta};
+	const char *why = NULL;
+
+	if (!number_string(p, &p->arch_chain, arch, &e.arch) ||
+	    !number_string(p, &p->type_chain, r->type, &e.type))
+		return false;
+	if (!p->strings.info[e.arch].is_name)
+		why = "architecture is not UTF-8 without control bytes, or empty, or "
+		      "too long";
+	else if (r->bad_type || !p->strings.info[e.type].is_name)
+		why = "type is not a valid name";
+	else if (!own && !has_ordinal)
+		why = "no ordinal";
+	else if (has_ordinal && r->ordinal > UINT32_MAX)
+		why = "ordinal is negative or beyond 32 bits";
+	if (why) {
+		add_fault(p, key, arch, true, why);
+		toc->entries_more.n = r->more;
+		return true;
+	}
+	for (size_t i = r->more; i < toc->entries_more.n; i++)
+		toc->entries_more.runs[i].arch = e.arch;
+	if (r->seen & 1u << ORIGINAL_SIZE) /* a negative size exceeds every limit */
+		e.size = r->original_size == UINT64_MAX ? UINT64_MAX - 1
+							: r->original_size;
+	if (!p->key_added) {
+		/* plus one: kp_toc_index adds a sentinel after the last binary */
+		if (!kp_grow(&toc->binaries, toc->n_binaries + 1, &p->binaries_cap,
+			     sizeof(*toc->binaries)))
+			return no_memory(p);
+		toc->binaries[toc->n_binaries++] = (struct kp_toc_binary){
+			(uint32_t)(p->key.data - toc->bytes), (uint32_t)p->key.size,
+			(uint32_t)toc->n_entries};
+		p->key_added = true;
+	}
+	e.ordinal = (uint32_t)r->ordinal;
+	e.binary = (uint32_t)toc->n_binaries - 1;
+	if (own) {
+		if (!kp_grow(&p->own, p->n_own, &p->own_cap, sizeof(*p->own)))
+			return no_memory(p);
+		p->own[p->n_own++] = (struct own_blob){
+			(uint32_t)toc->n_entries, has_ordinal, {r->offset, r->size}};
+	}
+	if (toc->n_entries == p->entries_cap)
+		return kp_mp_fault(&p->c, "more entries than bytes can hold");
+	toc->entries[toc->n_entries++] = e;
+	return true;
+}
+
+/* --- one key ------------------------------------------------------------------------ */
+
+/* The architecture in a key: its first component that looks like an architecture. */
+static bool arch_in_key(struct kp_span key, struct kp_span *arch)
+{
+	size_t begin = 0;
+
+	for (size_t i = 0; i <= key.size; i++) {
+		struct kp_span s = {key.data + begin, i - begin};
+
+		if (i < key.size && key.data[i] != '/')
+			continue;
+		if ((s.size > 3 &&
+		     (kp_span_starts(s, "gfx", 3) || kp_span_starts(s, "sm_", 3))) ||
+		    (s.size > 8 && kp_span_starts(s, "compute_", 8)) ||
+		    kp_span_is(s, "amdgcnspirv")) {
+			*arch = s;
+			return true;
+		}
+		begin = i + 1;
+	}
+	return false;
+}
+
+/*
+ * Whether the map at the cursor is itself an entry, without the arch level: one of its
+ * keys is a field of entries and has a value that is not a map.  An architecture's value
+ * is always a map.
+ */
+static bool is_bare_entry(const struct parser *p, uint32_t pairs)
+{
+	struct kp_mp c = p->c;
+
+	while (pairs--) {
+		struct kp_span name = {0};
+		enum field field;
+		bool is_map;
+
+		if (kp_mp_peek(&c) != KP_MP_STR || !kp_mp_str(&c, &name))
+			return false;
+		field = field_of(name);
+		is_map = kp_mp_peek(&c) == KP_MP_MAP;
+		if (!is_map && field < METADATA)
+			return true;
+		if ((is_map && field != METADATA) || !kp_mp_skip(&c))
+			return false;
+	}
+	return false;
+}
+
+/* Parse one key of the "toc" map with all its entries. */
+static bool parse_binary(struct parser *p)
+{
+	const struct kp_span none = {0};
+	struct kp_span key, arch = {0};
+	const char *fault = NULL;
+	struct raw_entry r;
+	uint32_t pairs, n;
+
+	if (kp_mp_peek(&p->c) != KP_MP_STR)
+		return kp_mp_skip(&p->c) && kp_mp_skip(&p->c);
+	if (!kp_mp_str(&p->c, &key))
+		return false;
+	if (key.size > KP_NAME_MAX || !kp_text_ok(key))
+		fault = "key is not UTF-8 without control bytes, or longer than 4096 "
+			"bytes";
+	else if (kp_mp_peek(&p->c) != KP_MP_MAP)
+		fault = "value is not a map";
+	if (fault) {
+		add_fault(p, key, none, true, fault);
+		return kp_mp_skip(&p->c);
+	}
+	if (!kp_mp_map(&p->c, &pairs))
+		return false;
+	p->key = key;
+	p->key_added = false;
+	/* The head of the map after the key has been read: its byte becomes the NUL. */
+	p->toc->bytes[key.data + key.size - p->toc->bytes] = 0;
+	if (is_bare_entry(p, pairs)) {
+		if (!parse_entry(p, pairs, &r, key, none))
+			return false;
+		if (arch_in_key(key, &arch))
+			return add_entry(p, key, arch, &r);
+		add_fault(p, key, none, true,
+			  "no architecture, neither under the key nor in it");
+		return true;
+	}
+	while (pairs--) {
+		if (!take_short(&p->c, &arch)) {
+			if (kp_mp_peek(&p->c) != KP_MP_STR) {
+				if (!kp_mp_skip(&p->c) || !kp_mp_skip(&p->c))
+					return false;
+				continue;
+			}
+			if (!kp_mp_str(&p->c, &arch))
+				return false;
+		}
+		if (kp_mp_peek(&p->c) != KP_MP_MAP) {
+			add_fault(p, key, arch, true, "entry is not a map");
+			if (!kp_mp_skip(&p->c))
+				return false;
+			continue;
+		}
+		if (!kp_mp_map(&p->c, &n) || !parse_entry(p, n, &r, key, arch) ||
+		    !add_entry(p, key, arch, &r))
+			return false;
+	}
+	return true;
+}
+
+static bool parse_keys(struct parser *p)
 {
 	uint32_t pairs;
 
@@ -19,75 +522,86 @@ static bool parse_toc(struct kp_toc_parser *p)
 	if (!kp_mp_map(&p->c, &pairs))
 		return false;
 	while (pairs--)
-		if (!kp_toc_parse_binary(p))
+		if (!parse_binary(p))
 			return false;
 	return true;
 }
 
-static bool parse_arches(struct kp_toc_parser *p)
+/* --- maps with few known fields ----------------------------------------------------- */
+
+/* How to read the value of a field into a struct. */
+struct map_field {
+	const char *name;
+	enum { INTEGER, TEXT, BYTES, OWN } kind;
+	uint16_t at;  /* offset in the struct of the value */
+	uint16_t has; /* ... of a bool that becomes true; 0: none */
+	const char *fault;
+	bool (*parse)(struct parser *p); /* OWN */
+};
+
+static bool parse_field(struct parser *p, const struct map_field *f, void *to)
 {
-	struct kp_toc *toc = p->toc;
-	uint32_t n;
+	uint8_t *at = (uint8_t *)to + f->at;
+	struct kp_mp_value v;
+	bool ok = true;
 
-	toc->has_arches = true;
-	if (!kp_mp_array(&p->c, &n))
-		return false;
-	if (n > KP_STRINGS_MAX)
-		return kp_mp_fault(&p->c, "more than 65535 gfx_arches");
-	toc->arches = calloc(n ? n : 1, sizeof(*toc->arches));
-	p->no_memory = !toc->arches;
-	if (p->no_memory)
-		return false;
-	for (; n; n--) {
-		struct kp_span s;
-
-		if (kp_mp_peek(&p->c) != KP_MP_STR) {
-			kp_faults_add(&toc->faults, false,
-				      "toc: gfx_arches: not a string");
-			if (!kp_mp_skip(&p->c))
-				return false;
-			continue;
-		}
-		if (!kp_mp_str(&p->c, &s))
+	switch (f->kind) {
+	case INTEGER:
+		ok = take_integer(p, (uint64_t *)(void *)at);
+		break;
+	case TEXT: /* only people read it: a value of another type counts as absent */
+		if (kp_mp_peek(&p->c) != KP_MP_STR)
+			return kp_mp_skip(&p->c);
+		ok = kp_mp_str(&p->c, (struct kp_span *)(void *)at);
+		break;
+	case BYTES:
+		if (!kp_mp_next(&p->c, &v))
 			return false;
-		if (kp_text_ok(s))
-			toc->arches[toc->n_arches++] = s;
-		else
-			kp_faults_add(&toc->faults, false,
-				      "toc: gfx_arches: not UTF-8 without control bytes");
+		if (v.type != KP_MP_BIN)
+			return kp_mp_fault(&p->c, f->fault);
+		*(struct kp_span *)(void *)at = v.span;
+		break;
+	case OWN:
+		return f->parse(p);
 	}
-	return true;
+	if (ok && f->has)
+		*((bool *)to + f->has) = true;
+	return ok;
 }
 
-static bool parse_blob(struct kp_toc_parser *p, struct kp_toc_blob *b)
+/* SEEN gets a bit for each field; of equal names the first counts.  *MORE: there are others. */
+static bool parse_fields(struct parser *p, const struct map_field *fields, size_t n,
+			 void *to, unsigned *seen, bool *more)
 {
-	bool has_offset = false, has_size = false;
 	uint32_t pairs;
 
 	if (!kp_mp_map(&p->c, &pairs))
 		return false;
 	while (pairs--) {
 		struct kp_span name = {0};
-		bool ok;
+		size_t i = 0;
 
 		if (kp_mp_peek(&p->c) == KP_MP_STR ? !kp_mp_str(&p->c, &name)
 						   : !kp_mp_skip(&p->c))
 			return false;
-		if (kp_span_is(name, "offset") && !has_offset)
-			ok = has_offset = kp_toc_integer(p, &b->offset);
-		else if (kp_span_is(name, "size") && !has_size)
-			ok = has_size = kp_toc_integer(p, &b->size);
+		while (i < n && (*seen & 1u << i || !kp_span_is(name, fields[i].name)))
+			i++;
+		if (i == n)
+			*more = true;
 		else
-			ok = p->toc->blobs_more = kp_mp_skip(&p->c);
-		if (!ok)
+			*seen |= 1u << i;
+		if (i == n ? !kp_mp_skip(&p->c) : !parse_field(p, &fields[i], to))
 			return false;
 	}
-	return (has_offset && has_size) ||
-	       kp_mp_fault(&p->c, "a blob without offset and size");
+	return true;
 }
 
-static bool parse_blobs(struct kp_toc_parser *p)
+static bool parse_blobs(struct parser *p)
 {
+	static const struct map_field fields[] = {
+		{.name = "offset", .at = offsetof(struct kp_toc_blob, offset)},
+		{.name = "size", .at = offsetof(struct kp_toc_blob, size)},
+	};
 	struct kp_toc *toc = p->toc;
 	uint32_t n;
 
@@ -98,16 +612,79 @@ static bool parse_blobs(struct kp_toc_parser *p)
 	if (n > (size_t)(p->c.end - p->c.pos) / (1 + 7 + 1 + 5 + 1))
 		return kp_mp_fault(&p->c, "more blobs than bytes can hold");
 	toc->blobs = calloc(n ? n : 1, sizeof(*toc->blobs));
-	p->no_memory = !toc->blobs;
-	if (p->no_memory)
-		return false;
-	for (; toc->n_blobs < n; toc->n_blobs++)
-		if (!parse_blob(p, &toc->blobs[toc->n_blobs]))
+	if (!toc->blobs)
+		return no_memory(p);
+	for (; toc->n_blobs < n; toc->n_blobs++) {
+		unsigned seen = 0;
+
+		if (!parse_fields(p, fields, KP_COUNT(fields), &toc->blobs[toc->n_blobs],
+				  &seen, &toc->blobs_more))
 			return false;
+		if (seen != 3)
+			return kp_mp_fault(&p->c, "a blob without offset and size");
+	}
 	return true;
 }
 
-static bool parse_scheme(struct kp_toc_parser *p)
+/* A value of another type is of no use; without it the archive is refused. */
+static bool parse_shared(struct parser *p)
+{
+#define IN_LAYOUT(field) offsetof(struct kp_shared_layout, field)
+	static const char fault[] = "zstd_shared: a table is not bin";
+	static const struct map_field fields[] = {
+		{.name = "offset", .at = IN_LAYOUT(offset)},
+		{.name = "size", .at = IN_LAYOUT(size)},
+		{.name = "block_size", .at = IN_LAYOUT(block_size)},
+		{.name = "unique_size", .at = IN_LAYOUT(unique_size)},
+		{.name = "dictionary_size", .at = IN_LAYOUT(dictionary_size)},
+		{"frames", BYTES, IN_LAYOUT(frames), 0, fault, NULL},
+		{"objects", BYTES, IN_LAYOUT(objects), 0, fault, NULL},
+		{"frame_hashes", BYTES, IN_LAYOUT(hashes), 0, fault, NULL}, /* optional */
+	};
+	const unsigned needed = (1u << (KP_COUNT(fields) - 1)) - 1;
+	unsigned seen = 0;
+	bool more;
+
+	if (kp_mp_peek(&p->c) != KP_MP_MAP)
+		return kp_mp_skip(&p->c);
+	if (!parse_fields(p, fields, KP_COUNT(fields), &p->toc->shared, &seen, &more))
+		return false;
+	p->toc->has_shared = (seen & needed) == needed;
+	return true;
+}
+
+/* --- the top level ---------------------------------------------------------------- */
+
+static bool parse_arches(struct parser *p)
+{
+	struct kp_toc *toc = p->toc;
+	uint32_t n;
+
+	toc->has_arches = true;
+	if (!kp_mp_array(&p->c, &n))
+		return false;
+	if (n > KP_STRINGS_MAX)
+		return kp_mp_fault(&p->c, "more than 65535 gfx_arches");
+	toc->arches = calloc(n ? n : 1, sizeof(*toc->arches));
+	if (!toc->arches)
+		return no_memory(p);
+	for (; n; n--) {
+		bool is_text = kp_mp_peek(&p->c) == KP_MP_STR;
+		struct kp_span s;
+
+		if (is_text ? !kp_mp_str(&p->c, &s) : !kp_mp_skip(&p->c))
+			return false;
+		if (is_text && kp_text_ok(s))
+			toc->arches[toc->n_arches++] = s;
+		else
+			kp_faults_add(&toc->faults, false, "toc: gfx_arches: not %s",
+				      is_text ? "UTF-8 without control bytes"
+					      : "a string");
+	}
+	return true;
+}
+
+static bool parse_scheme(struct parser *p)
 {
 	struct kp_toc *toc = p->toc;
 	struct kp_span s;
@@ -118,203 +695,78 @@ static bool parse_scheme(struct kp_toc_parser *p)
 		return false;
 	if (kp_scheme_find(s, &toc->scheme))
 		return true;
-	kp_fail(p->why, KPACK_ERROR_NOT_IMPLEMENTED,
+	kp_fail(&p->scheme, KPACK_ERROR_NOT_IMPLEMENTED,
 		"toc: compression_scheme '%s' is not supported",
 		kp_text_escape(s, text, sizeof(text)));
 	return kp_mp_fault(&p->c, "unknown scheme");
 }
 
-/* Parse a text that only people read; a value of another type counts as absent. */
-static bool parse_text(struct kp_toc_parser *p, struct kp_span *out, bool *has)
+static bool parse_version(struct parser *p)
 {
-	if (kp_mp_peek(&p->c) != KP_MP_STR)
-		return kp_mp_skip(&p->c);
-	*has = true;
-	return kp_mp_str(&p->c, out);
-}
-
-static bool parse_group(struct kp_toc_parser *p)
-{
-	return parse_text(p, &p->toc->group, &p->toc->has_group);
-}
-
-static bool parse_family(struct kp_toc_parser *p)
-{
-	return parse_text(p, &p->toc->family, &p->toc->has_family);
-}
-
-static bool parse_version(struct kp_toc_parser *p)
-{
-	struct kp_mp_value v;
-
 	if (kp_mp_peek(&p->c) != KP_MP_UINT)
 		return kp_mp_skip(&p->c);
-	if (!kp_mp_next(&p->c, &v))
-		return false;
-	p->toc->format_version = v.num;
-	return true;
-}
-
-static bool parse_zstd_offset(struct kp_toc_parser *p)
-{
-	return p->toc->has_zstd_offset = kp_toc_integer(p, &p->toc->zstd_offset);
-}
-
-static bool parse_zstd_size(struct kp_toc_parser *p)
-{
-	return p->toc->has_zstd_size = kp_toc_integer(p, &p->toc->zstd_size);
-}
-
-static bool parse_frame_index(struct kp_toc_parser *p)
-{
-	struct kp_mp_value v;
-
-	if (!kp_mp_next(&p->c, &v))
-		return false;
-	if (v.type != KP_MP_BIN)
-		return kp_mp_fault(&p->c, "frame_index is not bin");
-	p->toc->frame_index = v.span;
-	return true;
-}
-
-static bool parse_piece_hashes(struct kp_toc_parser *p)
-{
-	struct kp_mp_value v;
-
-	if (!kp_mp_next(&p->c, &v))
-		return false;
-	if (v.type != KP_MP_BIN)
-		return kp_mp_fault(&p->c, "piece_hashes is not bin");
-	p->toc->piece_hashes = v.span;
-	return true;
+	return take_integer(p, &p->toc->format_version);
 }
 
 /* Its value was compared already if it is at the end, where it belongs. */
-static bool parse_table_hash(struct kp_toc_parser *p)
+static bool parse_table_hash(struct parser *p)
 {
 	if (!p->toc->has_table_hash)
 		return kp_mp_fault(&p->c, "table_hash is not the last 16 bytes");
 	return kp_mp_skip(&p->c);
 }
 
-/* The last fields are optional. */
-enum { SHARED_FIELDS = 8, SHARED_NEEDED = 7 };
+#define IN_TOC(field) offsetof(struct kp_toc, field)
+static const struct map_field top_fields[] = {
+	{.name = "toc", OWN, .parse = parse_keys},
+	{.name = "gfx_arches", OWN, .parse = parse_arches},
+	{.name = "blobs", OWN, .parse = parse_blobs},
+	{.name = "compression_scheme", OWN, .parse = parse_scheme},
+	{.name = "zstd_offset", INTEGER, IN_TOC(zstd_offset), IN_TOC(has_zstd_offset)},
+	{.name = "zstd_size", INTEGER, IN_TOC(zstd_size), IN_TOC(has_zstd_size)},
+	{"frame_index", BYTES, IN_TOC(frame_index), 0, "frame_index is not bin", NULL},
+	{"piece_hashes", BYTES, IN_TOC(piece_hashes), 0, "piece_hashes is not bin", NULL},
+	{.name = "table_hash", OWN, .parse = parse_table_hash},
+	{.name = "zstd_shared", OWN, .parse = parse_shared},
+	{.name = "group_name", TEXT, IN_TOC(group), IN_TOC(has_group)},
+	{.name = "gfx_arch_family", TEXT, IN_TOC(family), IN_TOC(has_family)},
+	{.name = "format_version", OWN, .parse = parse_version},
+};
 
-/* SEEN has a bit for each field; of equal names the first counts. */
-static bool parse_shared_field(struct kp_toc_parser *p, struct kp_span name,
-			       unsigned *seen)
+static bool parse_top(struct parser *p)
 {
-	struct kp_shared_layout *l = &p->toc->shared;
-	const struct {
-		const char *name;
-		uint64_t *number; /* or: */
-		struct kp_span *bytes;
-	} fields[SHARED_FIELDS] = {
-		{"offset", &l->offset, NULL},
-		{"size", &l->size, NULL},
-		{"block_size", &l->block_size, NULL},
-		{"unique_size", &l->unique_size, NULL},
-		{"dictionary_size", &l->dictionary_size, NULL},
-		{"frames", NULL, &l->frames},
-		{"objects", NULL, &l->objects},
-		{"frame_hashes", NULL, &l->hashes},
-	};
-	struct kp_mp_value v;
-
-	for (size_t i = 0; i < SHARED_FIELDS; i++) {
-		if (!kp_span_is(name, fields[i].name) || *seen & 1u << i)
-			continue;
-		*seen |= 1u << i;
-		if (fields[i].number)
-			return kp_toc_integer(p, fields[i].number);
-		if (!kp_mp_next(&p->c, &v))
-			return false;
-		*fields[i].bytes = v.span;
-		return v.type == KP_MP_BIN ||
-		       kp_mp_fault(&p->c, "zstd_shared: a table is not bin");
-	}
-	return kp_mp_skip(&p->c);
-}
-
-/* A value of another type is of no use; without it the archive is refused. */
-static bool parse_shared(struct kp_toc_parser *p)
-{
+	struct kp_toc *toc = p->toc;
 	unsigned seen = 0;
 	uint32_t pairs;
 
-	if (kp_mp_peek(&p->c) != KP_MP_MAP)
-		return kp_mp_skip(&p->c);
 	if (!kp_mp_map(&p->c, &pairs))
 		return false;
 	while (pairs--) {
+		size_t start = kp_mp_offset(&p->c), i = 0;
 		struct kp_span name = {0};
+		bool ok;
 
 		if (kp_mp_peek(&p->c) == KP_MP_STR ? !kp_mp_str(&p->c, &name)
 						   : !kp_mp_skip(&p->c))
 			return false;
-		if (!parse_shared_field(p, name, &seen))
-			return false;
-	}
-	p->toc->has_shared = !(~seen & ((1u << SHARED_NEEDED) - 1));
-	return true;
-}
-
-static const struct {
-	const char *name;
-	bool (*parse)(struct kp_toc_parser *p);
-} top_fields[] = {
-	{"toc", parse_toc},
-	{"gfx_arches", parse_arches},
-	{"blobs", parse_blobs},
-	{"compression_scheme", parse_scheme},
-	{"zstd_offset", parse_zstd_offset},
-	{"zstd_size", parse_zstd_size},
-	{"frame_index", parse_frame_index},
-	{"piece_hashes", parse_piece_hashes},
-	{"table_hash", parse_table_hash},
-	{"zstd_shared", parse_shared},
-	{"group_name", parse_group},
-	{"gfx_arch_family", parse_family},
-	{"format_version", parse_version},
-};
-
-#define N_TOP KP_COUNT(top_fields)
-
-/* Skip the value of an unknown pair that began at START, and note the pair. */
-static bool skip_pair(struct kp_toc_parser *p, size_t start)
-{
-	const struct kp_more_run whole = {0};
-
-	return kp_mp_skip(&p->c) && kp_toc_more_add(p, &p->toc->more, whole, start);
-}
-
-static bool parse_pair(struct kp_toc_parser *p, unsigned *seen)
-{
-	size_t start = kp_mp_offset(&p->c);
-	struct kp_span name;
-
-	if (kp_mp_peek(&p->c) != KP_MP_STR)
-		return kp_mp_skip(&p->c) && skip_pair(p, start);
-	if (!kp_mp_str(&p->c, &name))
-		return false;
-	for (size_t i = 0; i < N_TOP; i++) {
-		if (!kp_span_is(name, top_fields[i].name))
-			continue;
-		if (*seen & 1u << i) {
-			kp_faults_add(&p->toc->faults, false,
+		while (i < KP_COUNT(top_fields) && !kp_span_is(name, top_fields[i].name))
+			i++;
+		if (i == KP_COUNT(top_fields)) {
+			ok = skip_unknown(p, &toc->more, (struct kp_more_run){0}, start);
+		} else if (seen & 1u << i) {
+			kp_faults_add(&toc->faults, false,
 				      "toc: %s twice, the first counts",
 				      top_fields[i].name);
-			return kp_mp_skip(&p->c);
+			ok = kp_mp_skip(&p->c);
+		} else {
+			seen |= 1u << i;
+			ok = parse_field(p, &top_fields[i], toc);
 		}
-		*seen |= 1u << i;
-		return top_fields[i].parse(p);
+		if (!ok)
+			return false;
 	}
-	return skip_pair(p, start);
-}
-
-/* Move each architecture over its head, already read, to make room for a NUL. */
-static void end_arches(struct kp_toc *toc)
-{
+	toc->used = toc->in_file = kp_mp_offset(&p->c);
+	/* move each architecture over its head, already read, to make room for a NUL */
 	for (size_t i = 0; i < toc->n_arches; i++) {
 		struct kp_span *s = &toc->arches[i];
 		uint8_t *to = toc->bytes + (s->data - toc->bytes) - 1;
@@ -323,61 +775,39 @@ static void end_arches(struct kp_toc *toc)
 		to[s->size] = 0;
 		s->data = to;
 	}
-}
-
-static bool parse_top(struct kp_toc_parser *p)
-{
-	unsigned seen = 0;
-	uint32_t pairs;
-
-	if (!kp_mp_map(&p->c, &pairs))
-		return false;
-	while (pairs--)
-		if (!parse_pair(p, &seen))
-			return false;
-	p->toc->used = p->toc->in_file = kp_mp_offset(&p->c);
-	end_arches(p->toc);
 	return true;
 }
 
 /* --- blobs ------------------------------------------------------------------------ */
 
-/* Without a blobs array: make blobs of the places that entries have themselves. */
-static kpack_error_t adopt_own_blobs(struct kp_toc_parser *p)
+/*
+ * Check the array of blobs.  Without one: make blobs of the places that entries have
+ * themselves, which are checked later.
+ */
+static kpack_error_t settle_blobs(struct parser *p, uint64_t file_size)
 {
 	struct kp_toc *toc = p->toc;
 	struct kp_toc_blob *blobs;
 
-	if (toc->scheme != KPACK_COMPRESSION_NOOP || toc->has_blobs) {
-		for (size_t i = 0; i < p->n_own;
-		     i++) /* unusable: refused later as out of range */
-			if (!p->own[i].has_ordinal)
-				toc->entries[p->own[i].entry].ordinal = UINT32_MAX;
+	if (toc->scheme == KPACK_COMPRESSION_NOOP && !toc->has_blobs && p->n_own) {
+		blobs = realloc(toc->blobs, p->n_own * sizeof(*blobs));
+		if (!blobs)
+			return kp_fail_memory(p->why, p->n_own * sizeof(*blobs), "blobs");
+		toc->blobs = blobs;
+		/* entries without a place get no blob */
+		for (size_t i = 0; i < toc->n_entries; i++)
+			toc->entries[i].ordinal = UINT32_MAX;
+		for (size_t i = 0; i < p->n_own; i++) {
+			toc->entries[p->own[i].entry].ordinal = (uint32_t)i;
+			blobs[i] = p->own[i].at;
+		}
+		toc->n_blobs = (uint32_t)p->n_own;
 		return KPACK_SUCCESS;
 	}
-	if (p->n_own == 0)
-		return KPACK_SUCCESS;
-	blobs = realloc(toc->blobs, p->n_own * sizeof(*blobs));
-	if (!blobs)
-		return kp_fail_memory(p->why, p->n_own * sizeof(*blobs), "blobs");
-	toc->blobs = blobs;
-	/* entries without a place get no blob */
-	for (size_t i = 0; i < toc->n_entries; i++)
-		toc->entries[i].ordinal = UINT32_MAX;
-	for (size_t i = 0; i < p->n_own; i++) {
-		toc->entries[p->own[i].entry].ordinal = (uint32_t)i;
-		blobs[i] = p->own[i].at;
-	}
-	toc->n_blobs = (uint32_t)p->n_own;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t check_blobs(const struct kp_toc_parser *p, uint64_t file_size)
-{
-	const struct kp_toc *toc = p->toc;
-
-	if (!toc->has_blobs)
-		return KPACK_SUCCESS; /* entries' own places are checked later */
+	for (size_t i = 0; i < p->n_own;
+	     i++) /* unusable: refused later as out of range */
+		if (!p->own[i].has_ordinal)
+			toc->entries[p->own[i].entry].ordinal = UINT32_MAX;
 	for (uint32_t i = 0; i < toc->n_blobs; i++)
 		if (!kp_range_ok(file_size, toc->blobs[i].offset, toc->blobs[i].size))
 			return kp_fail(
@@ -387,50 +817,6 @@ static kpack_error_t check_blobs(const struct kp_toc_parser *p, uint64_t file_si
 				(unsigned long long)toc->blobs[i].offset,
 				(unsigned long long)file_size);
 	return KPACK_SUCCESS;
-}
-
-/*
- * Allocate room for the most entries there can be; unused memory is given back later.
- * The shortest entry is its architecture's and its map's head, "ordinal" and a number.
- */
-static bool alloc_entries(struct kp_toc_parser *p)
-{
-	enum { SHORTEST = 1 + 1 + 8 + 1 };
-
-	p->entries_cap = p->toc->size / SHORTEST + 1;
-	p->toc->entries = kp_large_alloc(p->entries_cap * sizeof(*p->toc->entries));
-	p->no_memory = !p->toc->entries;
-	return !p->no_memory;
-}
-
-/* --- strings ---------------------------------------------------------------------- */
-
-/*
- * Copy the strings and give each a NUL, for which an architecture inside a key has no
- * room.  Strings that are too long for names are left out, since no entry has them.
- */
-static bool end_strings(struct kp_toc *toc)
-{
-	size_t size = 0;
-	uint8_t *to;
-
-	for (size_t i = 0; i < toc->n_strings; i++)
-		if (toc->strings[i].size <= KP_NAME_MAX)
-			size += toc->strings[i].size + 1;
-	toc->texts = to = malloc(size + 1);
-	if (!to)
-		return false;
-	for (size_t i = 0; i < toc->n_strings; i++) {
-		struct kp_span *s = &toc->strings[i];
-
-		if (s->size > KP_NAME_MAX)
-			continue;
-		memcpy(to, s->data, s->size);
-		s->data = to;
-		to += s->size;
-		*to++ = '\0';
-	}
-	return true;
 }
 
 /* --- the table's own hash ------------------------------------------------------------ */
@@ -456,81 +842,83 @@ uint64_t kp_toc_hash(const uint8_t *bytes, size_t size)
 	return kp_le64(hash.bytes);
 }
 
-/* Before the table is parsed, which changes its bytes. */
-static kpack_error_t check_table_hash(struct kp_toc *toc, struct kpackx_error *why)
-{
-	size_t size = hashed_size(toc->bytes, toc->size);
-	struct kp_hash hash = kp_hash_of(toc->bytes, size);
+/* --- the calls -------------------------------------------------------------------- */
 
+static kpack_error_t parse_table(struct parser *p, uint64_t file_size)
+{
+	/* the shortest entry is its architecture's and its map's head, "ordinal", a number */
+	enum { SHORTEST = 1 + 1 + 8 + 1 };
+	struct kp_toc *toc = p->toc;
+	size_t hashed = hashed_size(toc->bytes, toc->size), size = 0;
+	struct kp_hash hash = kp_hash_of(toc->bytes, hashed);
+	uint8_t *to;
+	bool ok;
+
+	/* before the table is parsed, which changes its bytes */
 	toc->hash = kp_le64(hash.bytes);
-	toc->has_table_hash = size < toc->size;
-	if (toc->has_table_hash && !kp_hash_is(&hash, toc->bytes + size))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+	toc->has_table_hash = hashed < toc->size;
+	if (toc->has_table_hash && !kp_hash_is(&hash, toc->bytes + hashed))
+		return kp_fail(p->why, KPACK_ERROR_INVALID_FORMAT,
 			       "toc: does not match its table_hash: damaged");
-	return KPACK_SUCCESS;
-}
 
-/*
- * A writer of piece_hashes or frame_hashes also writes table_hash.  Where only that is
- * missing, its name was damaged, or bytes follow the table.
- */
-static kpack_error_t check_hashed(const struct kp_toc_parser *p)
-{
-	const struct kp_toc *toc = p->toc;
-
+	/* room for the most entries there can be; unused memory is given back later */
+	p->entries_cap = toc->size / SHORTEST + 1;
+	toc->entries = kp_large_alloc(p->entries_cap * sizeof(*toc->entries));
+	ok = toc->entries ? parse_top(p) : no_memory(p);
+	/* the texts outlive the string table */
+	toc->strings = p->strings.texts;
+	toc->n_strings = p->strings.n;
+	p->strings.texts = NULL;
+	if (p->no_memory)
+		return kp_fail_memory(p->why, toc->size, "the table of contents");
+	if (p->scheme.code)
+		return kp_fail(p->why, p->scheme.code, "%s", p->scheme.text);
+	if (!ok)
+		return kp_mp_fail(&p->c, "toc", p->why);
+	toc->entries =
+		kp_large_trim(toc->entries, toc->n_entries * sizeof(*toc->entries));
+	/*
+	 * A writer of piece_hashes or frame_hashes also writes table_hash.  Where only that is
+	 * missing, its name was damaged, or bytes follow the table.
+	 */
 	if ((toc->piece_hashes.data || toc->shared.hashes.data) && !toc->has_table_hash)
 		return kp_fail(p->why, KPACK_ERROR_INVALID_FORMAT,
 			       "toc: has other hashes, but does not end with its "
 			       "table_hash: damaged");
-	return KPACK_SUCCESS;
-}
+	KP_TRY(settle_blobs(p, file_size));
 
-/* --- the calls -------------------------------------------------------------------- */
+	/*
+	 * Copy the strings and give each a NUL, for which an architecture inside a key has no
+	 * room.  Those that are too long for names are left out, since no entry has them.
+	 */
+	for (size_t i = 0; i < toc->n_strings; i++)
+		if (toc->strings[i].size <= KP_NAME_MAX)
+			size += toc->strings[i].size + 1;
+	KP_TRY(kp_new(&toc->texts, size, "architectures", p->why));
+	to = toc->texts;
+	for (size_t i = 0; i < toc->n_strings; i++) {
+		struct kp_span *s = &toc->strings[i];
 
-static kpack_error_t parse_table(struct kp_toc_parser *p, uint64_t file_size)
-{
-	struct kpackx_error *why = p->why;
-	struct kpackx_error scheme = {0};
-	bool ok;
-
-	p->why = &scheme;
-	ok = alloc_entries(p) && parse_top(p);
-	p->why = why;
-	if (p->no_memory)
-		return kp_fail_memory(why, p->toc->size, "the table of contents");
-	if (scheme.code)
-		return kp_fail(why, scheme.code, "%s", scheme.text);
-	if (!ok)
-		return kp_mp_fail(&p->c, "toc", why);
-	p->toc->entries = kp_large_trim(p->toc->entries,
-					p->toc->n_entries * sizeof(*p->toc->entries));
-	KP_TRY(check_hashed(p));
-	KP_TRY(adopt_own_blobs(p));
-	return check_blobs(p, file_size);
+		if (s->size > KP_NAME_MAX)
+			continue;
+		memcpy(to, s->data, s->size);
+		s->data = to;
+		to += s->size + 1;
+	}
+	return kp_toc_index(toc, p->why);
 }
 
 kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 			   struct kp_toc *out, struct kpackx_error *why)
 {
 	struct kp_toc toc = {.bytes = bytes, .size = size};
-	struct kp_toc_parser p = {
+	struct parser p = {
 		.c = kp_mp_over((struct kp_span){bytes, size}),
 		.toc = &toc,
 		.why = why,
 	};
-	kpack_error_t err = check_table_hash(&toc, why);
+	kpack_error_t err = parse_table(&p, file_size);
 
-	if (!err)
-		err = parse_table(&p, file_size);
-
-	/* the texts outlive the string table */
-	toc.strings = p.strings.texts;
-	toc.n_strings = p.strings.n;
-	p.strings.texts = NULL;
-	if (!err && !end_strings(&toc))
-		err = kp_fail_memory(why, size, "architectures");
-	if (!err)
-		err = kp_toc_index(&toc, why);
 	kp_string_table_fini(&p.strings);
 	free(p.own);
 	if (err)
@@ -553,4 +941,17 @@ void kp_toc_fini(struct kp_toc *toc)
 	free(toc->entries_more.runs);
 	kp_faults_fini(&toc->faults);
 	*toc = (struct kp_toc){0};
+}
+
+void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
+			const char *fmt, ...)
+{
+	char text[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	kp_faults_add_entry(&toc->faults, kp_toc_key(toc, e->binary),
+			    toc->strings[e->arch], refused, text);
 }

@@ -20,16 +20,21 @@
  * first of equal fields and the last of equal architectures count, and equal binaries are
  * merged.
  */
-#ifndef KP_CORE_TOC_TOC_H
-#define KP_CORE_TOC_TOC_H
+#ifndef KP_CORE_ARCHIVE_TOC_H
+#define KP_CORE_ARCHIVE_TOC_H
 
 #include "core/base/errors.h"
-#include "unknown_fields.h"
 #include "core/base/scheme.h"
 #include "core/base/span.h"
 #include "shared.h"
 
 #define KP_TOC_NO_SIZE UINT64_MAX
+
+/* Where the length word of frame FRAME begins in its blob, as a frame index says. */
+static inline uint64_t kp_frame_at(const uint8_t *index, uint32_t frame)
+{
+	return kp_le64(index + 8 * (size_t)frame);
+}
 
 /* A table's offsets fit in 30 bits: KP_TOC_SIZE_MAX. */
 #define KP_META_AT_MAX 0x3fffffff
@@ -63,6 +68,104 @@ struct kp_toc_binary {
 struct kp_toc_blob {
 	uint64_t offset, size;
 };
+
+/* --- metadata ------------------------------------------------------------------------ */
+
+/* The known fields of an entry's metadata; absent fields are zero. */
+struct kp_meta {
+	struct kp_span path;   /* of the file in its tree; data NULL: absent */
+	struct kp_span target; /* bundle entry ID */
+	bool has_xxh3;
+	uint8_t xxh3
+		[16];   /* XXH3-128 of the decoded bytes, canonical (big-endian) order */
+	uint32_t mode;  /* permission bits of the packed file */
+	uint64_t chunk; /* decoded bytes per part of a chunked entry; 0: not chunked */
+};
+
+/* The fields that decoding needs, which are found without parsing the map. */
+struct kp_decoding_facts {
+	uint64_t chunk; /* as in kp_meta; 0 for schemes whose objects are no frames */
+	const uint8_t *xxh3; /* 16 bytes, borrowed from the table; NULL: absent */
+};
+
+/* --- unknown pairs -------------------------------------------------------------------- */
+
+/*
+ * Unknown pairs of MessagePack maps, which a later version wrote for an entry or for an
+ * archive.  We do not use them, but preserve them when rewriting an archive.
+ */
+
+/* Adjacent unknown pairs of one map. */
+struct kp_more_run {
+	uint32_t at, size; /* offset and size in the table's bytes */
+	uint32_t count;    /* pairs */
+	/* owner of the pairs in a table, see kp_toc_entry_more */
+	uint32_t key, entry;
+	uint16_t arch;
+};
+
+/* All unknown pairs of one map.  Borrowed; all zero: none. */
+struct kp_more {
+	const uint8_t *bytes;
+	const struct kp_more_run *runs;
+	size_t n_runs;
+};
+
+static inline struct kp_span kp_more_run(const struct kp_more *p, size_t run)
+{
+	return (struct kp_span){p->bytes + p->runs[run].at, p->runs[run].size};
+}
+
+static inline uint32_t kp_more_count(const struct kp_more *p)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < p->n_runs; i++)
+		count += p->runs[i].count;
+	return count;
+}
+
+static inline size_t kp_more_size(const struct kp_more *p)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < p->n_runs; i++)
+		size += p->runs[i].size;
+	return size;
+}
+
+/* Whether A and B have the same bytes, even in different runs. */
+static inline bool kp_more_same(const struct kp_more *a, const struct kp_more *b)
+{
+	struct kp_span x = {0}, y = {0};
+	size_t i = 0, k = 0, n;
+
+	do {
+		if (x.size == 0 && i < a->n_runs)
+			x = kp_more_run(a, i++);
+		if (y.size == 0 && k < b->n_runs)
+			y = kp_more_run(b, k++);
+		n = x.size < y.size ? x.size : y.size;
+		if (n && memcmp(x.data, y.data, n) != 0)
+			return false;
+		x = (struct kp_span){x.data + n, x.size - n};
+		y = (struct kp_span){y.data + n, y.size - n};
+	} while (n);
+	return x.size == y.size;
+}
+
+/* Copy the pairs to TO, which has room for kp_more_size bytes. */
+static inline void kp_more_copy(const struct kp_more *p, uint8_t *to)
+{
+	for (size_t i = 0; i < p->n_runs; i++) {
+		struct kp_span run = kp_more_run(p, i);
+
+		memcpy(to, run.data, run.size);
+		to += run.size;
+	}
+}
+
+/* --- the table ----------------------------------------------------------------------- */
 
 /* Runs of unknown pairs, in the order of the file. */
 struct kp_toc_more {
@@ -128,6 +231,14 @@ kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 			   struct kp_toc *out, struct kpackx_error *why);
 void kp_toc_fini(struct kp_toc *toc);
 
+/*
+ * Keep only the bytes of keys, metadata and the table's own fields, about half of all
+ * bytes.  Afterwards a key may lie inside its metadata, without a NUL after it.  To be
+ * called before anything is borrowed from the table.  A table with faults, whose texts
+ * quote it, stays as it is, and so does the table when memory runs out.
+ */
+void kp_toc_compact(struct kp_toc *toc);
+
 /* 64 bits of the hash of a table, as it is in the file. */
 uint64_t kp_toc_hash(const uint8_t *bytes, size_t size);
 
@@ -154,6 +265,12 @@ size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key);
 bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,
 		 size_t *entry);
 
+/* The fields of E.  The first of equal keys counts, and a value of another type is absent. */
+void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
+		 struct kp_meta *out);
+struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
+					       const struct kp_toc_entry *e);
+
 /* The unknown pairs of an entry. */
 struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_entry *e);
 
@@ -165,5 +282,12 @@ void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool r
 void kp_toc_filter(struct kp_toc *toc,
 		   bool (*drop)(struct kp_toc *toc, struct kp_toc_entry *e, void *arg),
 		   void *arg);
+
+/*
+ * For kp_toc_parse: sort binaries by key and entries by arch, merge equal keys, drop all but
+ * the last of equal architectures, and add the sentinel after the last binary.  A sorted
+ * table takes only one pass.  OUT_OF_MEMORY.
+ */
+kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why);
 
 #endif

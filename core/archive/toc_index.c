@@ -1,50 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "toc_index.h"
-#include <stdarg.h>
-#include <stdio.h>
+/*
+ * Sorting a parsed table of contents, looking up in it, and dropping what readers of entries
+ * do not need.  Tables have up to a million keys and are mostly sorted: that is looked at first.
+ */
 #include <stdlib.h>
 #include "core/base/alloc.h"
+#include "core/base/msgpack_read.h"
+#include "core/base/order.h"
 #include "core/base/text.h"
-#include "toc_unknown.h"
+#include "toc.h"
 
-static int cmp_string(const void *a, const void *b, void *arg)
-{
-	const struct kp_toc *toc = arg;
-
-	return kp_span_cmp(toc->strings[*(const uint16_t *)a],
-			   toc->strings[*(const uint16_t *)b]);
-}
-
-/*
- * rank[n] is the position of string n in bytewise order, so that entries compare by it.
- */
-static uint16_t *string_ranks(struct kp_toc *toc)
-{
-	size_t n = toc->n_strings;
-	uint16_t *order = malloc((n + 1) * sizeof(*order));
-	uint16_t *rank = malloc((n + 1) * sizeof(*rank));
-
-	if (!order || !rank) {
-		free(order);
-		free(rank);
-		return NULL;
-	}
-	for (size_t i = 0; i < n; i++)
-		order[i] = (uint16_t)i;
-	qsort_r(order, n, sizeof(*order), cmp_string, toc);
-	for (size_t i = 0; i < n; i++)
-		rank[order[i]] = (uint16_t)i;
-	free(order);
-	return rank;
-}
-
-static bool keys_ascend(const struct kp_toc *toc)
-{
-	for (size_t i = 1; i < toc->n_binaries; i++)
-		if (kp_span_cmp(kp_toc_key(toc, i - 1), kp_toc_key(toc, i)) >= 0)
-			return false;
-	return true;
-}
+/* --- sorting keys -------------------------------------------------------------------- */
 
 /*
  * Keys are long and have common prefixes, so string comparisons would cause many cache
@@ -58,8 +24,8 @@ struct sort_key {
 	bool repeats; /* the previous key is the same */
 };
 
-/* With fewer keys, counting for a radix sort costs more than it saves. */
-enum { RADIX_MIN = 256 };
+/* Keys and entries are spread over memory: prefetch this many ahead. */
+enum { AHEAD = 12 };
 
 static int cmp_bytes(const void *a, const void *b)
 {
@@ -70,32 +36,11 @@ static int cmp_bytes(const void *a, const void *b)
 	return KP_ORDER(x->binary, y->binary);
 }
 
-/* Count how often each value of each byte occurs. */
-static void count_bytes(const struct sort_key *run, size_t n, uint32_t counts[8][256])
-{
-	memset(counts, 0, 8 * 256 * sizeof(uint32_t));
-	for (size_t i = 0; i < n; i++)
-		for (int byte = 0; byte < 8; byte++)
-			counts[byte][run[i].bytes >> (8 * byte) & 0xff]++;
-}
-
-/* Sort FROM into TO by byte BYTE, stably. */
-static void radix_pass(const struct sort_key *from, struct sort_key *to, size_t n,
-		       int byte, const uint32_t counts[256])
-{
-	uint32_t place[256], at = 0;
-
-	for (int v = 0; v < 256; v++) {
-		place[v] = at;
-		at += counts[v];
-	}
-	for (size_t i = 0; i < n; i++)
-		to[place[from[i].bytes >> (8 * byte) & 0xff]++] = from[i];
-}
-
 /* Sort by the eight bytes, stably; SPARE has room for N. */
 static void sort_bytes(struct sort_key *run, struct sort_key *spare, size_t n)
 {
+	/* with fewer keys, counting for a radix sort costs more than it saves */
+	enum { RADIX_MIN = 256 };
 	uint32_t counts[8][256];
 	struct sort_key *from = run, *to = spare;
 
@@ -103,37 +48,27 @@ static void sort_bytes(struct sort_key *run, struct sort_key *spare, size_t n)
 		qsort(run, n, sizeof(*run), cmp_bytes);
 		return;
 	}
-	count_bytes(run, n, counts);
+	memset(counts, 0, sizeof(counts));
+	for (size_t i = 0; i < n; i++)
+		for (int byte = 0; byte < 8; byte++)
+			counts[byte][run[i].bytes >> (8 * byte) & 0xff]++;
 	for (int byte = 0; byte < 8; byte++) {
+		uint32_t place[256], at = 0;
 		struct sort_key *sorted = to;
 
 		if (counts[byte][run[0].bytes >> (8 * byte) & 0xff] == n)
 			continue; /* all keys have the same byte */
-		radix_pass(from, to, n, byte, counts[byte]);
+		for (int v = 0; v < 256; v++) {
+			place[v] = at;
+			at += counts[byte][v];
+		}
+		for (size_t i = 0; i < n; i++)
+			to[place[from[i].bytes >> (8 * byte) & 0xff]++] = from[i];
 		to = from;
 		from = sorted;
 	}
 	if (from != run)
 		memcpy(run, from, n * sizeof(*run));
-}
-
-static uint64_t eight_bytes(struct kp_span key, size_t at)
-{
-	uint8_t buf[8] = {0};
-	size_t n = key.size > at ? key.size - at : 0;
-
-	memcpy(buf, key.data + (n ? at : 0), n < 8 ? n : 8);
-	return __builtin_bswap64(kp_le64(buf));
-}
-
-/* Keys and entries are spread over memory: prefetch this many ahead. */
-enum { AHEAD = 12 };
-
-static void fetch_key(const struct kp_toc *toc, const struct sort_key *run, size_t n,
-		      size_t i, size_t at)
-{
-	if (i < n)
-		__builtin_prefetch(kp_toc_key(toc, run[i].binary).data + at);
 }
 
 /* Offset, AT or later, up to which all keys of the run are equal. */
@@ -147,8 +82,9 @@ static size_t shared_bytes(const struct kp_toc *toc, const struct sort_key *run,
 		struct kp_span key = kp_toc_key(toc, run[i].binary);
 		size_t k = at;
 
-		fetch_key(toc, run, n, i + AHEAD, at);
-
+		if (i + AHEAD < n)
+			__builtin_prefetch(kp_toc_key(toc, run[i + AHEAD].binary).data +
+					   at);
 		if (key.size < shared)
 			shared = key.size;
 		while (k + 8 <= shared &&
@@ -167,8 +103,14 @@ static void sort_run(const struct kp_toc *toc, struct sort_key *run,
 	size_t begin = 0;
 
 	at = shared_bytes(toc, run, n, at);
-	for (size_t i = 0; i < n; i++)
-		run[i].bytes = eight_bytes(kp_toc_key(toc, run[i].binary), at);
+	for (size_t i = 0; i < n; i++) {
+		struct kp_span key = kp_toc_key(toc, run[i].binary);
+		size_t left = key.size > at ? key.size - at : 0;
+		uint8_t buf[8] = {0};
+
+		memcpy(buf, key.data + (left ? at : 0), left < 8 ? left : 8);
+		run[i].bytes = __builtin_bswap64(kp_le64(buf));
+	}
 	sort_bytes(run, spare, n);
 	for (size_t i = 1; i <= n; i++) {
 		if (i < n && run[i].bytes == run[begin].bytes)
@@ -183,69 +125,56 @@ static void sort_run(const struct kp_toc *toc, struct sort_key *run,
 	}
 }
 
-/* The binaries, sorted by key, then by position in the file. */
-static struct sort_key *order_binaries(const struct kp_toc *toc)
+static bool keys_ascend(const struct kp_toc *toc)
 {
-	struct sort_key *order = malloc((toc->n_binaries + 1) * sizeof(*order));
-	struct sort_key *spare = malloc((toc->n_binaries + 1) * sizeof(*spare));
-
-	for (uint32_t i = 0; order && i < toc->n_binaries; i++)
-		order[i] = (struct sort_key){.binary = i};
-	if (order && spare && toc->n_binaries)
-		sort_run(toc, order, spare, toc->n_binaries, 0);
-	if (!spare) {
-		free(order);
-		order = NULL;
-	}
-	free(spare);
-	return order;
+	for (size_t i = 1; i < toc->n_binaries; i++)
+		if (kp_span_cmp(kp_toc_key(toc, i - 1), kp_toc_key(toc, i)) >= 0)
+			return false;
+	return true;
 }
 
-static uint32_t entry_end(const struct kp_toc *toc, uint32_t binary)
-{
-	return binary + 1 < toc->n_binaries ? toc->binaries[binary + 1].first
-					    : (uint32_t)toc->n_entries;
-}
-
-/* Sort binaries, and their entries with them; merge equal keys. */
+/* Sort binaries, and their entries with them, by key, then by position; merge equal keys. */
 static bool sort_binaries(struct kp_toc *toc)
 {
-	struct sort_key *order = order_binaries(toc);
-	struct kp_toc_binary *binaries =
-		malloc((toc->n_binaries + 1) * sizeof(*binaries));
+	size_t n = toc->n_binaries, kept = 0, at = 0;
+	KP_AUTO_FREE struct sort_key *order = malloc((n + 1) * sizeof(*order));
+	KP_AUTO_FREE struct sort_key *spare = malloc((n + 1) * sizeof(*spare));
+	struct kp_toc_binary *binaries = malloc((n + 1) * sizeof(*binaries));
 	struct kp_toc_entry *entries =
 		kp_large_alloc((toc->n_entries + 1) * sizeof(*entries));
-	size_t kept = 0, at = 0;
-	bool ok = order && binaries && entries;
 
-	for (size_t i = 0; ok && i < toc->n_binaries; i++) {
-		uint32_t from = order[i].binary;
+	if (!order || !spare || !binaries || !entries) {
+		free(binaries);
+		free(entries);
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = (struct sort_key){.binary = i};
+	sort_run(toc, order, spare, n, 0);
+	for (size_t i = 0; i < n; i++) {
+		const struct kp_toc_binary *from = &toc->binaries[order[i].binary];
+		uint32_t end = order[i].binary + 1 < n ? from[1].first
+						       : (uint32_t)toc->n_entries;
 
-		if (i + AHEAD < toc->n_binaries)
-			__builtin_prefetch(
-				&toc->entries[toc->binaries[order[i + AHEAD].binary]
-						      .first]);
+		if (i + AHEAD < n) {
+			uint32_t next = order[i + AHEAD].binary;
 
+			__builtin_prefetch(&toc->entries[toc->binaries[next].first]);
+		}
 		if (order[i].repeats) {
+			struct kp_span key = kp_toc_key(toc, order[i].binary);
 			char text[512];
+
 			kp_faults_add(&toc->faults, false, "toc: %s: key twice, merged",
-				      kp_text_escape(kp_toc_key(toc, from), text,
-						     sizeof(text)));
+				      kp_text_escape(key, text, sizeof(text)));
 			kept--;
 		}
-		binaries[kept] = toc->binaries[from];
-		for (uint32_t e = toc->binaries[from].first; e < entry_end(toc, from);
-		     e++) {
+		binaries[kept] = *from;
+		for (uint32_t e = from->first; e < end; e++) {
 			entries[at] = toc->entries[e];
 			entries[at++].binary = (uint32_t)kept;
 		}
 		kept++;
-	}
-	free(order);
-	if (!ok) {
-		free(binaries);
-		free(entries);
-		return false;
 	}
 	free(toc->binaries);
 	free(toc->entries);
@@ -255,29 +184,57 @@ static bool sort_binaries(struct kp_toc *toc)
 	return true;
 }
 
-/* The sort key of one binary's entries; POSITION makes the sort stable. */
-struct entry_key {
-	struct kp_toc_entry entry;
-	uint32_t rank;
-	uint32_t position;
-};
+/* --- sorting the entries of a key ------------------------------------------------------ */
 
-static int cmp_entry(const void *a, const void *b)
+static int cmp_string(const void *a, const void *b, void *arg)
 {
-	const struct entry_key *x = a, *y = b;
+	const struct kp_toc *toc = arg;
 
-	if (x->rank != y->rank)
-		return KP_ORDER(x->rank, y->rank);
-	return KP_ORDER(x->position, y->position);
+	return kp_span_cmp(toc->strings[*(const uint16_t *)a],
+			   toc->strings[*(const uint16_t *)b]);
 }
 
-/* With more entries, inserting costs more than it saves. */
-enum { INSERT_MAX = 16 };
-
-/* Sort by rank, stably, by inserting each entry among the ones before it. */
-static void insert_arches(struct kp_toc_entry *run, size_t n, const uint16_t *rank)
+/*
+ * rank[n] is the position of string n in bytewise order, so that entries compare by it.
+ */
+static uint16_t *string_ranks(struct kp_toc *toc)
 {
-	for (size_t i = 1; i < n; i++) {
+	size_t n = toc->n_strings;
+	KP_AUTO_FREE uint16_t *order = malloc((n + 1) * sizeof(*order));
+	uint16_t *rank = malloc((n + 1) * sizeof(*rank));
+
+	if (!order || !rank) {
+		free(rank);
+		return NULL;
+	}
+	for (size_t i = 0; i < n; i++)
+		order[i] = (uint16_t)i;
+	qsort_r(order, n, sizeof(*order), cmp_string, toc);
+	for (size_t i = 0; i < n; i++)
+		rank[order[i]] = (uint16_t)i;
+	return rank;
+}
+
+static int cmp_arch(const void *a, const void *b, void *rank)
+{
+	const struct kp_toc_entry *x = a, *y = b;
+	const uint16_t *ranks = rank;
+
+	if (x->arch != y->arch)
+		return KP_ORDER(ranks[x->arch], ranks[y->arch]);
+	return KP_ORDER(x->binary, y->binary);
+}
+
+/* Sort N entries of one binary by arch, stably; keep the last of equal ones. */
+static size_t sort_arches(struct kp_toc *toc, struct kp_toc_entry *run, size_t n,
+			  uint16_t *rank)
+{
+	/* with more entries, inserting costs more than it saves */
+	enum { INSERT_MAX = 16 };
+	uint32_t binary = run->binary;
+	size_t kept = 0;
+
+	for (size_t i = 1; i < n && n <= INSERT_MAX; i++) {
 		struct kp_toc_entry e = run[i];
 		size_t at = i;
 
@@ -285,71 +242,42 @@ static void insert_arches(struct kp_toc_entry *run, size_t n, const uint16_t *ra
 			run[at] = run[at - 1];
 		run[at] = e;
 	}
-}
-
-static bool sort_many_arches(struct kp_toc_entry *run, size_t n, const uint16_t *rank)
-{
-	struct entry_key *keys = malloc(n * sizeof(*keys));
-
-	if (!keys)
-		return false;
-	for (size_t i = 0; i < n; i++)
-		keys[i] = (struct entry_key){run[i], rank[run[i].arch], (uint32_t)i};
-	qsort(keys, n, sizeof(*keys), cmp_entry);
-	for (size_t i = 0; i < n; i++)
-		run[i] = keys[i].entry;
-	free(keys);
-	return true;
-}
-
-/* Sort N entries of one binary by arch, in place; keep the last of equal ones. */
-static bool sort_arches(struct kp_toc *toc, struct kp_toc_entry *run, size_t n,
-			const uint16_t *rank, size_t *kept)
-{
-	if (n <= INSERT_MAX)
-		insert_arches(run, n, rank);
-	else if (!sort_many_arches(run, n, rank))
-		return false;
-	*kept = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (*kept && run[i].arch == run[*kept - 1].arch) {
-			kp_toc_entry_fault(toc, &run[i], false, "twice, the last counts");
-			--*kept;
-		}
-		run[(*kept)++] = run[i];
+	if (n > INSERT_MAX) {
+		for (size_t i = 0; i < n; i++)
+			run[i].binary = (uint32_t)i; /* the position, meanwhile */
+		qsort_r(run, n, sizeof(*run), cmp_arch, rank);
+		for (size_t i = 0; i < n; i++)
+			run[i].binary = binary;
 	}
-	return true;
-}
-
-static bool run_ascends(const struct kp_toc_entry *run, size_t n, const uint16_t *rank)
-{
-	for (size_t i = 1; i < n; i++)
-		if (rank[run[i - 1].arch] >= rank[run[i].arch])
-			return false;
-	return true;
+	for (size_t i = 0; i < n; i++) {
+		if (kept && run[i].arch == run[kept - 1].arch) {
+			kp_toc_entry_fault(toc, &run[i], false, "twice, the last counts");
+			kept--;
+		}
+		run[kept++] = run[i];
+	}
+	return kept;
 }
 
 /* Sort each binary's entries, and close the gaps of dropped entries. */
-static bool sort_entries(struct kp_toc *toc, const uint16_t *rank)
+static void sort_entries(struct kp_toc *toc, uint16_t *rank)
 {
 	size_t begin = 0, to = 0;
 
 	while (begin < toc->n_entries) {
 		struct kp_toc_entry *run = toc->entries + begin;
+		bool ascends = true;
 		size_t n = 1, kept;
 
-		while (begin + n < toc->n_entries && run[n].binary == run->binary)
-			n++;
-		kept = n;
-		if (!run_ascends(run, n, rank) && !sort_arches(toc, run, n, rank, &kept))
-			return false;
+		for (; begin + n < toc->n_entries && run[n].binary == run->binary; n++)
+			ascends &= rank[run[n - 1].arch] < rank[run[n].arch];
+		kept = ascends ? n : sort_arches(toc, run, n, rank);
 		if (to != begin)
 			memmove(toc->entries + to, run, kept * sizeof(*run));
 		to += kept;
 		begin += n;
 	}
 	toc->n_entries = to;
-	return true;
 }
 
 /* Set where each binary's entries begin; entries are sorted. */
@@ -364,26 +292,58 @@ static void set_firsts(struct kp_toc *toc)
 	}
 }
 
+/* How the runs of unknown pairs are sorted, once their keys are numbers of binaries. */
+#define MORE_ORDER                                                                       \
+	KP_BY_NUMBER(struct kp_more_run, key), KP_BY_NUMBER(struct kp_more_run, arch),   \
+		KP_BY_NUMBER(struct kp_more_run, at)
+
 kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 {
-	uint16_t *rank = string_ranks(toc);
-	bool ok = rank != NULL;
+	KP_AUTO_FREE uint16_t *rank = string_ranks(toc);
+	struct kp_toc_more *more = &toc->entries_more;
+	uint32_t key = UINT32_MAX, binary = 0;
 
-	if (!toc->binaries) { /* an empty table: room for the sentinel */
-		toc->binaries = calloc(1, sizeof(*toc->binaries));
-		ok = ok && toc->binaries;
+	if (!toc->binaries) /* an empty table: room for the sentinel */
+		KP_TRY(kp_new(&toc->binaries, 1, "sorting the table", why));
+	if (!rank || (!keys_ascend(toc) && !sort_binaries(toc)))
+		return kp_fail_memory(why, toc->size, "sorting the table");
+	sort_entries(toc, rank);
+	set_firsts(toc);
+	for (size_t i = 0; i < more->n; i++) {
+		struct kp_more_run *run = &more->runs[i];
+
+		if (run->key != key) {
+			key = run->key;
+			binary = (uint32_t)kp_toc_lower_bound(
+				toc, kp_span_str((const char *)toc->bytes + key));
+		}
+		run->key = binary;
 	}
-	if (ok && !keys_ascend(toc))
-		ok = sort_binaries(toc);
-	if (ok)
-		ok = sort_entries(toc, rank);
-	if (ok) {
-		set_firsts(toc);
-		kp_toc_more_index(toc);
-	}
-	free(rank);
-	return ok ? KPACK_SUCCESS : kp_fail_memory(why, toc->size, "sorting the table");
+	if (more->n)
+		kp_sort(more->runs, more->n, MORE_ORDER);
+	return KPACK_SUCCESS;
 }
+
+void kp_toc_filter(struct kp_toc *toc,
+		   bool (*drop)(struct kp_toc *toc, struct kp_toc_entry *e, void *arg),
+		   void *arg)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < toc->n_entries; i++) {
+		if (drop(toc, &toc->entries[i], arg))
+			continue;
+		if (kept != i)
+			toc->entries[kept] = toc->entries[i];
+		kept++;
+	}
+	if (kept == toc->n_entries)
+		return;
+	toc->n_entries = kept;
+	set_firsts(toc);
+}
+
+/* --- looking up ------------------------------------------------------------------------ */
 
 size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key)
 {
@@ -425,34 +385,119 @@ bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span ar
 	return false;
 }
 
-void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
-			const char *fmt, ...)
+struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_entry *e)
 {
-	char text[200];
-	va_list ap;
+	const struct kp_toc_more *more = &toc->entries_more;
+	const struct kp_more_run after = {
+		.key = e->binary, .arch = e->arch, .at = UINT32_MAX};
+	size_t end = kp_lower_bound(more->runs, more->n, &after, MORE_ORDER), begin = end;
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	kp_faults_add_entry(&toc->faults, kp_toc_key(toc, e->binary),
-			    toc->strings[e->arch], refused, text);
+	/* of a repeated entry, the last one counts, and only its pairs */
+	while (begin && more->runs[begin - 1].key == e->binary &&
+	       more->runs[begin - 1].arch == e->arch &&
+	       more->runs[begin - 1].entry == more->runs[end - 1].entry)
+		begin--;
+	return begin == end
+		       ? (struct kp_more){.bytes = toc->bytes}
+		       : (struct kp_more){toc->bytes, &more->runs[begin], end - begin};
 }
 
-void kp_toc_filter(struct kp_toc *toc,
-		   bool (*drop)(struct kp_toc *toc, struct kp_toc_entry *e, void *arg),
-		   void *arg)
-{
-	size_t kept = 0;
+/* --- dropping what is not needed -------------------------------------------------------- */
 
-	for (size_t i = 0; i < toc->n_entries; i++) {
-		if (drop(toc, &toc->entries[i], arg))
+/*
+ * Offset of KEY in its entry's metadata MAP, whose first field is the path; 0: not there.
+ */
+static uint32_t path_in(struct kp_span map, struct kp_span key)
+{
+	struct kp_mp c = kp_mp_over(map);
+	struct kp_span name, path;
+	uint32_t pairs;
+
+	if (!kp_mp_map(&c, &pairs) || pairs == 0 || kp_mp_peek(&c) != KP_MP_STR ||
+	    !kp_mp_str(&c, &name) || !kp_span_is(name, "path") ||
+	    kp_mp_peek(&c) != KP_MP_STR || !kp_mp_str(&c, &path) ||
+	    !kp_span_eq(path, key))
+		return 0;
+	return (uint32_t)(path.data - map.data);
+}
+
+/* Copy the metadata of a binary's entries to BYTES, and its key unless that is in them. */
+static size_t move_binary(struct kp_toc *toc, size_t binary, uint8_t *bytes, size_t size)
+{
+	struct kp_toc_binary *b = &toc->binaries[binary];
+	struct kp_span key = kp_toc_key(toc, binary);
+	uint32_t found = 0;
+
+	for (uint32_t i = b->first; i < b[1].first; i++) {
+		struct kp_meta_place *meta = &toc->entries[i].meta;
+		size_t notes = 4 * ((size_t)meta->has_chunk + meta->has_xxh3);
+		struct kp_span map = kp_toc_meta_map(toc, &toc->entries[i]);
+		struct kp_mp c = kp_mp_over(map);
+		uint32_t in_map;
+
+		if (!meta->at)
 			continue;
-		if (kept != i)
-			toc->entries[kept] = toc->entries[i];
-		kept++;
+		kp_mp_skip(&c); /* cannot fail: the parser has read this map */
+		map.size = kp_mp_offset(&c);
+		in_map = found ? 0 : path_in(map, key);
+		memcpy(bytes + size, map.data - notes, notes + map.size);
+		size += notes;
+		meta->at = size & KP_META_AT_MAX;
+		if (in_map)
+			found = (uint32_t)size + in_map;
+		size += map.size;
 	}
-	if (kept == toc->n_entries)
+	if (!found) {
+		found = (uint32_t)size;
+		memcpy(bytes + size, key.data, key.size);
+		size += key.size;
+		bytes[size++] = '\0';
+	}
+	b->key = found;
+	return size;
+}
+
+void kp_toc_compact(struct kp_toc *toc)
+{
+	struct kp_span *const others[] = {&toc->group, &toc->family, &toc->frame_index,
+					  &toc->piece_hashes};
+	size_t size = 0, at;
+	uint8_t *bytes;
+
+	if (toc->faults.counted)
 		return;
-	toc->n_entries = kept;
-	set_firsts(toc);
+	/* NULs replace the strings' heads; plus the last NUL and the first byte */
+	bytes = kp_large_alloc(toc->used + 2);
+	if (!bytes)
+		return;
+	bytes[size++] = '\0'; /* offset 0 means no map, so no map may begin there */
+	for (size_t i = 0; i < toc->n_binaries; i++)
+		size = move_binary(toc, i, bytes, size);
+	at = size;
+	for (size_t i = 0; i < toc->n_arches; i++) {
+		memcpy(bytes + size, toc->arches[i].data, toc->arches[i].size);
+		size += toc->arches[i].size;
+		bytes[size++] = '\0';
+	}
+	for (size_t i = 0; i < KP_COUNT(others); i++)
+		if (others[i]->data) {
+			memcpy(bytes + size, others[i]->data, others[i]->size);
+			size += others[i]->size;
+		}
+
+	free(toc->bytes);
+	toc->bytes = kp_large_trim(bytes, size); /* which may have moved */
+	toc->size = toc->used = size;
+	for (size_t i = 0; i < toc->n_arches; i++) {
+		toc->arches[i].data = toc->bytes + at;
+		at += toc->arches[i].size + 1;
+	}
+	for (size_t i = 0; i < KP_COUNT(others); i++)
+		if (others[i]->data) {
+			others[i]->data = toc->bytes + at;
+			at += others[i]->size;
+		}
+	free(toc->more.runs);
+	free(toc->entries_more.runs);
+	toc->more = toc->entries_more = (struct kp_toc_more){0};
 }

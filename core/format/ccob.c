@@ -21,7 +21,6 @@
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/file.h"
-#include "core/archive/codec.h"
 #include "core/archive/frames.h"
 #include "bundle.h"
 #include "ccob.h"

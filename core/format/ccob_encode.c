@@ -9,7 +9,7 @@
 #include <zstd_errors.h>
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
-#include "core/archive/frame_header.h"
+#include "core/archive/frames.h"
 #include "ccob.h"
 
 #if KP_WITH_ZLIB

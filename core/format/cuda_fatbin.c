@@ -22,7 +22,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/archive/codec.h"
+#include "core/archive/frames.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "format.h"

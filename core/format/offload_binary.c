@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "ccob.h"
-#include "core/archive/codec.h"
+#include "core/archive/frames.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 

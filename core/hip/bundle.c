@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/archive/entry.h"
 #include "core/base/bounds.h"
 #include "core/format/bundle.h"
 
@@ -145,8 +146,8 @@ static kpack_error_t try_fill(struct binary *b, struct parts *p, struct bundle *
 
 		err = part->size > KP_OBJECT_MAX
 			      ? kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT, "too large")
-			      : kp_archive_check_size(kp_cached_archive(part->file->held),
-						      part->entry, &fault);
+			      : kp_entry_check_size(kp_cached_archive(part->file->held),
+						    part->entry, &fault);
 	}
 	if (err) {
 		parts_replace(b, p, i, &fault);
@@ -164,9 +165,9 @@ static kpack_error_t try_fill(struct binary *b, struct parts *p, struct bundle *
 	}
 	kp_bundle_header_write(h.rows, h.n, bundle->at);
 	for (i = 0; i < p->count && !err; i += !err)
-		err = kp_archive_read_fast(
-			kp_cached_archive(p->list[i].file->held), p->list[i].entry,
-			(uint8_t *)bundle->at + p->list[i].offset, &fault);
+		err = kp_entry_read(kp_cached_archive(p->list[i].file->held),
+				    p->list[i].entry,
+				    (uint8_t *)bundle->at + p->list[i].offset, &fault);
 	if (err) {
 		parts_replace(b, p, i, &fault);
 		munmap(bundle->at, bundle->size);

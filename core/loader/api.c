@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "api_state.h"
+#include "core/archive/entry.h"
 #include "core/base/bounds.h"
 #include "core/base/text.h"
 #include "core/rocm_kpack/kpack.h"
@@ -320,8 +321,7 @@ kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index, void *buf
 			      (unsigned long long)info.size, buf_size);
 	else
 		err = name_entry(archive, index,
-				 kp_archive_read_fast(archive, index, buf, &reason),
-				 &reason);
+				 kp_entry_read(archive, index, buf, &reason), &reason);
 	return end_call(archive, err, &reason, why);
 }
 
@@ -337,8 +337,8 @@ kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index, uint64_t 
 	err = check_index(index, kp_archive_entry_count(archive), "entry", &reason);
 	if (!err)
 		err = name_entry(archive, index,
-				 kp_archive_read_range(archive, index, offset, buf, size,
-						       got, &reason),
+				 kp_entry_read_range(archive, index, offset, buf, size,
+						     got, &reason),
 				 &reason);
 	return end_call(archive, err, &reason, why);
 }

@@ -2,7 +2,7 @@
 /* The public writer: checks each object, encodes it, and adds it to a store. */
 #include <stdlib.h>
 #include <sys/stat.h>
-#include "core/archive/codec.h"
+#include "core/writer/encode.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/order.h"

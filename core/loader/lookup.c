@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/archive/entry.h"
 #include "core/archive/find.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
@@ -583,13 +584,13 @@ kpack_error_t kp_decode_entry(const struct kpack_archive *archive, size_t entry,
 	kpack_error_t err;
 	void *buf = NULL;
 
-	KP_TRY(kp_archive_check_size(archive, entry, why));
+	KP_TRY(kp_entry_check_size(archive, entry, why));
 	kp_archive_entry(archive, entry, &info);
 	if (info.size <= KP_OBJECT_MAX) /* larger ones are chunked: to be read in parts */
 		buf = kp_large_alloc((size_t)info.size);
 	if (!buf)
 		return kp_fail_memory(why, info.size, "a code object");
-	err = kp_archive_read_fast(archive, entry, buf, why);
+	err = kp_entry_read(archive, entry, buf, why);
 	if (err) {
 		free(buf);
 		return err;

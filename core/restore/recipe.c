@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
-#include "core/archive/frame_header.h"
+#include "core/archive/frames.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/msgpack_read.h"

@@ -27,7 +27,7 @@ struct identity {
 static uint64_t archive_id(const struct kpack_archive *a)
 {
 	const struct stat *st = kp_archive_stat(a);
-	uint64_t facts[4] = {kp_archive_toc_hash(a), (uint64_t)st->st_size,
+	uint64_t facts[4] = {kp_archive_toc(a)->hash, (uint64_t)st->st_size,
 			     (uint64_t)st->st_mtim.tv_sec, (uint64_t)st->st_mtim.tv_nsec};
 
 	return kp_hash64(facts, sizeof(facts), 0);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "effort.h"
 #include "core/base/hash.h"
-#include "core/archive/block_pool.h"
+#include "core/archive/shared.h"
 #include "dictionary.h"
 #include "internal.h"
 #include "share.h"
@@ -461,12 +461,12 @@ static kpack_error_t write_anew(struct blocks_writer *w, struct kpackx_error *wh
 static kpack_error_t copy_frame(const struct blocks_writer *w, const struct kp_copied *c,
 				uint32_t frame, struct kpackx_error *why)
 {
-	size_t size = (size_t)kp_shared_frame(c->from, frame).stored;
+	size_t size = (size_t)kp_frame_stored(c->from, frame);
 	uint8_t *bytes = malloc(size + 1);
 	struct kp_frame *decoded;
 	kpack_error_t err = bytes ? KPACK_SUCCESS : kp_fail_memory(why, size, "a block");
 
-	if (!err && !kp_shared_has_hashes(c->from)) {
+	if (!err && !c->from->hashes) {
 		err = kp_pool_get(c->from, frame, &decoded, why);
 		if (!err)
 			kp_pool_put(decoded);
@@ -482,9 +482,9 @@ static kpack_error_t copy_frame(const struct blocks_writer *w, const struct kp_c
 static kpack_error_t copy_frames(const struct blocks_writer *w, const struct kp_copied *c,
 				 struct kpackx_error *why)
 {
-	uint32_t first = kp_shared_first_block(c->from);
+	uint32_t first = c->from->first_block;
 
-	w->out->dictionary_size = kp_shared_dictionary_size(c->from);
+	w->out->dictionary_size = c->from->dictionary_size;
 	if (first)
 		KP_TRY(copy_frame(w, c, 0, why));
 	for (uint32_t i = 0; i < c->n; i++)
@@ -496,7 +496,7 @@ static kpack_error_t copy_frames(const struct blocks_writer *w, const struct kp_
 static kpack_error_t take_dictionary(const struct kp_copied *c, struct method *m,
 				     struct kpackx_error *why)
 {
-	size_t size = (size_t)kp_shared_dictionary_size(c->from);
+	size_t size = (size_t)c->from->dictionary_size;
 	struct kp_frame *f;
 	kpack_error_t err;
 

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/scheme.h"
-#include "core/archive/codec.h"
-#include "core/archive/block_pool.h"
-#include "core/archive/block_reach.h"
+#include "core/archive/shared.h"
 #include "dictionary.h"
 #include "internal.h"
 
@@ -58,12 +56,12 @@ static int by_begin(const void *a, const void *b)
 static bool list_extents(struct blocks_copy *c)
 {
 	for (uint32_t i = 0; i < c->n_objects; i++) {
-		size_t n = kp_shared_extent_count(c->from, c->objects[i]);
+		const struct kp_shared_object *o = &c->from->objects[c->objects[i]];
 
-		for (size_t k = 0; k < n; k++) {
-			uint64_t pos, size;
+		for (size_t k = o->first; k < o[1].first; k++) {
+			uint64_t pos = c->from->extents[k].pos;
+			uint64_t size = kp_extent_size(c->from, o, k);
 
-			kp_shared_extent(c->from, c->objects[i], k, &pos, &size);
 			if (!kp_grow(&c->used, c->n_used, &c->used_cap, sizeof(*c->used)))
 				return false;
 			c->used[c->n_used++] = (struct range){pos, pos + size};
@@ -155,17 +153,16 @@ static bool place_moves(struct blocks_copy *c, uint64_t n_whole)
 static kpack_error_t plan_moves(struct blocks_copy *c, uint64_t n_whole,
 				struct kpackx_error *why)
 {
-	uint32_t first = kp_shared_first_block(c->from);
+	uint32_t first = c->from->first_block;
 
 	c->copied.blocks = malloc((size_t)n_whole * sizeof(*c->copied.blocks));
 	if (!c->copied.blocks || !place_moves(c, n_whole))
 		return kp_fail_memory(why, c->n_moves * sizeof(*c->moves), "blocks");
 	c->copied.from = c->from;
 	if (first)
-		c->copied.stored = kp_shared_frame(c->from, 0).stored;
+		c->copied.stored = kp_frame_stored(c->from, 0);
 	for (uint32_t i = 0; i < c->copied.n; i++)
-		c->copied.stored +=
-			kp_shared_frame(c->from, first + c->copied.blocks[i]).stored;
+		c->copied.stored += kp_frame_stored(c->from, first + c->copied.blocks[i]);
 	return KPACK_SUCCESS;
 }
 
@@ -188,13 +185,13 @@ static const struct move *find_move(const struct blocks_copy *c, uint64_t pos)
 /* Set the extents of C to those that OBJECT has in the new archive. */
 static bool move_object(struct blocks_copy *c, uint32_t object)
 {
-	size_t n = kp_shared_extent_count(c->from, object);
+	const struct kp_shared_object *o = &c->from->objects[object];
 
 	c->n_extents = 0;
-	for (size_t i = 0; i < n; i++) {
-		uint64_t pos, size, part;
+	for (size_t i = o->first; i < o[1].first; i++) {
+		uint64_t pos = c->from->extents[i].pos, part;
+		uint64_t size = kp_extent_size(c->from, o, i);
 
-		kp_shared_extent(c->from, object, i, &pos, &size);
 		for (const struct move *m = find_move(c, pos); size; m++, size -= part) {
 			part = m->from.end - pos;
 			if (part > size)
@@ -246,12 +243,12 @@ static kpack_error_t check_objects(struct blocks_copy *c, bool *ok,
  */
 static bool is_oversized(const struct blocks_copy *c)
 {
-	uint64_t size = kp_shared_dictionary_size(c->from), stored;
+	uint64_t size = c->from->dictionary_size, stored;
 	uint64_t own = (c->used_bytes + c->others) / KP_DICTIONARY_SHARE;
 
 	if (size <= own)
 		return false;
-	stored = kp_shared_frame(c->from, 0).stored;
+	stored = kp_frame_stored(c->from, 0);
 	/* neither factor has more than 25 bits */
 	return stored * (size - own) / size > (c->copied.stored - stored) / 32;
 }
@@ -263,13 +260,13 @@ static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 	bool trained;
 
 	*worth = false;
-	if (kp_shared_block_size(c->from) != KP_SHARE_BLOCK)
+	if (c->from->block_size != KP_SHARE_BLOCK)
 		return KPACK_SUCCESS;
 	KP_TRY(find_used(c, why));
 	n_whole = count_whole(c);
 	if (n_whole == 0 ||
 	    n_whole * KP_SHARE_BLOCK < (c->used_bytes + c->others) / 4 * 3 ||
-	    kp_shared_dictionary_size(c->from) > c->used_bytes / 2)
+	    c->from->dictionary_size > c->used_bytes / 2)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_shared_is_trained(c->from, &trained, why));
 	if (trained)
@@ -286,7 +283,7 @@ static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 static kpack_error_t append_move(const struct blocks_copy *c, const struct move *m,
 				 struct kpackx_error *why)
 {
-	uint32_t first = kp_shared_first_block(c->from);
+	uint32_t first = c->from->first_block;
 
 	for (uint64_t at = m->from.begin, end; at < m->from.end; at = end) {
 		uint64_t block = at / KP_SHARE_BLOCK;
@@ -323,8 +320,7 @@ static kpack_error_t add_objects(struct blocks_copy *c, struct kpackx_error *why
 	KP_TRY(append_moves(c, true, why));
 	KP_TRY(append_moves(c, false, why));
 	for (uint32_t i = 0; i < c->n_objects; i++) {
-		KP_TRY(kp_writer_place(
-			c->w, kp_shared_object_size(c->from, c->objects[i]), why));
+		KP_TRY(kp_writer_place(c->w, c->from->objects[c->objects[i]].size, why));
 		if (!move_object(c, c->objects[i]))
 			return kp_fail_memory(why, c->n_extents * sizeof(*c->extents),
 					      "extents");

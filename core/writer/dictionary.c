@@ -2,7 +2,8 @@
 #include "dictionary.h"
 #include <stdlib.h>
 #include "core/base/alloc.h"
-#include "core/archive/codec.h"
+#include "core/archive/shared.h"
+#include "encode.h"
 #include "rolling.h"
 
 /*

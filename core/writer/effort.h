@@ -9,7 +9,7 @@
 #ifndef KP_CORE_CODEC_EFFORT_H
 #define KP_CORE_CODEC_EFFORT_H
 
-#include "core/archive/codec.h"
+#include "encode.h"
 
 /* Most seconds for 10^9 bytes. */
 #define KP_EFFORT_MAX 10000

@@ -38,7 +38,7 @@ static kpack_error_t copy_run(struct kp_writer *w, const struct kpack_archive *f
 	for (uint32_t i = first; i < first + count; i++) {
 		struct kp_source at;
 
-		KP_TRY(kp_archive_ordinal_source(from, i, &at, why));
+		KP_TRY(kp_archive_source(from, i, &at, why));
 		if (!kp_range_ok(file_size, at.offset, at.size))
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "object %u: %llu bytes at %llu in a file of %llu",

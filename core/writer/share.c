@@ -4,7 +4,7 @@
 #include "anchors.h"
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
-#include "core/archive/block_reach.h"
+#include "core/archive/shared.h"
 #include "rolling.h"
 #include "warm.h"
 

@@ -35,7 +35,7 @@ kpack_error_t kp_share_append(struct kp_share *s, struct kp_span data, bool sear
 struct kp_share_extent {
 	uint64_t pos, size;
 };
-/* Add an object of these N extents, which a reader may reach (core/archive/block_reach.h). */
+/* Add an object of these N extents, which a reader may reach (kp_reach_add). */
 kpack_error_t kp_share_add_extents(struct kp_share *s,
 				   const struct kp_share_extent *extents, size_t n,
 				   struct kpackx_error *why);

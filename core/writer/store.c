@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store.h"
 #include <stdlib.h>
-#include "core/archive/codec.h"
+#include "core/archive/frames.h"
 #include "core/archive/frames.h"
 
 static kpack_error_t reserve_scratch(uint8_t **buf, size_t *cap, uint64_t size,

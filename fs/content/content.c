@@ -8,8 +8,8 @@
 #include "content.h"
 #include <malloc.h>
 #include <stdlib.h>
+#include "core/archive/entry.h"
 #include "core/base/bounds.h"
-#include "core/archive/shared.h"
 #include "core/base/alloc.h"
 #include "internal.h"
 
@@ -345,33 +345,31 @@ static bool is_in_piece(struct content *c, struct request *r, uint64_t unit)
 	return p;
 }
 
-/* The bytes of a piece of R's entry, which is of the shared archive S. */
-static uint64_t shared_unit(const struct kp_shared *s, const struct request *r)
+/* The bytes of a piece of R's entry, which is in blocks of BLOCK bytes. */
+static uint64_t shared_unit(uint64_t block, const struct request *r)
 {
 	uint64_t begin = r->off / SHARED * SHARED, left = r->size - begin;
 	uint64_t pieces = (r->off + (r->len ? r->len : 1) - begin + SHARED - 1) / SHARED;
 	uint64_t n = pieces * SHARED < left ? pieces * SHARED : left;
-	struct kp_entry_info info;
 
-	kp_archive_entry(r->what.origin->archive, r->what.entry, &info);
-	if (kp_shared_block_size(s) <= SHARED ||
-	    kp_shared_visits(s, info.ordinal, begin, n) <= SHARED_VISITS * pieces)
+	if (block <= SHARED || kp_entry_visits(r->what.origin->archive, r->what.entry,
+					       begin, n) <= SHARED_VISITS * pieces)
 		return SHARED;
-	return kp_shared_block_size(s);
+	return block;
 }
 
 /* Choose the kind and size of the pieces in which R's entry is decoded. */
 static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 {
 	struct kpack_archive *a = r->what.origin->archive;
-	const struct kp_shared *shared = kp_archive_shared(a);
+	uint64_t block = kp_archive_block_size(a);
 	struct pieces *ps = &c->pieces;
 	bool fits;
 
-	r->in_parts = r->size <= INLINE_MAX || kp_archive_has_parts(a, r->what.entry);
-	if (r->size > SHARED_WHOLE && shared) {
+	r->in_parts = r->size <= INLINE_MAX || kp_entry_has_parts(a, r->what.entry);
+	if (r->size > SHARED_WHOLE && block) {
 		r->kind = PIECE_PLAIN;
-		r->unit = shared_unit(shared, r);
+		r->unit = shared_unit(block, r);
 		return;
 	}
 	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
@@ -384,7 +382,7 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 		r->unit = SEGMENT;
 		return;
 	}
-	if (kp_decode_window(a, r->what.entry, &r->window, NULL))
+	if (kp_entry_window(a, r->what.entry, &r->window, NULL))
 		r->window = 0; /* the decoder finds out what is wrong */
 	if (!fits) {
 		cut_entry(r);

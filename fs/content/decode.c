@@ -9,7 +9,7 @@
  * decoded while somebody wrote to it.
  */
 #include <stdlib.h>
-#include "core/archive/digest.h"
+#include "core/archive/entry.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "fs/base/clock.h"
@@ -85,7 +85,7 @@ void count_fault(struct content *c, const struct kpackx_error *why, bool changed
 		fault = CONTENT_UNREADABLE;
 	else if (why->code == KPACK_ERROR_OUT_OF_MEMORY)
 		fault = CONTENT_NO_MEMORY;
-	else if (kp_digest_differed(why))
+	else if (kp_entry_differs(why))
 		fault = CONTENT_MISMATCH;
 	c->stats.errors++;
 	c->stats.faults[fault]++;
@@ -164,7 +164,7 @@ struct table {
 	struct table *next;
 	struct origin_entry what; /* with a reference */
 	unsigned pins;
-	struct kp_chunks *chunks;
+	struct kp_reader *chunks;
 };
 
 /* Close a list of tables.  Called without the lock. */
@@ -172,7 +172,7 @@ static void close_tables(struct table *t)
 {
 	for (struct table *next; t; t = next) {
 		next = t->next;
-		kp_chunks_close(t->chunks);
+		kp_reader_close(t->chunks);
 		origin_unref(t->what.origin);
 		free(t);
 	}
@@ -236,7 +236,8 @@ static kpack_error_t get_table(struct chunk_tables *ts, struct origin_entry what
 	if (*out)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_new(&t, 1, "a chunk table", why));
-	err = kp_chunks_open(what.origin->archive, what.entry, &t->chunks, why);
+	err = kp_reader_open(what.origin->archive, what.entry, KP_READ_PARTS, &t->chunks,
+			     why);
 	if (err) {
 		free(t);
 		return err;
@@ -254,7 +255,7 @@ static kpack_error_t get_table(struct chunk_tables *ts, struct origin_entry what
 		ts->first = t;
 		/* close unused tables in excess of the limits */
 		for (struct table **at = &ts->first; *at;) {
-			rows += kp_chunks_count((*at)->chunks);
+			rows += kp_reader_chunks((*at)->chunks);
 			if ((++count <= TABLES_MAX && rows <= ROWS_MAX) || (*at)->pins)
 				at = &(*at)->next;
 			else
@@ -286,7 +287,7 @@ static kpack_error_t decode_bytes(struct content *c, struct piece *p,
 				  struct kpackx_error *why)
 {
 	struct origin_entry what = entry_of(p);
-	struct kp_decode *d;
+	struct kp_reader *d;
 	struct table *t;
 	uint64_t done;
 	size_t got;
@@ -298,17 +299,18 @@ static kpack_error_t decode_bytes(struct content *c, struct piece *p,
 		/* Core checked at open that the table agrees with the metadata and the
 		 * size. */
 		KP_TRY(get_table(&c->tables, what, &t, why));
-		err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
+		err = kp_reader_at(t->chunks, p->number * p->unit, p->buffer.data,
+				   p->size, why);
 		put_table(&c->tables, t);
 		return err;
 	}
 	if (p->kind == PIECE_PLAIN)
-		return kp_archive_read_range(what.origin->archive, what.entry,
-					     p->number * p->unit, p->buffer.data,
-					     (size_t)p->size, &got, why);
-	KP_TRY(decoders_open(&c->pieces.decoders, what, KP_DECODE_FAST, UINT64_MAX, &d,
+		return kp_entry_read_range(what.origin->archive, what.entry,
+					   p->number * p->unit, p->buffer.data,
+					   (size_t)p->size, &got, why);
+	KP_TRY(decoders_open(&c->pieces.decoders, what, KP_READ_WHOLE, UINT64_MAX, &d,
 			     why));
-	err = kp_decode_next(d, p->buffer.data, UINT64_MAX, &done, why);
+	err = kp_reader_next(d, p->buffer.data, UINT64_MAX, &done, why);
 	decoders_close(&c->pieces.decoders, d);
 	return err;
 }
@@ -326,8 +328,8 @@ struct request *decode_now(struct content *c, struct piece *p)
 		changed = content_check_intact(c, p->origin, &why);
 		/* last: the file may have been written to meanwhile */
 		if (!err && !changed && p->kind != PIECE_WHOLE)
-			err = kp_archive_check_parts(what.origin->archive, what.entry,
-						     pieces_window(&c->pieces), &why);
+			err = kp_entry_check_parts(what.origin->archive, what.entry,
+						   pieces_window(&c->pieces), &why);
 		if (changed)
 			err = changed;
 	}
@@ -348,7 +350,7 @@ static kpack_error_t publish_progress(struct content *c, struct piece *p, uint64
 	bool stop;
 
 	KP_TRY(content_check_intact(c, p->origin, why));
-	if (!kp_archive_has_parts(p->origin->archive, entry_of(p).entry))
+	if (!kp_entry_has_parts(p->origin->archive, entry_of(p).entry))
 		ready = 0;
 	pieces_enter(&c->pieces);
 	p->yielded = p->ahead && c->pieces.queue.first;
@@ -366,7 +368,7 @@ static void decode_stream(struct content *c, struct piece *p)
 {
 	struct kpackx_error why = {0};
 	uint64_t since = clock_ns(), ready = 0;
-	struct kp_decode *d = NULL;
+	struct kp_reader *d = NULL;
 	kpack_error_t changed, err = content_check_intact(c, p->origin, &why);
 
 	if (err)
@@ -375,10 +377,10 @@ static void decode_stream(struct content *c, struct piece *p)
 		err = kp_fail_memory(&why, p->size, "decoded bytes");
 		goto finish;
 	}
-	err = decoders_open(&c->pieces.decoders, entry_of(p), KP_DECODE_STEPS, UINT64_MAX,
+	err = decoders_open(&c->pieces.decoders, entry_of(p), KP_READ_STEPS, UINT64_MAX,
 			    &d, &why);
 	while (!err && ready < p->size) {
-		err = kp_decode_next(d, p->buffer.data, STEP, &ready, &why);
+		err = kp_reader_next(d, p->buffer.data, STEP, &ready, &why);
 		/* The last bytes are published when the piece is done. */
 		if (!err && ready < p->size)
 			err = publish_progress(c, p, ready, &why);
@@ -430,7 +432,7 @@ static bool is_at_end(const struct drive *d)
  */
 static bool wants_more(const struct drive *d)
 {
-	return d->pass && d->pass->decoder && kp_decode_too_wide(d->pass->decoder) &&
+	return d->pass && d->pass->decoder && kp_reader_too_wide(d->pass->decoder) &&
 	       d->pass->window < pieces_window(&d->c->pieces);
 }
 
@@ -445,9 +447,9 @@ static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 		return KPACK_SUCCESS;
 	/* The pass may rest long: with no decoder of much more than it is charged for. */
 	most = pass_cost(pass->window) + pass_cost(0);
-	KP_TRY(decoders_open(&d->c->pieces.decoders, d->what, KP_DECODE_WINDOW, most,
+	KP_TRY(decoders_open(&d->c->pieces.decoders, d->what, KP_READ_PIECES, most,
 			     &pass->decoder, why));
-	return kp_decode_limit_window(pass->decoder, pass->window, why);
+	return kp_reader_limit_window(pass->decoder, pass->window, why);
 }
 
 /* An admitted piece that keeps segment NUMBER; NULL: the segment is not kept. */
@@ -487,12 +489,12 @@ static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct pie
 		buf = d->scratch.data;
 	if (!buf)
 		return kp_fail_memory(why, size, "decoded bytes");
-	err = kp_decode_next(d->pass->decoder, buf, size, &done, why);
+	err = kp_reader_next(d->pass->decoder, buf, size, &done, why);
 	changed = content_check_intact(d->c, d->what.origin, why);
 	/* last: the file may have been written to since the pass began */
 	if (!err && !changed)
-		err = kp_archive_check_parts(d->what.origin->archive, d->what.entry,
-					     pieces_window(ps), why);
+		err = kp_entry_check_parts(d->what.origin->archive, d->what.entry,
+					   pieces_window(ps), why);
 	return changed ? changed : err;
 }
 
@@ -661,7 +663,7 @@ static uint64_t decoder_memory(const struct piece *p)
 	if (p->size <= INLINE_MAX || p->kind == PIECE_PLAIN)
 		return 0;
 	if (p->kind == PIECE_WHOLE)
-		return kp_decode_memory(what.origin->archive, what.entry);
+		return kp_entry_memory(what.origin->archive, what.entry);
 	kp_archive_entry(what.origin->archive, what.entry, &info);
 	/* the stored bytes of the chunk, which are not yet known exactly */
 	return info.stored * p->size / info.size;

@@ -21,9 +21,9 @@ void decoders_fini(struct decoders *ds)
  * Take the last used decoder among those of at most MOST bytes: its memory is most
  * likely in the processor's cache.
  */
-static struct kp_decode *take_kept(struct decoders *ds, uint64_t most)
+static struct kp_reader *take_kept(struct decoders *ds, uint64_t most)
 {
-	struct kp_decode *d = NULL;
+	struct kp_reader *d = NULL;
 	unsigned i;
 
 	pthread_mutex_lock(&ds->lock);
@@ -40,29 +40,29 @@ static struct kp_decode *take_kept(struct decoders *ds, uint64_t most)
 }
 
 kpack_error_t decoders_open(struct decoders *ds, struct origin_entry what,
-			    enum kp_decode_how how, uint64_t most, struct kp_decode **out,
+			    enum kp_read_how how, uint64_t most, struct kp_reader **out,
 			    struct kpackx_error *why)
 {
-	struct kp_decode *d = take_kept(ds, most);
+	struct kp_reader *d = take_kept(ds, most);
 	kpack_error_t err;
 
 	if (!d)
-		return kp_decode_open(what.origin->archive, what.entry, how, out, why);
-	err = kp_decode_reopen(d, what.origin->archive, what.entry, how, why);
+		return kp_reader_open(what.origin->archive, what.entry, how, out, why);
+	err = kp_reader_reopen(d, what.origin->archive, what.entry, how, why);
 	if (err)
-		kp_decode_close(d);
+		kp_reader_close(d);
 	else
 		*out = d;
 	return err;
 }
 
-void decoders_close(struct decoders *ds, struct kp_decode *d)
+void decoders_close(struct decoders *ds, struct kp_reader *d)
 {
 	uint64_t bytes;
 
 	if (!d)
 		return;
-	bytes = kp_decode_leave(d);
+	bytes = kp_reader_leave(d);
 	if (bytes <= ds->keep_max) {
 		pthread_mutex_lock(&ds->lock);
 		if (ds->n_kept < DECODERS_KEPT) {
@@ -72,13 +72,13 @@ void decoders_close(struct decoders *ds, struct kp_decode *d)
 		}
 		pthread_mutex_unlock(&ds->lock);
 	}
-	kp_decode_close(d);
+	kp_reader_close(d);
 }
 
 void decoders_trim(struct decoders *ds)
 {
-	struct kp_decode *d;
+	struct kp_reader *d;
 
 	while ((d = take_kept(ds, UINT64_MAX)))
-		kp_decode_close(d);
+		kp_reader_close(d);
 }

@@ -38,7 +38,7 @@ struct request {
 	bool parked;              /* on the heap */
 	bool waited;              /* some bytes were not decoded yet */
 	enum piece_kind kind;
-	bool in_parts;   /* parts may be given away: see kp_archive_has_parts */
+	bool in_parts;   /* parts may be given away: see kp_entry_has_parts */
 	uint64_t size;   /* bytes of the file */
 	uint64_t unit;   /* bytes of a piece; the last may have fewer */
 	uint64_t window; /* segments: the window that decoding needs */

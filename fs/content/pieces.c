@@ -14,7 +14,7 @@
  */
 #include <stdlib.h>
 #include "pieces.h"
-#include "core/archive/block_pool.h"
+#include "core/archive/shared.h"
 #include "fs/base/clock.h"
 
 #define PAGE 4096

@@ -32,7 +32,7 @@ struct pass {
 	struct pass *next;
 	uint64_t entry;            /* serial of the origin, number of the entry */
 	struct origin *origin;     /* with a reference */
-	struct kp_decode *decoder; /* NULL: not begun */
+	struct kp_reader *decoder; /* NULL: not begun */
 	uint64_t window;           /* the widest window it may use */
 	uint64_t at;               /* number of the segment it decodes next */
 	bool busy;

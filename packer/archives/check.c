@@ -3,10 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "core/archive/entry.h"
 #include "core/base/bounds.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
-#include "core/archive/codec.h"
+#include "core/archive/frames.h"
 #include "core/archive/shared.h"
 #include "packer/cli/xalloc.h"
 #include "core/archive/toc.h"
@@ -352,10 +353,10 @@ static void check_unused(struct check *c, const char *what, uint32_t count)
 static void check_blocks(struct check *c)
 {
 	const struct kp_shared *s = kp_archive_shared(c->a);
-	uint32_t n = kp_shared_block_count(s), unused = 0, first = 0;
+	uint32_t n = s->n_frames - s->first_block, unused = 0, first = 0;
 	bool *used = xcalloc((size_t)n + 1, sizeof(*used));
 
-	for (uint32_t i = 0; i < kp_shared_count(s); i++)
+	for (uint32_t i = 0; i < s->n_objects; i++)
 		if (c->used[i])
 			kp_shared_mark_blocks(s, i, used);
 	for (uint32_t i = n; i-- > 0;) {

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "check.h"
-#include "core/archive/decode.h"
+#include "core/archive/entry.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -24,23 +24,23 @@ kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
 	uint64_t unit, done = 0, before;
 	KP_AUTO_FREE void *buf = NULL;
 	struct kp_entry_info info;
-	struct kp_decode *d;
+	struct kp_reader *d;
 	kpack_error_t err = KPACK_SUCCESS;
 
 	kp_archive_entry(a, entry, &info);
-	KP_TRY(kp_decode_open(a, entry, KP_DECODE_UNITS, &d, why));
-	unit = kp_decode_unit(d);
+	KP_TRY(kp_reader_open(a, entry, KP_READ_VERIFY, &d, why));
+	unit = kp_reader_unit(d);
 	buf = malloc(unit ? unit : 1);
 	if (!buf)
 		err = kp_fail_memory(why, unit, "an entry");
 	do { /* an empty entry is decoded, too */
 		before = done;
 		if (!err)
-			err = kp_decode_next(d, buf, unit, &done, why);
+			err = kp_reader_next(d, buf, unit, &done, why);
 		if (!err)
 			err = sink(buf, done - before, arg, why);
 	} while (!err && done < info.size);
-	kp_decode_close(d);
+	kp_reader_close(d);
 	return err;
 }
 
@@ -150,16 +150,16 @@ kpack_error_t content_hash_same(const struct kpack_archive *a, size_t i,
 enum { PIECE = 1 << 20 };
 
 static kpack_error_t decode_piece(const struct kpack_archive *a, size_t entry,
-				  struct kp_decode **d, uint8_t *buf, uint64_t *done,
+				  struct kp_reader **d, uint8_t *buf, uint64_t *done,
 				  struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_entry_info info;
 
 	if (!*d)
-		err = kp_decode_open(a, entry, KP_DECODE_PIECES, d, why);
+		err = kp_reader_open(a, entry, KP_READ_PIECES, d, why);
 	if (!err)
-		err = kp_decode_next(*d, buf, PIECE, done, why);
+		err = kp_reader_next(*d, buf, PIECE, done, why);
 	kp_archive_entry(a, entry, &info);
 	return err ? kp_fail_prefix(why, err, "%s: %.*s %.*s", kp_archive_path(a),
 				    (int)info.key.size, info.key.data,
@@ -172,7 +172,7 @@ kpack_error_t content_compare(const struct kpack_archive *a, size_t i,
 			      struct kpackx_error *why)
 {
 	KP_AUTO_FREE uint8_t *buf = xmalloc(2 * PIECE);
-	struct kp_decode *x = NULL, *y = NULL;
+	struct kp_reader *x = NULL, *y = NULL;
 	uint64_t before = 0, done = 0, other = 0;
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_entry_info info;
@@ -187,8 +187,8 @@ kpack_error_t content_compare(const struct kpack_archive *a, size_t i,
 		*same = !err && done == other &&
 			memcmp(buf, buf + PIECE, (size_t)(done - before)) == 0;
 	} while (*same && done < info.size);
-	kp_decode_close(x);
-	kp_decode_close(y);
+	kp_reader_close(x);
+	kp_reader_close(y);
 	return err;
 }
 
@@ -289,7 +289,7 @@ static kpack_error_t check_entry(const struct decoding *d, const struct work *w,
 
 	/* what was stored is what was hashed: no need to decode it */
 	if (d->what == CHECK_BYTES && !kp_archive_shared(d->a) &&
-	    kp_archive_has_hashes(d->a, w->entry))
+	    kp_entry_has_hashes(d->a, w->entry))
 		return kp_archive_check_stored(d->a, w->info.ordinal, why);
 	KP_TRY(archive_decode(d->a, w->entry, add_to_head, &head, why));
 	return w->meta.path.data || d->what != CHECK_TYPES

@@ -7,6 +7,7 @@
 #include "merge.h"
 #include <stdlib.h>
 #include "content.h"
+#include "core/archive/toc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/msgpack_read.h"
@@ -36,7 +37,9 @@ void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,
 
 struct kp_more merge_item_more(const struct merge_plan *p, const struct merge_item *item)
 {
-	return kp_archive_entry_more(p->sources[item->source].archive, item->entry);
+	const struct kp_toc *toc = kp_archive_toc(p->sources[item->source].archive);
+
+	return kp_toc_entry_more(toc, &toc->entries[item->entry]);
 }
 
 /* --- can they be joined? -------------------------------------------------------------- */
@@ -70,7 +73,7 @@ static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error
 {
 	for (size_t i = 0; i < p->n_sources; i++) {
 		const struct kpack_archive *a = p->sources[i].archive;
-		uint64_t version = kp_archive_format_version(a);
+		uint64_t version = kp_archive_toc(a)->format_version;
 		unsigned known = kp_archive_shared(a) ? 2 : 1;
 
 		if (version > known)
@@ -78,7 +81,7 @@ static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error
 				       "%s: format_version %llu is not known, only %u",
 				       kp_archive_path(a), (unsigned long long)version,
 				       known);
-		if (kp_archive_blobs_more(a))
+		if (kp_archive_toc(a)->blobs_more)
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "%s: its blobs have fields that are not known and "
 				       "could not be carried over",
@@ -176,8 +179,7 @@ static kpack_error_t add_object(struct merge_plan *p, size_t source, uint32_t or
 		o->stored.fd = -1;
 		return KPACK_SUCCESS;
 	}
-	return kp_archive_ordinal_source(p->sources[source].archive, ordinal, &o->stored,
-					 why);
+	return kp_archive_source(p->sources[source].archive, ordinal, &o->stored, why);
 }
 
 static kpack_error_t add_item(struct merge_plan *p, size_t source, uint32_t entry,

@@ -5,7 +5,8 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "core/archive/codec.h"
+#include "core/archive/entry.h"
+#include "core/writer/encode.h"
 #include "core/archive/shared.h"
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
@@ -270,12 +271,12 @@ static kpack_error_t encode_object(struct merge_plan *p, struct merge_object *o,
 	struct kp_content content;
 	bool shared;
 
-	KP_TRY(kp_archive_check_size(a, entry, why));
+	KP_TRY(kp_entry_check_size(a, entry, why));
 	kp_archive_entry(a, entry, &info);
 	bytes = malloc((size_t)info.size + 1);
 	if (!bytes)
 		return kp_fail_memory(why, info.size, "an object");
-	KP_TRY(kp_archive_read(a, entry, bytes, why));
+	KP_TRY(kp_entry_read(a, entry, bytes, why));
 	data = stored = (struct kp_span){bytes, (size_t)info.size};
 	content = kp_content_of(data, chunk);
 	if (encoder) {
@@ -394,7 +395,7 @@ static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
 				  struct kp_writer *w, struct kpackx_error *why)
 {
 	const struct kp_shared *s = kp_archive_shared(p->sources[o->source].archive);
-	uint64_t size = kp_shared_object_size(s, o->ordinal);
+	uint64_t size = s->objects[o->ordinal].size;
 	uint8_t *bytes = malloc((size_t)size + 1);
 	kpack_error_t err;
 
@@ -423,8 +424,7 @@ static kpack_error_t write_blocks(struct merge_plan *p, uint32_t source,
 			ordinals[n++] = p->objects[p->order[i]].ordinal;
 	for (size_t i = 0; i < p->n_sources && n < p->n_order; i++)
 		if (i != source)
-			others += kp_shared_unique_size(
-				kp_archive_shared(p->sources[i].archive));
+			others += kp_archive_shared(p->sources[i].archive)->unique_size;
 	err = kp_writer_add_blocks(w, kp_archive_shared(p->sources[source].archive),
 				   ordinals, n, others, done, why);
 	free(ordinals);
@@ -448,8 +448,8 @@ static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
 	bool done;
 
 	for (size_t i = 0; i < p->n_sources; i++) {
-		uint32_t n =
-			kp_shared_block_count(kp_archive_shared(p->sources[i].archive));
+		uint32_t n = kp_archive_shared(p->sources[i].archive)->n_frames -
+			     kp_archive_shared(p->sources[i].archive)->first_block;
 
 		if (n > most) {
 			most = n;

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "core/archive/entry.h"
 #include "packer/archives/content.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/xalloc.h"
@@ -74,7 +75,7 @@ static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 
 	if (!err && stream) {
 		/* what is written cannot be taken back */
-		KP_TRY(kp_archive_check_parts(a, entry, UINT64_MAX, why));
+		KP_TRY(kp_entry_check_parts(a, entry, UINT64_MAX, why));
 		return archive_decode(a, entry, to_stdout, NULL, why);
 	}
 	if (!err)

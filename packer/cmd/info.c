@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "core/archive/toc.h"
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/rocm_kpack/kpack.h"
@@ -178,7 +179,8 @@ static int print_archives(const struct archives *set, bool json)
 				    .family = kp_archive_family(a),
 				    .entries = kp_archive_entry_count(a),
 				    .frames = kp_archive_ordinal_count(a),
-				    .frame_index = kp_archive_has_frame_index(a)};
+				    .frame_index =
+					    kp_archive_toc(a)->frame_index.data != NULL};
 		size_t kept;
 
 		kp_archive_faults(a, &kept, &info.faults);

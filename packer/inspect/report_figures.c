@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/archive/entry.h"
 #include "core/base/hash.h"
 #include "core/base/msgpack_read.h"
 #include "core/base/order.h"
@@ -188,7 +189,7 @@ static void hash_object(struct report_input *in, struct report_object *o)
 
 	if (!hash)
 		xalloc_fail(0);
-	err = kp_archive_check_size(from->archive, o->entry, &why);
+	err = kp_entry_check_size(from->archive, o->entry, &why);
 	if (!err)
 		err = archive_decode(from->archive, o->entry, add_piece, hash, &why);
 	value = kp_hasher_value(hash);

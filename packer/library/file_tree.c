@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "core/archive/entry.h"
 #include "core/archive/naming.h"
 #include "core/base/bounds.h"
 #include "core/base/order.h"
@@ -108,7 +109,7 @@ kpack_error_t file_tree_open(const struct file_tree *t, size_t file,
 	out->heap = malloc((size_t)item->size + 1);
 	if (!out->heap)
 		return kp_fail_memory(why, item->size, "a file");
-	err = kp_archive_read(item->archive, item->entry, out->heap, why);
+	err = kp_entry_read(item->archive, item->entry, out->heap, why);
 	if (err)
 		file_bytes_close(out);
 	else

@@ -7,7 +7,7 @@
 #define PACKER_PACK_LARGE_H
 
 #include "core/base/hash.h"
-#include "core/archive/codec.h"
+#include "core/writer/encode.h"
 
 /* About how much memory such an object needs, besides its encoder. */
 #define LARGE_COST (UINT64_C(24) << 20)

@@ -2,7 +2,7 @@
 #include "plan.h"
 #include <stdlib.h>
 #include "core/archive/naming.h"
-#include "core/archive/codec.h"
+#include "core/writer/encode.h"
 #include "core/base/bounds.h"
 #include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"

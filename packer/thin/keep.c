@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/archive/entry.h"
 #include "core/archive/naming.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
-#include "core/archive/codec.h"
+#include "core/writer/encode.h"
 #include "core/target/target.h"
 #include "core/writer/metadata.h"
 #include "core/restore/apply.h"
@@ -558,12 +559,12 @@ static kpack_error_t read_object(const struct kpack_archive *a, size_t entry,
 	kpack_error_t err;
 
 	kp_archive_entry(a, entry, &info);
-	KP_TRY(kp_archive_check_size(a, entry, why));
+	KP_TRY(kp_entry_check_size(a, entry, why));
 	*out = malloc((size_t)info.size + 1);
 	if (!*out)
 		return kp_fail_memory(why, info.size, "an object");
 	*size = (size_t)info.size;
-	err = kp_archive_read(a, entry, *out, why);
+	err = kp_entry_read(a, entry, *out, why);
 	if (err) {
 		free(*out);
 		*out = NULL;
@@ -617,7 +618,7 @@ static kpack_error_t read_piece(void *arg, size_t number, void *buf,
 	if (!there || info.size != p->r->images[number].size)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "the archive lacks kept bytes of the file");
-	return kp_archive_read(p->a, entry, buf, why);
+	return kp_entry_read(p->a, entry, buf, why);
 }
 
 kpack_error_t keep_restore(const struct kpack_archive *a, struct kp_span path,

@@ -3,9 +3,9 @@
  * A whole archive: describe every entry, read it in every way, show it in a view, and
  * make every public call.
  */
-#include "core/archive/decode.h"
+#include "core/archive/entry.h"
 #include "core/rocm_kpack/kpackx.h"
-#include "core/archive/codec.h"
+#include "core/archive/frames.h"
 #include "core/view/view.h"
 #include <assert.h>
 #include <stdio.h>
@@ -22,37 +22,39 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { LARGE = 1 << 20 };
 
-static void use_chunks(const struct kpack_archive *a, size_t entry, const uint8_t *want)
+/* Parts are as the whole, unless only a part, or only the whole, is damaged. */
+static void use_parts(const struct kpack_archive *a, size_t entry, const uint8_t *want)
 {
 	struct kp_entry_info info;
-	struct kp_chunks *c;
+	struct kp_reader *r;
+	uint64_t unit;
 	uint8_t *buf;
 
 	kp_archive_entry(a, entry, &info);
-	if (kp_chunks_open(a, entry, &c, NULL) != KPACK_SUCCESS)
+	if (kp_reader_open(a, entry, KP_READ_PARTS, &r, NULL) != KPACK_SUCCESS)
 		return;
 	buf = malloc((size_t)info.size + 1);
 	assert(buf);
-	for (uint64_t k = 0; k < kp_chunks_count(c); k++) {
-		uint64_t at = k * kp_chunks_size(c), n = info.size - at;
+	unit = kp_reader_unit(r);
+	for (uint64_t at = 0; at < info.size; at += unit) {
+		uint64_t n = info.size - at < unit ? info.size - at : unit;
 
-		if (kp_chunks_read(c, k, buf + at, NULL) == KPACK_SUCCESS && want)
-			assert(memcmp(buf + at, want + at,
-				      n < kp_chunks_size(c) ? n : kp_chunks_size(c)) ==
-			       0);
+		if (kp_reader_at(r, at, buf, n, NULL))
+			break;
+		assert(!want || memcmp(buf, want + at, (size_t)n) == 0);
 	}
-	kp_chunks_close(c);
+	kp_reader_close(r);
 	free(buf);
 }
 
-static bool run_stream(struct kp_decode *s, uint64_t size, uint8_t *buf)
+static bool run_stream(struct kp_reader *s, uint64_t size, uint8_t *buf)
 {
 	uint64_t ready = 0, before;
 	kpack_error_t err;
 
 	do {
 		before = ready;
-		err = kp_decode_next(s, buf, 1 + size / 3, &ready, NULL);
+		err = kp_reader_next(s, buf, 1 + size / 3, &ready, NULL);
 		assert(ready >= before && ready <= size);
 	} while (!err && ready < size);
 	return !err;
@@ -61,18 +63,18 @@ static bool run_stream(struct kp_decode *s, uint64_t size, uint8_t *buf)
 static bool use_stream(const struct kpack_archive *a, size_t entry, uint8_t *buf)
 {
 	struct kp_entry_info info;
-	struct kp_decode *s;
+	struct kp_reader *s;
 	bool decoded;
 
-	if (kp_decode_open(a, entry, KP_DECODE_STEPS, &s, NULL))
+	if (kp_reader_open(a, entry, KP_READ_STEPS, &s, NULL))
 		return false;
 	kp_archive_entry(a, entry, &info);
 	decoded = run_stream(s, info.size, buf);
 	/* A decoder that is used again finds the same. */
-	kp_decode_leave(s);
-	if (!kp_decode_reopen(s, a, entry, KP_DECODE_STEPS, NULL))
+	kp_reader_leave(s);
+	if (!kp_reader_reopen(s, a, entry, KP_READ_STEPS, NULL))
 		assert(run_stream(s, info.size, buf) == decoded);
-	kp_decode_close(s);
+	kp_reader_close(s);
 	return decoded;
 }
 
@@ -105,7 +107,7 @@ static void use_frames(const struct kpack_archive *a, size_t entry, const uint8_
 
 	kp_archive_entry(a, entry, &info);
 	if (strcmp(kp_archive_scheme(a), "none") == 0 ||
-	    kp_archive_source(a, entry, &stored, NULL))
+	    kp_archive_source(a, info.ordinal, &stored, NULL))
 		return;
 	frames = malloc((size_t)stored.size + 1);
 	buf = malloc((size_t)info.size + 1);
@@ -124,8 +126,8 @@ static void use_frames(const struct kpack_archive *a, size_t entry, const uint8_
 static void use_entry(const struct kpack_archive *a, size_t entry)
 {
 	struct kp_entry_info info;
-	struct kp_meta meta;
 	uint8_t *data, *streamed;
+	struct kp_meta meta;
 	bool read;
 	size_t found;
 
@@ -138,14 +140,11 @@ static void use_entry(const struct kpack_archive *a, size_t entry)
 	data = malloc((size_t)info.size + 1);
 	streamed = malloc((size_t)info.size + 1);
 	assert(data && streamed);
-	read = kp_archive_read(a, entry, data, NULL) == KPACK_SUCCESS;
-	/* reading by chunks is stricter than decoding the frames */
-	if (use_stream(a, entry, streamed))
-		assert(read && memcmp(data, streamed, (size_t)info.size) == 0);
-	else
-		assert(!read || meta.chunk);
+	read = kp_entry_read(a, entry, data, NULL) == KPACK_SUCCESS;
+	assert(use_stream(a, entry, streamed) == read);
+	assert(!read || memcmp(data, streamed, (size_t)info.size) == 0);
 	use_frames(a, entry, read ? data : NULL);
-	use_chunks(a, entry, read ? data : NULL);
+	use_parts(a, entry, read ? data : NULL);
 	free(data);
 	free(streamed);
 }

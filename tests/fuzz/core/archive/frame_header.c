@@ -3,7 +3,7 @@
  * Our reading of frames against zstd's: the header, the decoded size, the end.
  */
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_getFrameHeader */
-#include "core/archive/frame_header.h"
+#include "core/archive/frames.h"
 #include <assert.h>
 #include <zstd.h>
 

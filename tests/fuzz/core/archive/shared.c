@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/archive/raw_frame.h"
-#include "core/archive/shared_internal.h"
+#include "core/writer/encode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -59,7 +58,7 @@ static uint8_t want_at(const struct kp_shared *s, uint32_t object, uint64_t at)
 static void use_object(const struct kp_shared *s, uint32_t object)
 {
 	static uint8_t buf[READ_MAX];
-	uint64_t size = kp_shared_object_size(s, object), n;
+	uint64_t size = s->objects[object].size, n;
 
 	n = size < READ_MAX ? size : READ_MAX;
 	if (!n)
@@ -100,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	l.objects = (struct kp_span){data + HEAD, size - HEAD};
 	if (kp_shared_open(fd, file_size, &l, &s, NULL))
 		return 0;
-	for (uint32_t i = 0; i < kp_shared_count(s) && i < 8; i++)
+	for (uint32_t i = 0; i < s->n_objects && i < 8; i++)
 		use_object(s, i);
 	kp_shared_close(s);
 	return 0;

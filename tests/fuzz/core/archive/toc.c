@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "core/base/msgpack_read.h"
-#include "core/archive/toc_meta.h"
+#include "core/archive/toc.h"
 #include "tests/fuzz/table_hash.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

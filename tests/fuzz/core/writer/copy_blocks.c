@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/base/scheme.h"
-#include "core/archive/codec.h"
+#include "core/writer/encode.h"
 #include "core/archive/shared.h"
 #include "core/writer/share.h"
 #include "core/writer/writer.h"
@@ -61,9 +61,9 @@ static void compare(const struct kp_shared *a, uint32_t of_a, const struct kp_sh
 		    uint32_t of_b)
 {
 	static uint8_t x[READ_MAX], y[READ_MAX];
-	uint64_t size = kp_shared_object_size(a, of_a), n = size;
+	uint64_t size = a->objects[of_a].size, n = size;
 
-	assert(kp_shared_object_size(b, of_b) == size);
+	assert(b->objects[of_b].size == size);
 	if (n > READ_MAX)
 		n = READ_MAX;
 	for (int part = 0; part < 2 && n; part++) {
@@ -85,7 +85,7 @@ static void finish(struct kp_writer *w, const struct kp_shared *s, const uint32_
 		const struct kp_writer_entry e = {
 			.type = kp_span_str("t"),
 			.ordinal = i,
-			.size = kp_shared_object_size(s, list[i])};
+			.size = s->objects[list[i]].size};
 
 		assert(!kp_writer_add_entry(w, kp_span_str(key), kp_span_str("a"), &e,
 					    NULL));
@@ -108,7 +108,7 @@ static void copy(const struct kp_shared *s, uint8_t which, bool others)
 	struct kp_writer *w;
 	bool done;
 
-	for (uint32_t i = 0; i < kp_shared_count(s) && n < OBJECTS; i++)
+	for (uint32_t i = 0; i < s->n_objects && n < OBJECTS; i++)
 		if (which >> (i < 8 ? i : 7) & 1)
 			list[n++] = i;
 	assert(!kp_writer_open("/tmp", "x", &options, &w, NULL));

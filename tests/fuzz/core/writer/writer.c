@@ -4,7 +4,7 @@
  * the finished archive exactly once: the archive opens without a fault and every object
  * is as given.
  */
-#include "core/archive/archive.h"
+#include "core/archive/entry.h"
 #include "core/rocm_kpack/kpackx.h"
 #include <assert.h>
 #include <stdio.h>
@@ -136,7 +136,7 @@ static bool is_entry(const struct kpack_archive *a, size_t entry, const struct o
 		return false;
 	back = malloc((size_t)info.size + 1);
 	assert(back && meta.has_xxh3);
-	assert(kp_archive_read(a, entry, back, NULL) == KPACK_SUCCESS);
+	assert(kp_entry_read(a, entry, back, NULL) == KPACK_SUCCESS);
 	same = x->o.size == 0 || memcmp(back, x->o.data, x->o.size) == 0;
 	free(back);
 	return same;

@@ -4,6 +4,7 @@
  * archives are read, and which are refused, is in tests/golden.
  */
 #include "tests/unit/archive_builder.h"
+#include "core/archive/entry.h"
 #include "core/base/bounds.h"
 #include "tests/unit/unit.h"
 
@@ -28,7 +29,7 @@ TEST(a_plain_archive_may_be_larger_than_4_gib)
 	assert_int_equal(pwrite(fd, "far ", 4, blob), 4);
 	assert_int_equal(pwrite(fd, a.bytes + 64, a.size - 64, toc), a.size - 64);
 	assert_int_equal(kp_archive_open(path, &archive, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_archive_read(archive, 0, data, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_entry_read(archive, 0, data, &why), KPACK_SUCCESS);
 	assert_memory_equal(data, "far ", 4);
 	kp_archive_close(archive);
 	/* a table of gigabytes is refused before it is read */
@@ -115,8 +116,8 @@ static void assert_same_entry(const struct kpack_archive *a,
 	if (f.xxh3)
 		assert_memory_equal(f.xxh3, g.xxh3, 16);
 	assert_true(kp_archive_find(b, x.key, x.arch, &found) && found == entry);
-	assert_int_equal(kp_archive_read(a, entry, one, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_archive_read(b, entry, two, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_entry_read(a, entry, one, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_entry_read(b, entry, two, &why), KPACK_SUCCESS);
 	assert_string_equal(one, two);
 }
 

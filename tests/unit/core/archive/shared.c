@@ -10,8 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zstd.h>
-#include "core/archive/block_pool.h"
-#include "core/archive/block_reach.h"
 
 enum { BLOCK = 64 << 10, BLOCKS = 70, UNIQUE = BLOCKS * BLOCK - 777 };
 
@@ -126,12 +124,12 @@ TEST(objects_are_their_extents)
 	put_elsewhere(&t, 10, 300000, 4070000);
 	put_elsewhere(&t, 1, 299999, 300010);
 	opens(&t, &s);
-	assert_int_equal(kp_shared_count(s), 3);
-	assert_int_equal(kp_shared_object_size(s, 0), 270005);
-	assert_int_equal(kp_shared_object_size(s, 1), 0);
-	assert_int_equal(kp_shared_object_size(s, 2), 11);
+	assert_int_equal(s->n_objects, 3);
+	assert_int_equal(s->objects[0].size, 270005);
+	assert_int_equal(s->objects[1].size, 0);
+	assert_int_equal(s->objects[2].size, 11);
 	/* bytes that no extent of the first kind has are of the object that has them first */
-	assert_in_range(kp_shared_object_stored(s, 2), 1, 11);
+	assert_in_range(s->objects[2].stored, 1, 11);
 	memcpy(want, unique, 200000);
 	memcpy(want + 200000, unique + 4000000, 70000);
 	memcpy(want + 270000, unique + 200000, 5);

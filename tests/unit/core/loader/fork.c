@@ -6,7 +6,7 @@
 #include "tests/unit/hooks.h"
 #include "tests/unit/loading.h"
 #include "core/loader/archive_cache.h"
-#include "core/archive/block_pool.h"
+#include "core/archive/shared.h"
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bundles of a view: which entries they have, their headers. */
 #include "tests/unit/view_builder.h"
+#include "core/archive/entry.h"
 #include "core/base/bounds.h"
 #include <stdlib.h>
 
@@ -58,7 +59,7 @@ static const char *parsed(const struct kp_view *v, uint32_t file)
 		assert_true(le64(p) >= end);
 		assert_int_equal(le64(p + 8), info.size);
 		end = le64(p) + info.size;
-		assert_int_equal(kp_archive_read(a, entry, bytes, &why), KPACK_SUCCESS);
+		assert_int_equal(kp_entry_read(a, entry, bytes, &why), KPACK_SUCCESS);
 		put(out, "%.*s=%s ", (int)le64(p + 16), (const char *)p + 24, bytes);
 		p += 24 + le64(p + 16);
 	}

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/base/scheme.h"
-#include "core/archive/codec.h"
+#include "core/writer/encode.h"
 #include "core/archive/shared.h"
 #include "core/writer/share.h"
 
@@ -81,7 +81,7 @@ static bool copies_with_dictionary(const uint8_t *dictionary, size_t size)
 			  (struct kp_span){parts + i * KP_SHARE_BLOCK, KP_SHARE_BLOCK},
 			  &l, &at);
 	must(kp_shared_open(fd, l.size, &l, &s, &why));
-	assert_int_equal(kp_shared_object_size(s, 0), l.unique_size - 1);
+	assert_int_equal(s->objects[0].size, l.unique_size - 1);
 	must(kp_writer_add_blocks(w, s, list, 1, 0, &done, &why));
 	must(kp_writer_finish(w, &why));
 	kp_writer_close(w);

@@ -450,11 +450,11 @@ TEST(cases_hold, NULL, say_case)
 
 /* ---- decoders ---- */
 
-static struct kp_decode *open_decoder(struct decoders *ds, uint64_t most)
+static struct kp_reader *open_decoder(struct decoders *ds, uint64_t most)
 {
-	struct kp_decode *d = NULL;
+	struct kp_reader *d = NULL;
 
-	assert_int_equal(decoders_open(ds, entry(1), KP_DECODE_STEPS, most, &d, NULL),
+	assert_int_equal(decoders_open(ds, entry(1), KP_READ_STEPS, most, &d, NULL),
 			 KPACK_SUCCESS);
 	return d;
 }
@@ -462,7 +462,7 @@ static struct kp_decode *open_decoder(struct decoders *ds, uint64_t most)
 /* A kept decoder is used for what may hold its memory. */
 TEST(decoders_of_a_size)
 {
-	struct kp_decode *more, *less, *d;
+	struct kp_reader *more, *less, *d;
 	struct decoders ds;
 
 	reset_files();

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/unit.h"
-#include "core/archive/decode.h"
-#include "core/archive/block_pool.h"
+#include "core/archive/entry.h"
+#include "core/archive/shared.h"
 #include "fs/content/buffer.h"
 #include "fs/base/clock.h"
 #include "fs/content/content.h"
@@ -175,21 +175,16 @@ struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a
 	return (struct kp_decoding_facts){.chunk = files[entry].chunk};
 }
 
-const struct kp_shared *kp_archive_shared(const struct kpack_archive *a)
+uint64_t kp_archive_block_size(const struct kpack_archive *a)
 {
-	return a->blocks ? (const struct kp_shared *)a : NULL;
-}
-
-uint64_t kp_shared_block_size(const struct kp_shared *s)
-{
-	return ((const struct kpack_archive *)s)->blocks;
+	return a->blocks;
 }
 
 /* As if all bytes of an entry before the first MiB were in blocks of their own. */
-uint64_t kp_shared_visits(const struct kp_shared *s, uint32_t object, uint64_t offset,
-			  uint64_t size)
+uint64_t kp_entry_visits(const struct kpack_archive *a, size_t entry, uint64_t offset,
+			 uint64_t size)
 {
-	(void)s, (void)object;
+	(void)a, (void)entry;
 	return offset < MIB ? size / 4096 : 1;
 }
 
@@ -203,17 +198,17 @@ void kp_pool_limit(uint64_t most)
 	(void)most;
 }
 
-bool kp_archive_has_parts(const struct kpack_archive *a, size_t entry)
+bool kp_entry_has_parts(const struct kpack_archive *a, size_t entry)
 {
 	(void)a;
 	return !files[entry].whole;
 }
 
-kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry,
-				     uint64_t most, struct kpackx_error *why)
+kpack_error_t kp_entry_check_parts(const struct kpack_archive *a, size_t entry,
+				   uint64_t most, struct kpackx_error *why)
 {
 	(void)most;
-	if (kp_archive_has_parts(a, entry))
+	if (kp_entry_has_parts(a, entry))
 		return KPACK_SUCCESS;
 	files[entry].opened++;
 	step((uint32_t)entry);
@@ -228,11 +223,17 @@ bool kp_archive_is_plain(const struct kpack_archive *a)
 	return a->plain;
 }
 
-kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
-				    uint64_t offset, void *buf, size_t size, size_t *got,
-				    struct kpackx_error *why)
+bool kp_entry_differs(const struct kpackx_error *why)
 {
-	KP_TRY(kp_archive_check_parts(a, entry, UINT64_MAX, why));
+	(void)why;
+	return false;
+}
+
+kpack_error_t kp_entry_read_range(const struct kpack_archive *a, size_t entry,
+				  uint64_t offset, void *buf, size_t size, size_t *got,
+				  struct kpackx_error *why)
+{
+	KP_TRY(kp_entry_check_parts(a, entry, UINT64_MAX, why));
 	files[entry].opened++;
 	step((uint32_t)entry);
 	if (is_damaged(&files[entry], offset, size))
@@ -242,37 +243,43 @@ kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_decode_window(const struct kpack_archive *a, size_t entry,
-			       uint64_t *window, struct kpackx_error *why)
+kpack_error_t kp_entry_window(const struct kpack_archive *a, size_t entry,
+			      uint64_t *window, struct kpackx_error *why)
 {
 	(void)a, (void)why;
 	*window = files[entry].window;
 	return KPACK_SUCCESS;
 }
 
-uint64_t kp_decode_memory(const struct kpack_archive *a, size_t entry)
+uint64_t kp_entry_memory(const struct kpack_archive *a, size_t entry)
 {
 	(void)a;
 	return files[entry].decoder;
 }
 
-struct kp_decode {
+struct kp_reader {
 	uint32_t file;
 	uint64_t done, limit;
-	bool open, pieces, too_wide;
+	bool open, pieces, table, too_wide;
 	bool failed; /* only close is allowed */
 };
 
-kpack_error_t kp_decode_reopen(struct kp_decode *d, const struct kpack_archive *a,
-			       size_t entry, enum kp_decode_how how,
+kpack_error_t kp_reader_reopen(struct kp_reader *d, const struct kpack_archive *a,
+			       size_t entry, enum kp_read_how how,
 			       struct kpackx_error *why)
 {
 	unsigned now;
 
 	(void)a, (void)why;
 	assert_false(d->open);
-	*d = (struct kp_decode){
-		.file = (uint32_t)entry, .open = true, .pieces = how == KP_DECODE_WINDOW};
+	*d = (struct kp_reader){.file = (uint32_t)entry,
+				.open = true,
+				.pieces = how == KP_READ_PIECES,
+				.table = how == KP_READ_PARTS};
+	if (d->table) {
+		open_tables++;
+		return KPACK_SUCCESS;
+	}
 	files[entry].opened++;
 	if (d->pieces)
 		open_passes++;
@@ -281,18 +288,18 @@ kpack_error_t kp_decode_reopen(struct kp_decode *d, const struct kpack_archive *
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_decode_open(const struct kpack_archive *a, size_t entry,
-			     enum kp_decode_how how, struct kp_decode **out,
+kpack_error_t kp_reader_open(const struct kpack_archive *a, size_t entry,
+			     enum kp_read_how how, struct kp_reader **out,
 			     struct kpackx_error *why)
 {
 	*out = calloc(1, sizeof(**out));
-	open_decoders++;
-	return kp_decode_reopen(*out, a, entry, how, why);
+	open_decoders += how != KP_READ_PARTS;
+	return kp_reader_reopen(*out, a, entry, how, why);
 }
 
-uint64_t kp_decode_leave(struct kp_decode *d)
+uint64_t kp_reader_leave(struct kp_reader *d)
 {
-	bool was_open = d->open;
+	bool was_open = d->open && !d->table;
 
 	if (was_open && d->pieces)
 		open_passes--;
@@ -304,7 +311,7 @@ uint64_t kp_decode_leave(struct kp_decode *d)
 	return decoder_bytes;
 }
 
-kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
+kpack_error_t kp_reader_limit_window(struct kp_reader *d, uint64_t max,
 				     struct kpackx_error *why)
 {
 	(void)why;
@@ -312,7 +319,7 @@ kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
+kpack_error_t kp_reader_next(struct kp_reader *d, void *buf, uint64_t size,
 			     uint64_t *done, struct kpackx_error *why)
 {
 	struct file *f = &files[d->file];
@@ -335,57 +342,39 @@ kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
 	return KPACK_SUCCESS;
 }
 
-bool kp_decode_too_wide(const struct kp_decode *d)
+bool kp_reader_too_wide(const struct kp_reader *d)
 {
 	return d->too_wide;
 }
 
-void kp_decode_close(struct kp_decode *d)
+void kp_reader_close(struct kp_reader *d)
 {
 	if (!d)
 		return;
-	kp_decode_leave(d);
-	open_decoders--;
+	kp_reader_leave(d);
+	if (d->table)
+		open_tables--;
+	else
+		open_decoders--;
 	free(d);
 }
 
-struct kp_chunks {
-	uint32_t file;
-};
-
-kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
-			     struct kp_chunks **out, struct kpackx_error *why)
+uint64_t kp_reader_chunks(const struct kp_reader *d)
 {
-	(void)a, (void)why;
-	*out = calloc(1, sizeof(**out));
-	(*out)->file = (uint32_t)entry;
-	open_tables++;
-	return KPACK_SUCCESS;
+	return files[d->file].rows;
 }
 
-uint64_t kp_chunks_count(const struct kp_chunks *c)
+kpack_error_t kp_reader_at(struct kp_reader *d, uint64_t at, void *buf, uint64_t size,
+			   struct kpackx_error *why)
 {
-	return files[c->file].rows;
-}
+	struct file *f = &files[d->file];
 
-kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
-			     struct kpackx_error *why)
-{
-	const struct file *f = &files[c->file];
-	uint64_t at = k * f->chunk, n = f->size - at < f->chunk ? f->size - at : f->chunk;
-
-	files[c->file].opened++;
-	step(c->file);
-	if (is_damaged(f, at, n))
+	f->opened++;
+	step(d->file);
+	if (is_damaged(f, at, size))
 		return corrupt(why);
-	fill(c->file, buf, at, n);
+	fill(d->file, buf, at, size);
 	return KPACK_SUCCESS;
-}
-
-void kp_chunks_close(struct kp_chunks *c)
-{
-	open_tables -= c != NULL;
-	free(c);
 }
 
 /* ---- memory, which goes back to the system only when the test ends ---- */

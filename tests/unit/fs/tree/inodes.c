@@ -3,6 +3,7 @@
  * Swapping editions: what inode numbers mean before and after, and the kernel's
  * notifications.
  */
+#include "core/archive/entry.h"
 #include "fs/tree/inodes.h"
 #include "tests/unit/archive_builder.h"
 #include <errno.h>
@@ -150,7 +151,7 @@ static void expect_bytes(uint64_t ino, const char *bytes)
 	assert_int_equal(inodes_file(in, ino, &file), 0);
 	inodes_leave(in);
 	assert_int_equal(
-		kp_archive_read(file.entry.origin->archive, file.entry.entry, buf, &why),
+		kp_entry_read(file.entry.origin->archive, file.entry.entry, buf, &why),
 		0);
 	assert_string_equal(buf, bytes);
 	file_content_unref(&file);

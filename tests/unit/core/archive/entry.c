@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Every way to decode, of every way in which an entry's bytes may be stored. */
-#include "core/archive/decode.h"
+#include "core/archive/entry.h"
+#include "core/archive/chunks.h"
 #include "tests/unit/hooks.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
-#include "core/archive/codec.h"
+#include "core/writer/encode.h"
 #include <fcntl.h>
 #include "tests/unit/unit.h"
 
@@ -88,7 +89,7 @@ static struct kpack_archive *made(enum kind kind, size_t size, int log, bool has
  * Decode all with D in steps of STEP bytes, into one buffer or, WINDOWED, into one that is
  * used again.  What is ready is right, also before an error.
  */
-static kpack_error_t steps(struct kp_decode *d, size_t size, uint64_t step, bool windowed)
+static kpack_error_t steps(struct kp_reader *d, size_t size, uint64_t step, bool windowed)
 {
 	size_t cap = windowed && step < size ? (size_t)step : size;
 	uint8_t *buf = malloc(cap + 1);
@@ -97,7 +98,7 @@ static kpack_error_t steps(struct kp_decode *d, size_t size, uint64_t step, bool
 
 	do {
 		before = done;
-		err = kp_decode_next(d, buf, step, &done, &why);
+		err = kp_reader_next(d, buf, step, &done, &why);
 		assert_true(done >= before && done <= size);
 		assert_memory_equal(buf + (windowed ? 0 : before), data + before,
 				    done - before);
@@ -106,27 +107,26 @@ static kpack_error_t steps(struct kp_decode *d, size_t size, uint64_t step, bool
 	return err;
 }
 
-static const enum kp_decode_how ways[] = {
-	KP_DECODE_WHOLE,  KP_DECODE_FAST,   KP_DECODE_STEPS, KP_DECODE_UNITS,
-	KP_DECODE_PIECES, KP_DECODE_WINDOW, KP_DECODE_PART};
+static const enum kp_read_how ways[] = {KP_READ_WHOLE, KP_READ_STEPS, KP_READ_VERIFY,
+					KP_READ_PIECES};
 
 /* Decode A in one way with a new decoder, or with D, which was left. */
 static kpack_error_t decode(const struct kpack_archive *a, size_t size,
-			    enum kp_decode_how how, uint64_t step, struct kp_decode *d)
+			    enum kp_read_how how, uint64_t step, struct kp_reader *d)
 {
-	struct kp_decode *own = NULL;
-	kpack_error_t err = d ? kp_decode_reopen(d, a, 0, how, &why)
-			      : kp_decode_open(a, 0, how, &own, &why);
+	struct kp_reader *own = NULL;
+	kpack_error_t err = d ? kp_reader_reopen(d, a, 0, how, &why)
+			      : kp_reader_open(a, 0, how, &own, &why);
 
-	if (how == KP_DECODE_UNITS && !err)
-		step = kp_decode_unit(d ? d : own);
-	else if (how < KP_DECODE_STEPS)
+	if (how == KP_READ_VERIFY && !err)
+		step = kp_reader_unit(d ? d : own);
+	else if (how == KP_READ_WHOLE)
 		step = UINT64_MAX;
 	if (!err)
-		err = steps(d ? d : own, size, step, how >= KP_DECODE_UNITS);
+		err = steps(d ? d : own, size, step, how >= KP_READ_PIECES);
 	if (d)
-		kp_decode_leave(d);
-	kp_decode_close(own);
+		kp_reader_leave(d);
+	kp_reader_close(own);
 	return err;
 }
 
@@ -139,7 +139,7 @@ static void assert_ranges(const struct kpack_archive *a, size_t size)
 		uint8_t buf[7];
 		size_t got = 9, left = at[i] < size ? size - at[i] : 0;
 
-		assert_int_equal(kp_archive_read_range(a, 0, at[i], buf, 7, &got, &why),
+		assert_int_equal(kp_entry_read_range(a, 0, at[i], buf, 7, &got, &why),
 				 KPACK_SUCCESS);
 		assert_int_equal(got, left < 7 ? left : 7);
 		assert_memory_equal(buf, data + (left ? at[i] : 0), got);
@@ -150,16 +150,18 @@ static void assert_chunks(const struct kpack_archive *a, size_t size)
 {
 	uint64_t n = size ? (size + CHUNK - 1) / CHUNK : 1;
 	static uint8_t buf[CHUNK];
-	struct kp_chunks *c;
+	struct kp_reader *r;
 
-	assert_int_equal(kp_chunks_open(a, 0, &c, &why), KPACK_SUCCESS);
-	assert_true(kp_chunks_count(c) == n && kp_chunks_size(c) == CHUNK);
+	assert_int_equal(kp_reader_open(a, 0, KP_READ_PARTS, &r, &why), KPACK_SUCCESS);
+	assert_true(kp_reader_unit(r) == CHUNK);
 	for (uint64_t k = n; k--;) {
-		assert_int_equal(kp_chunks_read(c, k, buf, &why), KPACK_SUCCESS);
-		assert_memory_equal(buf, data + k * CHUNK,
-				    k + 1 < n ? CHUNK : size - k * CHUNK);
+		size_t left = k + 1 < n ? CHUNK : size - k * CHUNK;
+
+		assert_int_equal(kp_reader_at(r, k * CHUNK, buf, left, &why),
+				 KPACK_SUCCESS);
+		assert_memory_equal(buf, data + k * CHUNK, left);
 	}
-	kp_chunks_close(c);
+	kp_reader_close(r);
 }
 
 TEST(every_way_gives_the_same_bytes)
@@ -169,7 +171,7 @@ TEST(every_way_gives_the_same_bytes)
 		size_t size;
 		int log;
 		uint64_t unit;   /* of the entry; 0: all of it */
-		uint64_t window; /* as kp_decode_window says */
+		uint64_t window; /* as kp_entry_window says */
 	} forms[] = {
 		{PLAIN, 0, 0, 0, 0},
 		{PLAIN, SIZE, 0, 256 << 10, 0},
@@ -192,44 +194,36 @@ TEST(every_way_gives_the_same_bytes)
 		{OURS, SIZE, 0, CHUNK, 0},
 	};
 	static const uint64_t sizes[] = {70000, UINT64_MAX};
-	struct kp_decode *again = NULL;
+	struct kp_reader *again = NULL;
 
 	for (size_t i = 0; i < 2 * COUNT(forms); i++) {
 		size_t size = forms[i / 2].size;
 		struct kpack_archive *a =
 			made(forms[i / 2].kind, size, forms[i / 2].log, i % 2);
 		uint8_t *buf = malloc(size + 1);
-		struct kp_decode *d;
+		struct kp_reader *d;
 		uint64_t window = 99;
 
 		if (!again) {
 			assert_int_equal(
-				kp_decode_open(a, 0, KP_DECODE_STEPS, &again, &why), 0);
-			kp_decode_leave(again);
+				kp_reader_open(a, 0, KP_READ_STEPS, &again, &why), 0);
+			kp_reader_leave(again);
 		}
-		assert_int_equal(kp_archive_read(a, 0, buf, &why), KPACK_SUCCESS);
-		assert_memory_equal(buf, data, size);
-		memset(buf, 0, size);
-		assert_int_equal(kp_archive_read_fast(a, 0, buf, &why), KPACK_SUCCESS);
+		assert_int_equal(kp_entry_read(a, 0, buf, &why), KPACK_SUCCESS);
 		assert_memory_equal(buf, data, size);
 		for (size_t k = 0; k < COUNT(ways) * COUNT(sizes); k++) {
-			enum kp_decode_how how = ways[k % COUNT(ways)];
-			bool too_wide =
-				forms[i / 2].kind == WIDE &&
-				(how == KP_DECODE_PIECES || how == KP_DECODE_WINDOW);
-
+			enum kp_read_how how = ways[k % COUNT(ways)];
 			if (decode(a, size, how, sizes[k / COUNT(ways)],
-				   k % 2 ? again : NULL) !=
-			    (too_wide ? KPACK_ERROR_DECOMPRESSION_FAILED : KPACK_SUCCESS))
+				   k / 3 % 2 ? again : NULL))
 				fail_msg("form %zu, %zu: %s", i, k, why.text);
 		}
 		assert_ranges(a, size);
-		assert_int_equal(kp_decode_open(a, 0, KP_DECODE_UNITS, &d, &why), 0);
-		assert_int_equal(kp_decode_unit(d),
+		assert_int_equal(kp_reader_open(a, 0, KP_READ_VERIFY, &d, &why), 0);
+		assert_int_equal(kp_reader_unit(d),
 				 forms[i / 2].unit ? forms[i / 2].unit : size);
-		kp_decode_close(d);
+		kp_reader_close(d);
 		if (forms[i / 2].kind <= UNKNOWN || forms[i / 2].kind == WIDE) {
-			assert_int_equal(kp_decode_window(a, 0, &window, &why), 0);
+			assert_int_equal(kp_entry_window(a, 0, &window, &why), 0);
 			if (window != forms[i / 2].window)
 				fail_msg("form %zu: window %llu", i,
 					 (unsigned long long)window);
@@ -239,21 +233,20 @@ TEST(every_way_gives_the_same_bytes)
 		kp_archive_close(a);
 		free(buf);
 	}
-	kp_decode_close(again);
+	kp_reader_close(again);
 }
 
 /*
- * LETTERS: one for each of WHOLE, FAST, STEPS, UNITS, PIECES, WINDOW and PART, x where
- * decoding A fails.  A decoder that failed is used for another entry.
+ * LETTERS: one for each of WHOLE, STEPS, VERIFY and PIECES, x where decoding A fails.  A decoder that failed is used for another entry.
  */
 static void fails(const struct kpack_archive *a, size_t size, const char *letters,
 		  const char *text)
 {
 	struct kpack_archive *good = made(FRAME, 5000, 18, true);
-	struct kp_decode *d;
+	struct kp_reader *d;
 
-	assert_int_equal(kp_decode_open(good, 0, KP_DECODE_STEPS, &d, &why), 0);
-	kp_decode_leave(d);
+	assert_int_equal(kp_reader_open(good, 0, KP_READ_STEPS, &d, &why), 0);
+	kp_reader_leave(d);
 	for (size_t i = 0; i < COUNT(ways); i++) {
 		kpack_error_t err = decode(a, size, ways[i], 65536, d);
 
@@ -265,7 +258,7 @@ static void fails(const struct kpack_archive *a, size_t size, const char *letter
 		assert_has(why.text, text);
 		assert_int_equal(decode(good, 5000, ways[i], 999, d), KPACK_SUCCESS);
 	}
-	kp_decode_close(d);
+	kp_reader_close(d);
 	kp_archive_close(good);
 }
 
@@ -280,21 +273,21 @@ TEST(what_is_wrong_is_found)
 		size_t flip; /* this byte, from the end */
 		const char *ways, *text;
 	} faults[] = {
-		{FRAME, 18, true, 1, 0, 0, "xxxxxxx", "2097276"},
-		{UNKNOWN, 18, true, -1, 0, 0, "xxxxxxx", ""},
-		{FRAME, 18, false, -1, 0, 0, "xxxxxxx", ""},
-		{FRAME, 18, true, 0, 2, 0, "xxxxxxx", "frame ends"},
-		{FRAME, 24, false, 0, 1, 0, "xxxxxxx", "frame ends"},
-		{FRAME, 18, true, 0, 0, 1, "x..xx.x", "checksum"}, /* the xxh3 has all */
-		{FRAME, 18, false, 0, 0, 1, "xxxxxxx", "checksum"},
-		{FRAME, 24, true, 0, 0, 1, "x..xx.x", "checksum"},
-		{TWO, 0, true, 0, 5, 0, "xxxxxxx", ""},
-		{TWO, 0, false, 1, 0, 0, "xxxxxxx", "2097276"},
-		{SUMS, 0, false, 0, 0, 9 + 2, "xxxx...", "checksum"},
-		{SUMS, 0, true, 0, 0, 9 + 2, "..xx...", "checksum"},
-		{OURS, 0, false, 0, 0, 17 + 21 * 12 + 1, "xxxxxxx", "checksum"},
-		{CHUNKS, 0, true, 0, 0, 1, "..xx...", ""}, /* no table */
-		{CHUNKS, 0, true, 1, 0, 0, "xxxxxxx", ""},
+		{FRAME, 18, true, 1, 0, 0, "xxxx", "2097276"},
+		{UNKNOWN, 18, true, -1, 0, 0, "xxxx", ""},
+		{FRAME, 18, false, -1, 0, 0, "xxxx", ""},
+		{FRAME, 18, true, 0, 2, 0, "xxxx", "frame ends"},
+		{FRAME, 24, false, 0, 1, 0, "xxxx", "frame ends"},
+		{FRAME, 18, true, 0, 0, 1, "..x.", "checksum"}, /* the xxh3 has all */
+		{FRAME, 18, false, 0, 0, 1, "xxxx", "checksum"},
+		{FRAME, 24, true, 0, 0, 1, "..x.", "checksum"},
+		{TWO, 0, true, 0, 5, 0, "xxxx", ""},
+		{TWO, 0, false, 1, 0, 0, "xxxx", "2097276"},
+		{SUMS, 0, false, 0, 0, 9 + 2, "xxx.", "checksum"},
+		{SUMS, 0, true, 0, 0, 9 + 2, "..x.", "checksum"},
+		{OURS, 0, false, 0, 0, 17 + 21 * 12 + 1, "xxxx", "checksum"},
+		{CHUNKS, 0, true, 0, 0, 1, "..x.", ""}, /* no table */
+		{CHUNKS, 0, true, 1, 0, 0, "xxxx", ""},
 	};
 
 	for (size_t i = 0; i < COUNT(faults); i++) {
@@ -317,7 +310,7 @@ TEST(what_is_wrong_is_found)
 		struct kpack_archive *a = archive_of(kind, &stored, 300000,
 						     "00112233445566778899aabbccddeeff");
 
-		fails(a, 300000, "xxxxxx.", kind == WIDE ? "" : "xxh3");
+		fails(a, 300000, "xxxx", kind == WIDE ? "" : "xxh3");
 		kp_archive_close(a);
 	}
 }
@@ -328,22 +321,71 @@ TEST(a_damaged_chunk_fails_alone)
 	struct ab a = ours(300000, CHUNK);
 	static uint8_t buf[CHUNK];
 	struct kpack_archive *archive;
-	struct kp_chunks *c;
+	struct kp_reader *r;
 	size_t bad = 0, got;
 
 	a.bytes[a.size / 2] ^= 0x10;
 	archive = archive_of(OURS, &a, 300000, NULL);
-	assert_int_equal(kp_chunks_open(archive, 0, &c, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_reader_open(archive, 0, KP_READ_PARTS, &r, &why),
+			 KPACK_SUCCESS);
 	for (uint64_t k = 0; k < 3; k++)
-		if (kp_chunks_read(c, k, buf, &why))
+		if (kp_reader_at(r, k * CHUNK, buf, CHUNK, &why))
 			bad++;
 		else
 			assert_memory_equal(buf, data + k * CHUNK, CHUNK);
 	assert_int_equal(bad, 1);
-	assert_int_equal(kp_archive_read_range(archive, 0, 150000, buf, 9, &got, &why),
+	assert_int_equal(kp_entry_read_range(archive, 0, 150000, buf, 9, &got, &why),
 			 KPACK_ERROR_DECOMPRESSION_FAILED);
-	kp_chunks_close(c);
+	kp_reader_close(r);
 	kp_archive_close(archive);
+}
+
+static kpack_error_t read_table(const struct ab *a)
+{
+	struct kp_source s = kp_source_memory(a->bytes, a->size);
+	struct kp_chunks c;
+	kpack_error_t err = kp_chunks_open(&c, &s, 4096, 10000, &why);
+
+	kp_chunks_fini(&c);
+	return err;
+}
+
+TEST(wrong_seek_tables_are_refused)
+{
+	static const struct {
+		int at; /* offset from the end */
+		uint32_t value;
+	} lies[] = {
+		{9, 0},
+		{9, 2},
+		{9, 4},
+		{9, UINT32_MAX},
+		{9, 0x20000000},
+		{9, 0x15555555},
+		{4, 0x8f92eab0},
+		{17, 0},
+		{25, UINT32_MAX},
+		{9 + 3 * 8 + 8, 0x184d2a5d},
+		{9 + 3 * 8 + 4, 0},
+		{9 + 3 * 8 + 4, UINT32_MAX},
+	};
+	struct ab a = ab_seekable(data, 10000, 4096, false);
+
+	assert_int_equal(read_table(&a), KPACK_SUCCESS);
+	for (size_t i = 0; i < COUNT(lies); i++) {
+		uint32_t was = kp_le32(a.bytes + a.size - lies[i].at);
+
+		kp_put_le32(a.bytes + a.size - lies[i].at, lies[i].value);
+		if (read_table(&a) != KPACK_ERROR_INVALID_FORMAT)
+			fail_msg("row %zu", i);
+		kp_put_le32(a.bytes + a.size - lies[i].at, was);
+	}
+	/* reserved bits, and the checksum flag without checksums */
+	for (unsigned bit = 2; bit < 8; bit++) {
+		a.bytes[a.size - 5] = (uint8_t)(1u << bit);
+		assert_int_equal(read_table(&a), KPACK_ERROR_INVALID_FORMAT);
+	}
+	ab_free(&a);
 }
 
 TEST(windows_have_limits)
@@ -353,14 +395,14 @@ TEST(windows_have_limits)
 	uint64_t done;
 
 	for (int less = 0; less < 2; less++) {
-		struct kp_decode *d;
+		struct kp_reader *d;
 
-		assert_int_equal(kp_decode_open(a, 0, KP_DECODE_PIECES, &d, &why), 0);
-		assert_int_equal(kp_decode_limit_window(d, (1 << 20) - less, &why), 0);
-		assert_int_equal(kp_decode_next(d, buf, sizeof(buf), &done, &why),
+		assert_int_equal(kp_reader_open(a, 0, KP_READ_PIECES, &d, &why), 0);
+		assert_int_equal(kp_reader_limit_window(d, (1 << 20) - less, &why), 0);
+		assert_int_equal(kp_reader_next(d, buf, sizeof(buf), &done, &why),
 				 less ? KPACK_ERROR_DECOMPRESSION_FAILED : 0);
-		assert_int_equal(kp_decode_too_wide(d), less);
-		kp_decode_close(d);
+		assert_int_equal(kp_reader_too_wide(d), less);
+		kp_reader_close(d);
 	}
 	kp_archive_close(a);
 	/* a check that may take little memory holds neither a wide window nor the entry */
@@ -371,7 +413,7 @@ TEST(windows_have_limits)
 		ab_put_window(&stored, data, 1000, 18, false);
 		ab_put_window(&stored, data + 1000, SIZE - 1000, log, true);
 		a = archive_of(FRAME, &stored, SIZE, hash);
-		assert_int_equal(kp_archive_check_parts(a, 0, 1 << 20, &why),
+		assert_int_equal(kp_entry_check_parts(a, 0, 1 << 20, &why),
 				 KPACK_ERROR_DECOMPRESSION_FAILED);
 		assert_has(why.text, "memory");
 		kp_archive_close(a);
@@ -384,11 +426,11 @@ TEST(a_check_is_remembered_until_the_file_changes)
 {
 	struct kpack_archive *a = made(FRAME, SIZE, 18, true);
 
-	assert_false(kp_archive_has_parts(a, 0));
-	assert_int_equal(kp_archive_check_parts(a, 0, UINT64_MAX, &why), KPACK_SUCCESS);
-	assert_true(kp_archive_has_parts(a, 0));
+	assert_false(kp_entry_has_parts(a, 0));
+	assert_int_equal(kp_entry_check_parts(a, 0, UINT64_MAX, &why), KPACK_SUCCESS);
+	assert_true(kp_entry_has_parts(a, 0));
 	assert_true(kp_archive_same_toc(a));
-	assert_false(kp_archive_has_parts(a, 0));
+	assert_false(kp_entry_has_parts(a, 0));
 	kp_archive_close(a);
 }
 
@@ -410,11 +452,10 @@ TEST(stored_bytes_are_read_ahead)
 {
 	static const struct {
 		enum kind kind;
-		enum kp_decode_how how;
+		enum kp_read_how how;
 	} asks[] = {
-		{FRAME, KP_DECODE_PIECES}, {FRAME, KP_DECODE_UNITS},
-		{FRAME, KP_DECODE_STEPS},  {PLAIN, KP_DECODE_PIECES},
-		{FRAME, KP_DECODE_WHOLE},  {FRAME, KP_DECODE_FAST},
+		{FRAME, KP_READ_PIECES}, {FRAME, KP_READ_VERIFY}, {FRAME, KP_READ_STEPS},
+		{PLAIN, KP_READ_PIECES}, {FRAME, KP_READ_WHOLE},
 	};
 
 	hook_fadvise = note_fadvise;
@@ -426,7 +467,7 @@ TEST(stored_bytes_are_read_ahead)
 		kp_archive_entry(a, 0, &info);
 		asked_from = asked_end = 0;
 		assert_int_equal(decode(a, SIZE, asks[i].how, 256 << 10, NULL), 0);
-		if (asks[i].how < KP_DECODE_STEPS)
+		if (asks[i].how == KP_READ_WHOLE)
 			from = info.stored = 0; /* read in one step */
 		assert_int_equal(asked_from, from);
 		assert_int_equal(asked_end, from + info.stored);

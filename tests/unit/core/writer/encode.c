@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/archive/codec.h"
+#include "core/writer/encode.h"
+#include "core/archive/frames.h"
 #include "tests/unit/archive_builder.h"
-#include "core/base/bounds.h"
-#include "core/archive/raw_frame.h"
-#include "core/archive/seekable.h"
 #include "tests/unit/unit.h"
 
 static struct kpackx_error why;
@@ -147,82 +145,4 @@ TEST(only_what_pays_is_compressed)
 		free(data);
 	}
 	kp_encoder_free(e);
-}
-
-/* --- seek tables -------------------------------------------------------------------- */
-
-static kpack_error_t read_table(const void *bytes, size_t size, struct kp_seek_row **rows,
-				uint32_t *n)
-{
-	struct kp_source s = kp_source_memory(bytes, size);
-
-	return kp_seek_table_read(&s, rows, n, &why);
-}
-
-TEST(wrong_seek_tables_are_refused)
-{
-	static const struct {
-		int at; /* offset from the end */
-		uint32_t value;
-	} lies[] = {
-		{9, 0},
-		{9, 2},
-		{9, 4},
-		{9, UINT32_MAX},
-		{9, 0x20000000},
-		{9, 0x15555555},
-		{4, 0x8f92eab0},
-		{17, 0},
-		{25, UINT32_MAX},
-		{9 + 3 * 8 + 8, 0x184d2a5d},
-		{9 + 3 * 8 + 4, 0},
-		{9 + 3 * 8 + 4, UINT32_MAX},
-	};
-	uint8_t *data = ab_data(10000, 1);
-	struct ab a = ab_seekable(data, 10000, 4096, false);
-
-	for (size_t i = 0; i < COUNT(lies); i++) {
-		uint8_t *copy = malloc(a.size);
-		struct kp_seek_row *rows;
-		uint32_t n;
-
-		assert_non_null(copy);
-		memcpy(copy, a.bytes, a.size);
-		kp_put_le32(copy + a.size - lies[i].at, lies[i].value);
-		if (read_table(copy, a.size, &rows, &n) != KPACK_ERROR_INVALID_FORMAT)
-			fail_msg("row %zu", i);
-		free(copy);
-	}
-	for (unsigned bit = 2; bit < 8;
-	     bit++) { /* reserved bits, and the checksum flag without checksums */
-		struct kp_seek_row *rows;
-		uint32_t n;
-
-		a.bytes[a.size - 5] = (uint8_t)(1u << bit);
-		assert_int_equal(read_table(a.bytes, a.size, &rows, &n),
-				 KPACK_ERROR_INVALID_FORMAT);
-	}
-	ab_free(&a);
-	free(data);
-}
-
-/* --- frame index -------------------------------------------------------------------- */
-
-TEST(an_index_has_at_most_so_many_frames)
-{
-	size_t n = (size_t)KP_FRAMES_MAX + 2;
-	uint8_t *index = malloc(8 * n);
-	uint32_t count;
-
-	assert_non_null(index);
-	for (size_t i = 0; i < n; i++)
-		kp_put_le64(index + 8 * i, 4 + 4 * i);
-	assert_int_equal(kp_frame_index_check((struct kp_span){index, 8 * (n - 1)},
-					      4 * (n - 1), &count, &why),
-			 KPACK_SUCCESS);
-	assert_int_equal(count, KP_FRAMES_MAX);
-	assert_int_equal(
-		kp_frame_index_check((struct kp_span){index, 8 * n}, 4 * n, &count, &why),
-		KPACK_ERROR_INVALID_FORMAT);
-	free(index);
 }
