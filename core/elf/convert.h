@@ -23,12 +23,6 @@
 #define KP_CORE_ELF_CONVERT_H
 
 #include "host_fatbin.h"
-#include "core/base/file.h"
-#include "marker.h"
-
-/* Names of the added sections. */
-#define KP_MARKER_SECTION ".rocm_kpack_ref"
-#define KP_LAYOUT_SECTION ".rocm_kpack_layout"
 
 /* Bytes of the file that is read which the file that is written has at offset TO. */
 struct kp_move {
@@ -64,21 +58,6 @@ kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fa
 kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 const struct kp_convert_options *options, struct kp_outfile *out,
 			 struct kpackx_error *why);
-
-/* File ranges of the marker and the layout of a converted file. */
-struct kp_converted {
-	uint64_t marker_offset, marker_size;
-	uint64_t layout_offset, layout_size; /* size 0: none */
-	bool has_device_code;                /* because of --keep-device-code */
-};
-
-/*
- * Find the marker and the layout.  NOT_IMPLEMENTED: FAT is not converted.
- * INVALID_FORMAT: wrappers are HIPK but the marker is missing, or a wrapper does not
- * point to it.
- */
-kpack_error_t kp_converted_find(int fd, uint64_t size, const struct kp_fatbin *fat,
-				struct kp_converted *out, struct kpackx_error *why);
 
 /*
  * Rewrite a converted file with another marker, which may have another size; OPTIONS without

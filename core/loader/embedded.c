@@ -103,14 +103,13 @@ static kpack_error_t find_by_position(struct request *r, struct kpackx_error *wh
 static kpack_error_t find_kept(struct request *r, struct kpackx_error *why)
 {
 	struct kp_recipe layout;
-	struct kp_converted found;
-	struct kp_source section;
+	const struct kp_elf_part *part = &r->fat.elf.layout;
+	struct kp_source section = kp_source_fd(r->fd, part->offset, part->size);
 	kpack_error_t err;
 
-	KP_TRY(kp_converted_find(r->fd, r->size, &r->fat, &found, why));
-	if (found.layout_size == 0)
+	KP_TRY(kp_fatbin_check_marker(&r->fat, why));
+	if (section.size == 0)
 		return find_by_position(r, why);
-	section = kp_source_fd(r->fd, found.layout_offset, found.layout_size);
 	err = kp_recipe_read(&section, &layout, why);
 	if (err)
 		return kp_fail_prefix(why, layout_code(err), KP_LAYOUT_SECTION);

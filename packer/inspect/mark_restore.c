@@ -281,7 +281,7 @@ static kpack_error_t write_binary(struct restore *r, struct kpackx_error *why)
 		uint32_t c = layout->wrapper_container[i];
 
 		/* device code that was left in the file is where it is found */
-		if (!r->b.where.has_device_code)
+		if (!r->b.fat.elf.has_fatbin)
 			offsets[i] =
 				layout->containers[c].offset - layout->section_offset;
 		else if (c < r->b.fat.containers.count)
@@ -324,7 +324,7 @@ static void print_done(const struct restore *r)
 			     "was changed since it was converted, so that only its "
 			     "device code is restored");
 	report_text(r->out);
-	printf(": restored%s\n", !r->fits && r->b.where.has_device_code
+	printf(": restored%s\n", !r->fits && r->b.fat.elf.has_fatbin
 					 ? ", with the device code that was left in it"
 				 : !exact  ? ""
 				 : r->fits ? ", bit-identical to the original"
@@ -346,7 +346,7 @@ static kpack_error_t restore_file(struct restore *r, struct kpackx_error *why)
 			       ", without which it cannot be restored");
 	file = kp_source_fd(r->b.fd, 0, r->b.size);
 	KP_TRY(kp_recipe_fits(&r->b.layout, &file, &r->fits, why));
-	if (!r->b.where.has_device_code) {
+	if (!r->b.fat.elf.has_fatbin) {
 		KP_TRY(find_archives(r, why));
 		find_objects(r);
 	}
