@@ -75,7 +75,7 @@ static kpack_error_t find_described(struct request *r, const struct kp_recipe *l
 	if (r->index < layout->n_wrappers)
 		r->container = &list->items[layout->wrapper_container[r->index]];
 	for (uint32_t i = 0; i < list->count && !r->container; i++)
-		if (kp_recipe_index(layout, i) == r->index)
+		if (layout->containers[i].index == r->index)
 			r->container = &list->items[i];
 	return r->container ? KPACK_SUCCESS : no_wrapper(r, why);
 }

@@ -8,7 +8,7 @@
 
 #include <sys/stat.h>
 #include "core/elf/convert.h"
-#include "core/restore/make.h"
+#include "core/restore/recipe.h"
 #include "packer/files/below.h"
 #include "packer/files/target.h"
 

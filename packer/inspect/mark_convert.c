@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "mark.h"
-#include "core/restore/make.h"
+#include "core/restore/recipe.h"
 #include "packer/archives/binary.h"
 #include "packer/cli/report.h"
 #include "packer/gpu/runtimes.h"

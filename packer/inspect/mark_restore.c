@@ -10,7 +10,7 @@
 #include "packer/cli/report.h"
 #include "packer/files/spill_dir.h"
 #include "core/base/hash.h"
-#include "core/restore/apply.h"
+#include "core/restore/recipe.h"
 
 struct restore {
 	const char *file, *out;
@@ -102,7 +102,7 @@ static void find_object(struct restore *r, size_t i)
 	const struct kp_recipe_image *img = &r->b.layout.images[i];
 	struct wanted_object want = {
 		.name = r->b.marker.kernel_name,
-		.index = kp_recipe_index(&r->b.layout, img->container),
+		.index = r->b.layout.containers[img->container].index,
 		.arch = img->arch,
 		.kind = wanted_kind(img),
 		.xxh3 = img->has_xxh3 ? img->xxh3 : NULL,

@@ -6,9 +6,8 @@
  * loses every other code object must have the remaining ones.
  */
 #include "core/elf/convert.h"
-#include "core/restore/apply.h"
-#include "core/restore/make.h"
-#include "core/restore/selection.h"
+#include "core/restore/recipe.h"
+#include "packer/thin/selection.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
