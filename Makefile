@@ -184,7 +184,7 @@ $(O)/core/base/hash_avx2.o: cflags += $(if $(filter x86_64-%,$(shell $(CC) -dump
 # The page of `kpack report`, as C arrays without indentation and without lines that begin with a comment.
 $(O)/packer/inspect/report_page.c: $(addprefix packer/inspect/report.,html css js) Makefile
 	@mkdir -p $(@D)
-	@{ echo '#include "packer/inspect/report_page.h"'; for f in html css js; do echo "const char report_page_$$f[] = {"; \
+	@{ echo '#include "packer/inspect/report.h"'; for f in html css js; do echo "const char report_page_$$f[] = {"; \
 		sed -e 's/^[[:space:]]*//' -e '/^\/[/*]/d' packer/inspect/report.$$f | od -An -v -td1 | sed 's/-*[0-9][0-9]*/&,/g'; \
 		echo '0};'; done; } >$@.tmp
 	@mv $@.tmp $@
