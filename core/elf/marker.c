@@ -7,6 +7,7 @@
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/msgpack_read.h"
+#include "core/base/strbuf.h"
 
 bool kp_wrapper_decode(const uint8_t bytes[KP_WRAPPER_SIZE], struct kp_wrapper *out)
 {
@@ -146,51 +147,52 @@ bool kp_marker_same(const struct kp_marker *a, const struct kp_marker *b)
 	return true;
 }
 
-/* Pack S, WHAT in messages, of a marker. */
-static kpack_error_t put_string(msgpack_packer *pk, const char *s, const char *what,
-				struct kpackx_error *why)
+static int append_bytes(void *out, const char *bytes, size_t size)
+{
+	kp_compose_span(out, (struct kp_span){(const uint8_t *)bytes, size});
+	return 0;
+}
+
+static void put_string(msgpack_packer *pk, const char *s)
+{
+	msgpack_pack_str(pk, strlen(s));
+	msgpack_pack_str_body(pk, s, strlen(s));
+}
+
+static kpack_error_t check_string(const char *s, const char *what,
+				  struct kpackx_error *why)
 {
 	size_t n = strlen(s);
 
-	if (n == 0 || n > KP_NAME_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			       "marker: %s of %zu bytes, not 1 to %d", what, n,
-			       KP_NAME_MAX);
-	if (msgpack_pack_str(pk, n) || msgpack_pack_str_body(pk, s, n))
-		return kp_fail_memory(why, n, "a marker");
-	return KPACK_SUCCESS;
+	if (n && n <= KP_NAME_MAX)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+		       "marker: %s of %zu bytes, not 1 to %d", what, n, KP_NAME_MAX);
 }
 
 kpack_error_t kp_marker_write(const struct kp_marker *m, uint8_t **out, size_t *size,
 			      struct kpackx_error *why)
 {
-	msgpack_sbuffer buf;
+	KP_AUTO(kp_compose) text = {0};
 	msgpack_packer pk;
-	kpack_error_t err;
 
 	if (m->n_search_paths == 0)
 		return fail_marker("no search path", why);
-	msgpack_sbuffer_init(&buf);
-	msgpack_packer_init(&pk, &buf, msgpack_sbuffer_write);
-	err = msgpack_pack_map(&pk, 2) ? kp_fail_memory(why, 0, "a marker")
-				       : KPACK_SUCCESS;
-	if (!err)
-		err = put_string(&pk, "kpack_search_paths", "a key", why);
-	if (!err && msgpack_pack_array(&pk, m->n_search_paths))
-		err = kp_fail_memory(why, buf.size, "a marker");
-	for (size_t i = 0; i < m->n_search_paths && !err; i++)
-		err = put_string(&pk, m->search_paths[i], "a search path", why);
-	if (!err)
-		err = put_string(&pk, "kernel_name", "a key", why);
-	if (!err)
-		err = put_string(&pk, m->kernel_name, "kernel_name", why);
-	if (!err && buf.size > KP_MARKER_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			      "marker: %zu bytes of at most %d", buf.size, KP_MARKER_MAX);
-	if (!err) {
-		*size = buf.size;
-		*out = (uint8_t *)msgpack_sbuffer_release(&buf);
+	msgpack_packer_init(&pk, &text, append_bytes);
+	msgpack_pack_map(&pk, 2);
+	put_string(&pk, "kpack_search_paths");
+	msgpack_pack_array(&pk, m->n_search_paths);
+	for (size_t i = 0; i < m->n_search_paths; i++) {
+		KP_TRY(check_string(m->search_paths[i], "a search path", why));
+		put_string(&pk, m->search_paths[i]);
 	}
-	msgpack_sbuffer_destroy(&buf);
-	return err;
+	KP_TRY(check_string(m->kernel_name, "kernel_name", why));
+	put_string(&pk, "kernel_name");
+	put_string(&pk, m->kernel_name);
+	if (text.size > KP_MARKER_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "marker: %zu bytes of at most %d", text.size,
+			       KP_MARKER_MAX);
+	*size = text.size;
+	return kp_compose_take(&text, (char **)out, why);
 }

@@ -4,7 +4,7 @@
  * load the host's part, which is all but that section; then, in memory, let symbols and relocations
  * follow the containers that they lead to, and the headers follow the sections.
  */
-#include "relocatable.h"
+#include "convert.h"
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>

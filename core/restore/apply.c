@@ -406,33 +406,24 @@ kpack_error_t kp_recipe_restore_section(const struct kp_recipe *r,
 kpack_error_t kp_recipe_fits(const struct kp_recipe *r, const struct kp_source *changed,
 			     bool *fits, struct kpackx_error *why)
 {
-	enum { PIECE = KP_RECIPE_PIECE };
 	struct kp_hasher *hash = kp_hasher_new();
-	uint8_t *buf = malloc(PIECE);
+	kpack_error_t err = hash ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a recipe");
 	struct kp_hash all;
-	kpack_error_t err =
-		hash && buf ? KPACK_SUCCESS : kp_fail_memory(why, PIECE, "a recipe");
 
 	*fits = true;
 	for (size_t i = 0; i < r->n_parts && *fits && !err; i++) {
 		const struct kp_part *p = &r->parts[i];
-		uint64_t n;
 
 		if (p->kind != KP_PART_COPY)
 			continue;
 		*fits = kp_range_ok(changed->size, p->from, p->size);
-		for (uint64_t k = 0; k < p->size && *fits && !err; k += n) {
-			n = p->size - k < PIECE ? p->size - k : PIECE;
-			err = kp_source_read(changed, p->from + k, buf, (size_t)n, why);
-			if (!err)
-				kp_hasher_add(hash, buf, (size_t)n);
-		}
+		if (*fits)
+			err = kp_recipe_hash(hash, changed, p->from, p->size, why);
 	}
 	if (!err && *fits) {
 		all = kp_hasher_value(hash);
 		*fits = kp_hash_is(&all, r->copied);
 	}
 	kp_hasher_free(hash);
-	free(buf);
 	return err;
 }

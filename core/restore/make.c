@@ -17,7 +17,8 @@
 #include "core/format/bundle.h"
 #include "recipe.h"
 
-enum { PIECE = KP_RECIPE_PIECE };
+/* Bytes to read at a time. */
+enum { PIECE = 256 << 10 };
 
 /* Bytes that a recipe has itself: of the device code, and with those of the rest. */
 #define CODE_MAX ((size_t)KP_LAYOUT_INLINE_MAX)
@@ -195,14 +196,9 @@ static kpack_error_t hash_range(struct maker *m, const struct kp_source *src,
 				uint64_t off, uint64_t size, uint8_t *out, size_t n_out)
 {
 	struct kp_hash hash;
-	size_t n;
 
 	kp_hasher_reset(m->hash);
-	for (; size; size -= n, off += n) {
-		n = size < PIECE ? (size_t)size : PIECE;
-		KP_TRY(kp_source_read(src, off, m->buf, n, m->why));
-		kp_hasher_add(m->hash, m->buf, n);
-	}
+	KP_TRY(kp_recipe_hash(m->hash, src, off, size, m->why));
 	hash = kp_hasher_value(m->hash);
 	memcpy(out, hash.bytes, n_out);
 	return KPACK_SUCCESS;
@@ -564,29 +560,25 @@ struct completion {
 static kpack_error_t hash_copied(struct completion *c, struct kp_recipe_maker *maker)
 {
 	uint64_t ranges = kp_hash64(c->copied, c->n_copied * sizeof(*c->copied), 1);
-	struct kp_hasher *h = maker->ranges == ranges ? NULL : kp_hasher_new();
 	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_hash hash;
+	struct kp_hasher *h;
 
-	if (!h && maker->ranges != ranges)
-		return kp_fail_memory(c->why, 0, "a hash");
-	for (size_t i = 0; i < c->n_copied && h && !err; i++) {
-		const struct kp_move *m = &c->copied[i];
-
-		for (uint64_t k = 0, n; k < m->size && !err; k += n) {
-			n = m->size - k < PIECE ? m->size - k : PIECE;
-			err = kp_source_read(&c->file, m->from + k, c->buf, n, c->why);
-			kp_hasher_add(h, c->buf, err ? 0 : n);
-		}
-	}
-	if (h && !err) {
-		hash = kp_hasher_value(h);
-		memcpy(maker->copied, hash.bytes, sizeof(maker->copied));
+	if (maker->ranges != ranges) {
+		h = kp_hasher_new();
+		for (size_t i = 0; i < c->n_copied && !err; i++)
+			err = kp_recipe_hash(h, &c->file, c->copied[i].from,
+					     c->copied[i].size, c->why);
+		if (!err && !h)
+			err = kp_fail_memory(c->why, 0, "a hash");
+		if (!err)
+			memcpy(maker->copied, kp_hasher_value(h).bytes,
+			       sizeof(maker->copied));
+		kp_hasher_free(h);
+		KP_TRY(err);
 		maker->ranges = ranges;
 	}
-	kp_hasher_free(h);
 	memcpy(c->r.copied, maker->copied, sizeof(c->r.copied));
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* Add [FROM, END) of the file: what moves is copied, and the rest stored. */

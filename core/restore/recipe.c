@@ -71,6 +71,22 @@ void kp_recipe_fini(struct kp_recipe *r)
 	*r = (struct kp_recipe){0};
 }
 
+kpack_error_t kp_recipe_hash(struct kp_hasher *hash, const struct kp_source *source,
+			     uint64_t off, uint64_t size, struct kpackx_error *why)
+{
+	size_t piece = size < (256 << 10) ? (size_t)size : 256 << 10;
+	KP_AUTO_FREE uint8_t *buf = malloc(piece + 1);
+
+	if (!buf || !hash)
+		return kp_fail_memory(why, piece, "a recipe");
+	for (uint64_t n; size; size -= n, off += n) {
+		n = size < piece ? size : piece;
+		KP_TRY(kp_source_read(source, off, buf, (size_t)n, why));
+		kp_hasher_add(hash, buf, (size_t)n);
+	}
+	return KPACK_SUCCESS;
+}
+
 /* ---- parsing the map ---- */
 
 struct parser {
@@ -847,113 +863,121 @@ static void put_tables(struct kp_compose c[FIELDS], const struct kp_recipe *r)
 	kp_compose_span(&c[F_BYTES], (struct kp_span){r->bytes, r->n_bytes});
 }
 
-static bool pack_text(msgpack_packer *pk, const char *text)
+static int append_bytes(void *out, const char *bytes, size_t size)
 {
-	size_t n = strlen(text);
-
-	return !msgpack_pack_str(pk, n) && !msgpack_pack_str_body(pk, text, n);
+	kp_compose_span(out, (struct kp_span){(const uint8_t *)bytes, size});
+	return 0;
 }
 
-static bool pack_bin(msgpack_packer *pk, const void *data, size_t size)
+static void pack_text(msgpack_packer *pk, const char *text)
 {
-	return !msgpack_pack_bin(pk, size) && !msgpack_pack_bin_body(pk, data, size);
+	msgpack_pack_str(pk, strlen(text));
+	msgpack_pack_str_body(pk, text, strlen(text));
 }
 
-/* Pack the map.  Empty bins are left out. */
-static bool pack_recipe(msgpack_packer *pk, const struct kp_recipe *r,
+static void pack_bin(msgpack_packer *pk, const void *data, size_t size)
+{
+	msgpack_pack_bin(pk, size);
+	msgpack_pack_bin_body(pk, data, size);
+}
+
+/* Pack the map to OUT.  Empty bins are left out. */
+static void pack_recipe(struct kp_compose *out, const struct kp_recipe *r,
 			const struct kp_compose bins[FIELDS])
 {
 	const struct kp_recipe_file *f = &r->file;
 	size_t n = 3 + r->has_section + r->has_file;
-	bool good;
+	msgpack_packer pk;
 
 	for (size_t i = F_FIRST_BIN; i < FIELDS; i++) {
 		n += bins[i].size != 0;
-		if (bins[i].no_memory)
-			return false;
+		out->no_memory |= bins[i].no_memory;
 	}
-	good = !msgpack_pack_map(pk, n) && pack_text(pk, field_names[F_VERSION]) &&
-	       !msgpack_pack_uint64(pk, VERSION) && pack_text(pk, field_names[F_SIZE]) &&
-	       !msgpack_pack_uint64(pk, r->size);
-	if (r->has_section)
-		good = good && pack_text(pk, field_names[F_SECTION]) &&
-		       !msgpack_pack_array(pk, 2) &&
-		       !msgpack_pack_uint64(pk, r->section_offset) &&
-		       !msgpack_pack_uint64(pk, r->section_size);
-	if (r->has_file)
-		good = good && pack_text(pk, field_names[F_FILE]) &&
-		       !msgpack_pack_array(pk, 10) &&
-		       pack_bin(pk, f->xxh3, sizeof(f->xxh3)) &&
-		       !msgpack_pack_uint64(pk, f->changed_size) &&
-		       (f->removed ? !msgpack_pack_nil(pk)
-				   : pack_bin(pk, f->changed_xxh3,
-					      sizeof(f->changed_xxh3))) &&
-		       !msgpack_pack_uint32(pk, f->mode) &&
-		       !msgpack_pack_uint32(pk, f->uid) &&
-		       !msgpack_pack_uint32(pk, f->gid) &&
-		       !msgpack_pack_int64(pk, f->mtime.tv_sec) &&
-		       !msgpack_pack_int64(pk, f->mtime.tv_nsec) &&
-		       !msgpack_pack_int64(pk, f->kept.tv_sec) &&
-		       !msgpack_pack_int64(pk, f->kept.tv_nsec);
-	good = good && pack_text(pk, field_names[F_TARGETS]) &&
-	       !msgpack_pack_array(pk, r->n_targets);
-	for (size_t i = 0; i < r->n_targets && good; i++) {
+	msgpack_packer_init(&pk, out, append_bytes);
+	msgpack_pack_map(&pk, n);
+	pack_text(&pk, field_names[F_VERSION]);
+	msgpack_pack_uint64(&pk, VERSION);
+	pack_text(&pk, field_names[F_SIZE]);
+	msgpack_pack_uint64(&pk, r->size);
+	if (r->has_section) {
+		pack_text(&pk, field_names[F_SECTION]);
+		msgpack_pack_array(&pk, 2);
+		msgpack_pack_uint64(&pk, r->section_offset);
+		msgpack_pack_uint64(&pk, r->section_size);
+	}
+	if (r->has_file) {
+		pack_text(&pk, field_names[F_FILE]);
+		msgpack_pack_array(&pk, 10);
+		pack_bin(&pk, f->xxh3, sizeof(f->xxh3));
+		msgpack_pack_uint64(&pk, f->changed_size);
+		if (f->removed)
+			msgpack_pack_nil(&pk);
+		else
+			pack_bin(&pk, f->changed_xxh3, sizeof(f->changed_xxh3));
+		msgpack_pack_uint32(&pk, f->mode);
+		msgpack_pack_uint32(&pk, f->uid);
+		msgpack_pack_uint32(&pk, f->gid);
+		msgpack_pack_int64(&pk, f->mtime.tv_sec);
+		msgpack_pack_int64(&pk, f->mtime.tv_nsec);
+		msgpack_pack_int64(&pk, f->kept.tv_sec);
+		msgpack_pack_int64(&pk, f->kept.tv_nsec);
+	}
+	pack_text(&pk, field_names[F_TARGETS]);
+	msgpack_pack_array(&pk, r->n_targets);
+	for (size_t i = 0; i < r->n_targets; i++) {
 		const struct kp_recipe_target *t = &r->targets[i];
 
-		good = !msgpack_pack_array(pk, 3) &&
-		       (t->id ? pack_text(pk, t->id) : !msgpack_pack_nil(pk)) &&
-		       pack_text(pk, t->arch) &&
-		       !(t->host ? msgpack_pack_true(pk) : msgpack_pack_false(pk));
+		msgpack_pack_array(&pk, 3);
+		if (t->id)
+			pack_text(&pk, t->id);
+		else
+			msgpack_pack_nil(&pk);
+		pack_text(&pk, t->arch);
+		if (t->host)
+			msgpack_pack_true(&pk);
+		else
+			msgpack_pack_false(&pk);
 	}
-	for (size_t i = F_FIRST_BIN; i < FIELDS && good; i++)
-		if (bins[i].size)
-			good = pack_text(pk, field_names[i]) &&
-			       pack_bin(pk, bins[i].text, bins[i].size);
-	return good;
+	for (size_t i = F_FIRST_BIN; i < FIELDS; i++)
+		if (bins[i].size) {
+			pack_text(&pk, field_names[i]);
+			pack_bin(&pk, bins[i].text, bins[i].size);
+		}
 }
 
 kpack_error_t kp_recipe_encode(const struct kp_recipe *r, uint8_t **out, size_t *size,
 			       struct kpackx_error *why)
 {
 	struct kp_compose bins[FIELDS] = {0};
-	ZSTD_CCtx *ctx = ZSTD_createCCtx();
-	msgpack_sbuffer buf;
-	msgpack_packer pk;
+	KP_AUTO(kp_compose) map = {0};
+	ZSTD_CCtx *ctx;
 	size_t room, n;
-	uint8_t *data = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
+	uint8_t *data;
 
-	msgpack_sbuffer_init(&buf);
-	msgpack_packer_init(&pk, &buf, msgpack_sbuffer_write);
 	put_tables(bins, r);
-	if (!ctx || !pack_recipe(&pk, r, bins)) {
-		err = kp_fail_memory(why, buf.size, "a recipe");
-		goto out;
-	}
-	if (buf.size > KP_LAYOUT_MAX) {
-		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			      "recipe: %zu bytes, at most %llu", buf.size,
-			      (unsigned long long)KP_LAYOUT_MAX);
-		goto out;
-	}
-	room = ZSTD_compressBound(buf.size);
+	pack_recipe(&map, r, bins);
+	for (size_t i = 0; i < FIELDS; i++)
+		kp_compose_fini(&bins[i]);
+	if (map.size > KP_LAYOUT_MAX)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "recipe: %zu bytes, at most %llu", map.size,
+			       (unsigned long long)KP_LAYOUT_MAX);
+	room = ZSTD_compressBound(map.size);
 	data = malloc(room + r->n_kept);
-	if (!data || ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1)) ||
+	ctx = ZSTD_createCCtx();
+	if (map.no_memory || !data || !ctx ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1)) ||
 	    ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
-						buf.size > SLOW_MAX ? 3 : 19)) ||
-	    ZSTD_isError(n = ZSTD_compress2(ctx, data, room, buf.data, buf.size))) {
+						map.size > SLOW_MAX ? 3 : 19)) ||
+	    ZSTD_isError(n = ZSTD_compress2(ctx, data, room, map.text, map.size))) {
+		ZSTD_freeCCtx(ctx);
 		free(data);
-		err = kp_fail_memory(why, room + r->n_kept, "a recipe");
-		goto out;
+		return kp_fail_memory(why, room + r->n_kept, "a recipe");
 	}
+	ZSTD_freeCCtx(ctx);
 	if (r->n_kept)
 		memcpy(data + n, r->kept, r->n_kept);
 	*out = data;
 	*size = n + r->n_kept;
-out:
-	ZSTD_freeCCtx(ctx);
-	for (size_t i = 0; i < FIELDS; i++)
-		kp_compose_fini(&bins[i]);
-	msgpack_sbuffer_destroy(&buf);
-	return err;
+	return KPACK_SUCCESS;
 }

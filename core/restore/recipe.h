@@ -14,6 +14,7 @@
 #include <time.h>
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/elf/convert.h"
 #include "core/format/ccob.h"
 
@@ -26,9 +27,6 @@
 /* Magic of the skippable frames that have differences, and bytes before theirs. */
 #define KP_RECIPE_SKIP_MAGIC 0x184d2a50
 #define KP_RECIPE_SKIP_HEADER 8
-
-/* Bytes that are read or hashed at a time. */
-enum { KP_RECIPE_PIECE = 256 << 10 };
 
 /* The kinds of parts, as they are stored. */
 enum kp_part_kind {
@@ -146,6 +144,10 @@ void kp_recipe_fini(struct kp_recipe *recipe);
  */
 kpack_error_t kp_recipe_encode(const struct kp_recipe *recipe, uint8_t **out,
 			       size_t *size, struct kpackx_error *why);
+
+/* Add SIZE bytes at OFF of SOURCE to HASH. */
+kpack_error_t kp_recipe_hash(struct kp_hasher *hash, const struct kp_source *source,
+			     uint64_t off, uint64_t size, struct kpackx_error *why);
 
 /* ---- making one ---- */
 
