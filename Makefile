@@ -115,7 +115,7 @@ core   := $(filter-out $(O)/core/hip/%,$(call objs,$(call c_below,core)))
 # The part of core that the exports of librocm_kpack use.  It reads the formats of
 # .hip_fatbin, but not bundles compressed with zlib.
 core_library := $(call objs,$(call c_below,$(addprefix core/,archive base loader target writer)) $(wildcard core/format/cutile*.c) \
-	$(addprefix core/,$(addsuffix .c,elf/edit elf/elf_file elf/host_fatbin elf/marker elf/search_path format/amdgpu_kernels format/bundle \
+	$(addprefix core/,$(addsuffix .c,elf/elf_file elf/host_fatbin elf/marker elf/search_path format/amdgpu_kernels format/bundle \
 	format/code_object format/format format/sections restore/recipe))) $(O)/no-zlib/core/format/ccob.o
 fs     := $(call objs,$(call c_below,fs))
 # What stands before the HIP runtime in other people's processes: of core only what it uses.
@@ -184,7 +184,7 @@ $(O)/core/base/hash_avx2.o: cflags += $(if $(filter x86_64-%,$(shell $(CC) -dump
 # The page of `kpack report`, as C arrays without indentation and without lines that begin with a comment.
 $(O)/packer/inspect/report_page.c: $(addprefix packer/inspect/report.,html css js) Makefile
 	@mkdir -p $(@D)
-	@{ echo '#include "packer/inspect/report_page.h"'; for f in html css js; do echo "const char report_page_$$f[] = {"; \
+	@{ echo '#include "packer/inspect/report.h"'; for f in html css js; do echo "const char report_page_$$f[] = {"; \
 		sed -e 's/^[[:space:]]*//' -e '/^\/[/*]/d' packer/inspect/report.$$f | od -An -v -td1 | sed 's/-*[0-9][0-9]*/&,/g'; \
 		echo '0};'; done; } >$@.tmp
 	@mv $@.tmp $@

@@ -23,12 +23,6 @@
 #define KP_CORE_ELF_CONVERT_H
 
 #include "host_fatbin.h"
-#include "core/base/file.h"
-#include "marker.h"
-
-/* Names of the added sections. */
-#define KP_MARKER_SECTION ".rocm_kpack_ref"
-#define KP_LAYOUT_SECTION ".rocm_kpack_layout"
 
 /* Bytes of the file that is read which the file that is written has at offset TO. */
 struct kp_move {
@@ -64,21 +58,6 @@ kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fa
 kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 const struct kp_convert_options *options, struct kp_outfile *out,
 			 struct kpackx_error *why);
-
-/* File ranges of the marker and the layout of a converted file. */
-struct kp_converted {
-	uint64_t marker_offset, marker_size;
-	uint64_t layout_offset, layout_size; /* size 0: none */
-	bool has_device_code;                /* because of --keep-device-code */
-};
-
-/*
- * Find the marker and the layout.  NOT_IMPLEMENTED: FAT is not converted.
- * INVALID_FORMAT: wrappers are HIPK but the marker is missing, or a wrapper does not
- * point to it.
- */
-kpack_error_t kp_converted_find(int fd, uint64_t size, const struct kp_fatbin *fat,
-				struct kp_converted *out, struct kpackx_error *why);
 
 /*
  * Rewrite a converted file with another marker, which may have another size; OPTIONS without
@@ -139,5 +118,40 @@ kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 /* Fail like kp_refill if the file cannot be changed, whatever would be written. */
 kpack_error_t kp_refill_check(int fd, uint64_t size, const struct kp_fatbin *fat,
 			      struct kpackx_error *why);
+
+/*
+ * Objects that are linked later (.o, members of static libraries) with less device code:
+ * relocatable.c.
+ */
+
+struct kp_relocatable_fill {
+	uint64_t offset; /* of the section with the device code, in the object */
+	uint64_t size;   /* the bytes that it has, and... */
+	uint64_t rest;   /* ... that it gets */
+	/* The containers in the section: where they begin, and where they will begin. */
+	const uint64_t *from, *to; /* both ascending */
+	size_t n;
+};
+
+/* The changed object. */
+struct kp_relocatable {
+	uint64_t before; /* bytes of the object before the section, and after it */
+	uint64_t after;
+	uint8_t *bytes; /* both, one after the other, changed; owned */
+	uint64_t size;  /* of the new object; zeros follow the section's contents */
+};
+
+/*
+ * Replace the contents of a section of the 64-bit little-endian relocatable object SRC by
+ * fewer bytes.  Sections after it move up, as far as alignments allow, and symbols
+ * and relocations that lead to a container follow it.
+ * NOT_IMPLEMENTED: something leads into the middle of a container; another section shares
+ * bytes with the section; the host's part of the object has more than 256 MiB; nothing
+ * would be saved.  INVALID_FORMAT, IO_ERROR, OUT_OF_MEMORY.
+ */
+kpack_error_t kp_relocatable_refill(const struct kp_source *src,
+				    const struct kp_relocatable_fill *fill,
+				    struct kp_relocatable *out, struct kpackx_error *why);
+void kp_relocatable_fini(struct kp_relocatable *r);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * Editing an ELF file through its tables: open, change, place, write.
  *
- *	kp_edit_open_all -> kp_edit_cut or kp_edit_fill, kp_edit_add_section, ... ->
+ *	kp_edit_open -> kp_edit_cut or kp_edit_fill, kp_edit_add_section, ... ->
  *	kp_edit_place -> kp_edit_patch, for bytes that need addresses -> kp_edit_write
  *
  * Mapped bytes never change their address; only their file offsets are decided again.
@@ -11,10 +11,9 @@
  * including the section names; the section headers; and bytes that no table names, which
  * keep their offset, because a program may find its data by it.
  *
- *	edit.c        opening; the tables; what a conversion added
- *	edit_cut.c    removing bytes, and putting bytes back
+ *	edit.c        opening, and the tables
+ *	edit_cut.c    removing bytes and additions, and putting bytes back
  *	edit_place.c  all places in the new file
- *	edit_added.c  the places of the additions
  *	edit_write.c  writing, and which bytes move where
  *
  * Internal to this folder: convert.c has the conversions.
@@ -22,12 +21,7 @@
 #ifndef KP_CORE_ELF_EDIT_H
 #define KP_CORE_ELF_EDIT_H
 
-#include <elf.h>
-#include "core/base/errors.h"
-#include "core/base/file.h"
-#include "core/base/span.h"
 #include "convert.h"
-#include "elf_file.h"
 
 /* Bytes of the file that a PT_LOAD maps. */
 struct kp_edit_chunk {
@@ -38,8 +32,8 @@ struct kp_edit_chunk {
 	size_t segment; /* index of its segment; chunks of one segment stay together */
 	bool made;      /* its bytes are not in the input: ed->fill writes them */
 	bool moves;     /* a section before it was cut or filled */
-	uint64_t
-		used; /* bytes of the file behind it, up to the next page, that have others */
+	/* bytes of the file behind it, up to the next page, that have others */
+	uint64_t used;
 	bool page_before, page_after; /* shares no page of the file with that neighbour */
 };
 
@@ -51,10 +45,10 @@ struct kp_edit_segment {
 struct kp_edit_section {
 	Elf64_Shdr h; /* sh_name and sh_offset are set by kp_edit_place */
 	const char *name;
-	size_t index;          /* in the input; 0 for new sections and the null section */
-	bool is_new, in_block; /* in_block: new and mapped */
-	struct kp_span bytes;  /* content of a new section, borrowed */
-	uint64_t from;         /* sh_offset in the input */
+	size_t index; /* in the input; 0 for new sections and the null section */
+	bool is_new;
+	struct kp_span bytes; /* content of a new section, borrowed */
+	uint64_t from;        /* sh_offset in the input */
 	uint64_t after; /* offset by which sections that are not mapped are ordered */
 };
 
@@ -81,16 +75,15 @@ struct kp_edit_patch {
 struct kp_edit {
 	int fd;
 	uint64_t size;
-	Elf64_Ehdr h;
-	uint64_t page;     /* largest page size of the machine */
-	uint32_t relative; /* the machine's type of RELATIVE relocations */
+	Elf64_Ehdr h;  /* the output's once it is placed */
+	uint64_t page; /* largest page size of the machine */
 
 	struct kp_edit_segment *segments; /* in order of the table */
 	size_t n_segments;
 	struct kp_edit_section *sections; /* [0] is the null section */
 	size_t n_sections;
 	struct kp_edit_chunk
-		*chunks; /* by address; kp_edit_place keeps that order in the file */
+		*chunks; /* by address, which is their order in the file, too */
 	size_t n_chunks;
 	struct kp_edit_patch *patches;
 	size_t n_patches, patches_cap;
@@ -104,128 +97,72 @@ struct kp_edit {
 	 */
 	bool whole;
 
-	size_t names;       /* index of the section of section names */
-	uint64_t old_names; /* bytes of that section that are kept */
-
-	/* set by kp_edit_open */
+	size_t names;         /* index of the section of section names */
+	uint64_t old_names;   /* bytes of that section that are kept */
 	uint64_t old_table;   /* input offset of the program headers */
 	uint64_t old_headers; /* input offset of the section headers */
-	size_t n_old_segments;
-	/* set by kp_edit_open_all */
+	size_t n_old_segments, n_old_sections;
 	/* Bytes that no table names, in order.  Zeros are not kept, but at the file's end. */
 	struct kp_edit_range *kept;
 	size_t n_kept;
 	uint64_t end_zeros; /* zeros that end the file */
 	/* 0, or the end of the section headers, behind which kept bytes end the file */
 	uint64_t headers_end;
-	/* set by kp_edit_place, like the offsets in the tables; h is the output's then */
-	struct kp_edit_range gap; /* free bytes of the section's place, and those of */
-	uint64_t gap_used;        /* them that have something */
-	uint64_t out_size;
+	uint64_t out_size; /* set by kp_edit_place */
 
-	struct Elf *libelf;
+	struct kp_elf_tables tables; /* has the sections' names */
 };
 
+/* ---- edit.c ---- */
+
 /*
- * Read and check the file.  NOT_IMPLEMENTED: an unsupported ELF type, machine or order of
- * segments.  INVALID_FORMAT: tables that do not fit the file.
+ * Read and check the file, and find the bytes that no table names.  NOT_IMPLEMENTED: an
+ * unsupported ELF type, machine or order of segments.  INVALID_FORMAT: tables that do not fit
+ * the file.
  */
 kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
 			   struct kpackx_error *why);
-/* As kp_edit_open, and find the bytes that no table names; before any change. */
-kpack_error_t kp_edit_open_all(int fd, uint64_t size, struct kp_edit *out,
-			       struct kpackx_error *why);
-/* Return the end of kept bytes in [AT, AT + SIZE), or 0 if there are none. */
-uint64_t kp_edit_kept_end(const struct kp_edit *ed, uint64_t at, uint64_t size);
 void kp_edit_close(struct kp_edit *ed); /* accepts a zeroed one */
 
-/* Return the index of the section NAME, or 0. */
+/* Return the end of kept bytes in [AT, AT + SIZE), or 0 if there are none. */
+uint64_t kp_edit_kept_end(const struct kp_edit *ed, uint64_t at, uint64_t size);
+/* Return the index of the section NAME, or 0, the null section. */
 size_t kp_edit_find(const struct kp_edit *ed, const char *name);
-
 /* Return the index of the PT_LOAD that maps [VADDR, VADDR + SIZE), or -1. */
 ptrdiff_t kp_edit_load_of(const struct kp_edit *ed, uint64_t vaddr, uint64_t size);
+/*
+ * Return the largest page size with which a segment can be mapped.  No other segment may
+ * share such a page of the file.
+ */
+uint64_t kp_edit_page(const struct kp_edit *ed, size_t segment);
+/* Return the address to which no bytes of the file are mapped from VADDR on in SEGMENT. */
+uint64_t kp_edit_gap_end(const struct kp_edit *ed, size_t segment, uint64_t vaddr);
+/* Return the address of the next PT_LOAD after SEGMENT: the end of its free space. */
+uint64_t kp_edit_free_until(const struct kp_edit *ed, size_t segment);
 
 /* Change the table of program headers; the chunks' segment indexes follow. */
 void kp_edit_insert_segment(struct kp_edit *ed, size_t at, struct kp_edit_segment s);
 void kp_edit_remove_segment(struct kp_edit *ed, size_t at);
-/* Move segment FROM to index TO, which is at most FROM. */
-void kp_edit_move_segment(struct kp_edit *ed, size_t from, size_t to);
-
 /* Change the table of chunks. */
 void kp_edit_insert_chunk(struct kp_edit *ed, size_t at, struct kp_edit_chunk c);
 void kp_edit_remove_chunk(struct kp_edit *ed, size_t at);
 void kp_edit_mark_moves(struct kp_edit *ed, size_t first); /* all from FIRST on */
 
 /*
- * Return the largest page size with which a segment can be mapped.  No other segment may
- * share such a page of the file.
+ * Add a section; with the flag SHF_ALLOC, it is mapped in a read-only segment of ours, or in the
+ * place of the section that was cut.  NAME and BYTES must live until kp_edit_close.
+ * NOT_IMPLEMENTED: a section NAME already exists.
  */
-uint64_t kp_edit_page(const struct kp_edit *ed, size_t segment);
-
-/* True if the file has a PT_INTERP, so that the kernel starts it. */
-bool kp_edit_is_program(const struct kp_edit *ed);
-
-/*
- * Remove a section's bytes from the file: it becomes NOBITS, with its address and size.
- * NOT_IMPLEMENTED: the section is not mapped as a whole, or something else uses its
- * bytes.
- */
-kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_error *why);
-
-/* Return the address to which no bytes of the file are mapped from VADDR on in SEGMENT. */
-uint64_t kp_edit_gap_end(const struct kp_edit *ed, size_t segment, uint64_t vaddr);
-
-/* The reverse: FILL writes the bytes of a NOBITS section, which keeps its size. */
-kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
-			   void *arg, struct kpackx_error *why);
-
-/* Return the address of the next PT_LOAD after SEGMENT: the end of its free space. */
-uint64_t kp_edit_free_until(const struct kp_edit *ed, size_t segment);
-
-/*
- * Add a section; if ALLOC, it is mapped in a read-only segment of ours, or in the place of
- * the section that was cut.  NAME and BYTES must live until kp_edit_close.  NOT_IMPLEMENTED: a section NAME already exists.
- */
-kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, bool alloc,
+kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, uint64_t flags,
 				  struct kp_span bytes, struct kpackx_error *why);
-/* Remove a section from the table; higher indexes decrease by one. */
-void kp_edit_drop_section(struct kp_edit *ed, size_t number);
-
-/* Remove what an earlier kp_edit_place added for the program headers. */
-void kp_edit_drop_table(struct kp_edit *ed);
-
-/*
- * As kp_edit_drop_table, and free the place of SECTION, the marker.  NOT_IMPLEMENTED:
- * neither has it a segment of ours, nor is it in the place of .hip_fatbin.
- */
-kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
-				 struct kpackx_error *why);
+/* Remove a section from the table, if there is one; higher indexes decrease by one. */
+void kp_edit_drop_section(struct kp_edit *ed, const char *name);
 
 /* Replace SIZE bytes at input offset FROM, when the file is written. */
 kpack_error_t kp_edit_patch(struct kp_edit *ed, uint64_t from, const void *bytes,
 			    size_t size, struct kpackx_error *why);
 
-/* Decide all addresses and offsets; mapped sections get lower indexes than the others. */
-kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why);
-
-/* Write the placed file to OUT, which is empty. */
-kpack_error_t kp_edit_write(const struct kp_edit *ed, struct kp_outfile *out,
-			    struct kpackx_error *why);
-
-/*
- * List which bytes of the input the placed file will have where, ascending and without bytes in
- * common.  The caller frees *OUT.
- */
-kpack_error_t kp_edit_moves(const struct kp_edit *ed, struct kp_move **out, size_t *n,
-			    struct kpackx_error *why);
-
-/*
- * True if the program headers are where the ELF header in memory says: programs and Linux
- * before 5.18 compute their address from it.
- */
-bool kp_edit_table_is_right(const struct kp_edit *ed);
-
-/* ---- pointers that would dangle ---- */
+/* ---- edit_cut.c ---- */
 
 /*
  * NOT_IMPLEMENTED: the dynamic linker would point a word other than the wrappers of ELF
@@ -235,50 +172,37 @@ bool kp_edit_table_is_right(const struct kp_edit *ed);
 kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
 				const struct kp_elf *elf, struct kpackx_error *why);
 
-/* ---- additions: edit_added.c ---- */
-
 /*
- * Additions to an edited ELF file: the marker, and room for the program headers, of which
- * there may be more than before.
- *
- * kp_edit_place calls kp_added_plan; then kp_added_inside before each chunk, and
- * kp_added_place when the offsets of all chunks are known; then kp_added_settle, when the
- * offsets of all PT_LOADs are known.
+ * Remove a section's bytes from the file: it becomes NOBITS, with its address and size.
+ * NOT_IMPLEMENTED: the section is not mapped as a whole, or something else uses its
+ * bytes.
  */
-struct kp_added {
-	bool apart;     /* the program headers have a new place, in our segment */
-	bool in_gap;    /* the marker is in the place of the section that was cut */
-	size_t segment; /* index of our PT_LOAD; SIZE_MAX: none, or it is placed */
-	uint64_t marker_size, table_size;
-	uint64_t bias; /* of the ELF header: address - file offset */
-};
+kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_error *why);
+/* The reverse: FILL writes the bytes of a NOBITS section, which keeps its size. */
+kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
+			   void *arg, struct kpackx_error *why);
 
-static inline uint64_t kp_round_up(uint64_t n, uint64_t to)
-{
-	return (n + to - 1) / to * to;
-}
+/* Remove what an earlier kp_edit_place added for the program headers. */
+void kp_edit_drop_table(struct kp_edit *ed);
+/*
+ * As kp_edit_drop_table, and drop the marker and free its place.  NOT_IMPLEMENTED:
+ * neither has it a segment of ours, nor is it in the place of .hip_fatbin.
+ */
+kpack_error_t kp_edit_drop_marker(struct kp_edit *ed, struct kpackx_error *why);
 
-static inline bool kp_is_mapped(const Elf64_Shdr *s)
-{
-	return (s->sh_flags & SHF_ALLOC) != 0;
-}
+/* ---- edit_place.c, edit_write.c ---- */
 
-/* Choose a place for the program headers, and add the segments and sections needed. */
-kpack_error_t kp_added_plan(struct kp_edit *ed, struct kp_added *a,
+/* Decide all addresses and offsets; mapped sections get lower indexes than the others. */
+kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why);
+
+/* Write the placed file to OUT, which is empty. */
+kpack_error_t kp_edit_write(const struct kp_edit *ed, struct kp_outfile *out,
 			    struct kpackx_error *why);
-
 /*
- * Place our segment at the addresses of the section that was cut, if SEGMENT, whose bytes
- * come next in the file, at *CUR, follows them, and if they suffice.
+ * List which bytes of the input the placed file will have where, ascending and without bytes in
+ * common.  The caller frees *OUT.
  */
-void kp_added_inside(struct kp_edit *ed, struct kp_added *a, size_t segment,
-		     uint64_t *cur);
-
-/* Place what is not placed yet, after file offset *CUR; *CUR becomes its end. */
-kpack_error_t kp_added_place(struct kp_edit *ed, struct kp_added *a, uint64_t *cur,
-			     struct kpackx_error *why);
-
-/* Set PT_PHDR. */
-void kp_added_settle(struct kp_edit *ed, const struct kp_added *a);
+kpack_error_t kp_edit_moves(const struct kp_edit *ed, struct kp_move **out, size_t *n,
+			    struct kpackx_error *why);
 
 #endif

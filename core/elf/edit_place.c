@@ -1,14 +1,57 @@
 /* SPDX-License-Identifier: MIT */
-/* Decides all places in the new file; edit_added.c decides those of the additions. */
+/*
+ * Decides all places in the new file, in its order: chunks, what was added, what is not mapped.
+ *
+ * The marker is in a read-only segment of ours.  The program headers stay after the ELF
+ * header if there is room for all; else they are in our segment, too.
+ *
+ * Programs compute the address of their program headers as that of the ELF header in
+ * memory + e_phoff, and so does Linux before 5.18 (AT_PHDR).  So a segment with program
+ * headers has the distance of address and file offset that the first segment has.  At the
+ * addresses of the section that was cut, that costs nothing in most files; behind all
+ * segments, it needs a hole in the file that is as large as what the memory has more than
+ * the file.
+ *
+ * Our segment begins on a page of the file: ld.so uses the first segment whose pages of
+ * the file contain the program headers, and would otherwise find them in the last page of
+ * the data, which .bss has overwritten.  In front of the program headers, space of the
+ * same size and a page of addresses are free, because GNU strip moves the headers there.
+ *
+ * If the place of the section that was cut stays in the file (ed->whole), the marker is in
+ * it, and so may be what is not mapped; no segment is needed then.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
-#include "elf_file.h"
-#include "convert.h"
-#include "edit.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/order.h"
+#include "edit.h"
 
 /* Larger alignments of unmapped sections have no effect. */
 #define ALIGN_MAX 4096
+
+/* Bytes that .hip_fatbin keeps in front of a marker in its place. */
+#define GAP_KEPT 16
+
+struct placing {
+	struct kp_edit *ed;
+	Elf64_Shdr *fatbin; /* of .hip_fatbin; of the null section if there is none */
+	Elf64_Shdr *marker, *table; /* of the sections that are added; NULL: none */
+	size_t ours; /* index of our PT_LOAD; SIZE_MAX: none, or it is placed */
+	uint64_t table_size, ours_size;
+	uint64_t bias; /* of the ELF header: address - file offset */
+	uint64_t gap_at,
+		gap_end; /* addresses, if the marker is in the section's place; or 0 */
+	/* Free bytes of the section's place behind that, and those of them that have something. */
+	struct kp_edit_range gap;
+	uint64_t gap_used;
+	uint64_t cur; /* what is placed ends here */
+};
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
 
 /* Return the first offset from CUR on that can be mapped to VADDR. */
 static uint64_t congruent_offset(uint64_t cur, uint64_t vaddr, uint64_t align)
@@ -16,124 +59,341 @@ static uint64_t congruent_offset(uint64_t cur, uint64_t vaddr, uint64_t align)
 	return cur + ((vaddr - cur) & (align - 1));
 }
 
-/* ---- sections in order ---- */
-
-static void order_sections(struct kp_edit *ed)
+static bool is_mapped(const Elf64_Shdr *s)
 {
-	size_t n = ed->n_sections, first = 1;
+	return (s->sh_flags & SHF_ALLOC) != 0;
+}
 
-	for (size_t i = 1; i < n; i++) {
-		struct kp_edit_section s = ed->sections[i];
+/* ---- what is added ---- */
 
-		if (!kp_is_mapped(&s.h))
-			continue;
-		memmove(&ed->sections[first + 1], &ed->sections[first],
-			(i - first) * sizeof(s));
-		ed->sections[first] = s;
-		if (ed->names >= first && ed->names < i)
-			ed->names++;
-		first++;
+/* Return the bytes after the ELF header that nothing else uses. */
+static uint64_t header_room(const struct kp_edit *ed)
+{
+	const struct kp_edit_chunk *c = &ed->chunks[0];
+	uint64_t end = c->from ? c->from : c->size;
+
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const struct kp_edit_section *s = &ed->sections[i];
+
+		if (!s->is_new && s->h.sh_type != SHT_NOBITS && s->h.sh_size &&
+		    s->from < end)
+			end = s->from;
 	}
+	if (ed->n_kept && ed->kept[0].from < end)
+		end = ed->kept[0].from;
+	return end > sizeof(Elf64_Ehdr) ? end - sizeof(Elf64_Ehdr) : 0;
 }
 
-/* ---- chunks ---- */
-
-/* Return an offset from CUR on for the first chunk of a segment. */
-static uint64_t place_moved(const struct kp_edit *ed, const struct kp_edit_chunk *c,
-			    uint64_t cur)
+static Elf64_Shdr *new_section(const struct kp_edit *ed, const char *name)
 {
-	Elf64_Phdr *h = &ed->segments[c->segment].h;
-	uint64_t size = h->p_filesz - (c->vaddr - h->p_vaddr), to = 0;
+	struct kp_edit_section *s = &ed->sections[kp_edit_find(ed, name)];
 
-	if (h->p_align > ed->page && h->p_align > 65536)
-		h->p_align = ed->page;
-	do {
-		if (c->page_before)
-			cur = kp_round_up(cur, kp_edit_page(ed, c->segment));
-		to = congruent_offset(cur, c->vaddr, h->p_align);
-		cur = kp_edit_kept_end(ed, to, size);
-	} while (cur);
-	return to;
+	return s->is_new ? &s->h : NULL;
 }
 
-static kpack_error_t place_chunks(struct kp_edit *ed, struct kp_added *a, uint64_t *end,
-				  struct kpackx_error *why)
+/* Choose where the program headers are, and add the segments and sections needed. */
+static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 {
-	uint64_t cur = 0;
+	struct kp_edit *ed = p->ed;
+	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
+	const Elf64_Shdr *marker = new_section(ed, KP_MARKER_SECTION);
+	uint64_t old_size = ed->n_old_segments * sizeof(Elf64_Phdr);
+	uint64_t marker_size = marker ? marker->sh_size : 0;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, 1);
+	size_t first = SIZE_MAX, last = 0, n_mapped = 1;
+	bool stays = false, apart = false;
+
+	for (size_t i = 0; i < ed->n_segments; i++)
+		if (ed->segments[i].h.p_type == PT_LOAD) {
+			first = first == SIZE_MAX ? i : first;
+			last = i;
+		}
+	p->bias = ed->segments[first].h.p_vaddr - ed->segments[first].h.p_offset;
+	if (marker && ed->whole && at >= 0 && s->sh_type == SHT_NOBITS) {
+		p->gap_at = round_up(s->sh_addr + GAP_KEPT, GAP_KEPT);
+		p->gap_end = kp_edit_gap_end(ed, (size_t)at, s->sh_addr);
+		if (!kp_range_ok(p->gap_end, p->gap_at, marker_size))
+			p->gap_at = 0;
+	}
+	if (p->gap_at)
+		marker_size = 0; /* needs no segment */
+	for (size_t i = 0; i < ed->n_chunks && ed->whole && !marker_size; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		stays |= c->vaddr - c->from == p->bias && ed->old_table >= c->from &&
+			 kp_range_ok(c->size, ed->old_table - c->from, old_size) &&
+			 ed->n_segments == ed->n_old_segments;
+	}
+	ed->h.e_phoff = stays ? ed->old_table : sizeof(Elf64_Ehdr);
+	if (!stays)
+		apart = (ed->n_segments + (marker_size != 0)) * sizeof(Elf64_Phdr) >
+			header_room(ed);
+	if (apart)
+		KP_TRY(kp_edit_add_section(ed, KP_TABLE_SECTION, SHF_ALLOC,
+					   (struct kp_span){0}, why));
+	p->ours = SIZE_MAX;
+	if (apart || marker_size) {
+		p->ours = last + 1;
+		kp_edit_insert_segment(
+			ed, p->ours,
+			(struct kp_edit_segment){
+				.h = {.p_type = PT_LOAD,
+				      .p_flags = PF_R,
+				      .p_align =
+					      apart ? kp_edit_page(ed, first) : ed->page},
+				.from = UINT64_MAX});
+	}
+	ed->h.e_phnum = (uint16_t)ed->n_segments;
+	p->table_size = ed->n_segments * sizeof(Elf64_Phdr);
+	p->ours_size = (apart ? 2 * p->table_size : 0) + marker_size;
+	/* mapped sections first */
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		struct kp_edit_section moved = ed->sections[i];
+
+		if (!is_mapped(&moved.h))
+			continue;
+		memmove(&ed->sections[n_mapped + 1], &ed->sections[n_mapped],
+			(i - n_mapped) * sizeof(moved));
+		ed->sections[n_mapped] = moved;
+		if (ed->names >= n_mapped && ed->names < i)
+			ed->names++;
+		n_mapped++;
+	}
+	p->fatbin = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
+	p->marker = new_section(ed, KP_MARKER_SECTION);
+	p->table = new_section(ed, KP_TABLE_SECTION);
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Return an address from FREE on for our segment with program headers, whose file offset
+ * is behind what is placed and away from kept bytes; 0: there is none.
+ */
+static uint64_t biased_address(const struct placing *p, uint64_t free)
+{
+	const struct kp_edit *ed = p->ed;
+	uint64_t address = round_up(free, ed->page) + ed->page;
+
+	for (uint64_t cur = p->cur; cur;) {
+		/* negative in a small file */
+		int64_t least = (int64_t)(round_up(cur, ed->page) + p->bias);
+
+		if (least > (int64_t)address)
+			address = round_up((uint64_t)least, ed->page);
+		if (address > KP_ADDRESS_MAX)
+			return 0;
+		cur = kp_edit_kept_end(ed, address - p->bias, p->ours_size);
+	}
+	return address;
+}
+
+/* Let our segment be at OFFSET and ADDRESS: program headers, then the marker. */
+static void set_ours(struct placing *p, uint64_t offset, uint64_t address)
+{
+	Elf64_Phdr *h = &p->ed->segments[p->ours].h;
+
+	h->p_offset = offset;
+	h->p_vaddr = h->p_paddr = address;
+	h->p_filesz = h->p_memsz = p->ours_size;
+	if (p->table) {
+		p->table->sh_offset = p->ed->h.e_phoff = offset + p->table_size;
+		p->table->sh_addr = address + p->table_size;
+		p->table->sh_size = p->table_size;
+		p->table->sh_addralign = 8;
+	}
+	if (p->marker && !p->gap_at) {
+		p->marker->sh_offset = offset + p->ours_size - p->marker->sh_size;
+		p->marker->sh_addr = address + p->ours_size - p->marker->sh_size;
+	}
+	p->cur = offset + p->ours_size;
+	p->ours = SIZE_MAX;
+}
+
+/*
+ * Place our segment, if it has program headers, at the addresses of the section that was cut, if
+ * SEGMENT, whose bytes come next in the file, follows them, and if they suffice.
+ */
+static void place_ours_inside(struct placing *p, size_t segment)
+{
+	struct kp_edit *ed = p->ed;
+	Elf64_Shdr *s = p->fatbin;
+	uint64_t end = s->sh_addr + s->sh_size, address;
+	struct kp_edit_segment ours;
+	size_t at = SIZE_MAX;
+	bool is_hole;
+	Elf64_Phdr *h;
+
+	if (!p->table || p->ours == SIZE_MAX)
+		return;
+	/*
+	 * The hole: the segment whose memory the section ends, and of whose bytes it is behind.
+	 * None of its addresses can become free in PT_GNU_RELRO, whose protection the loader
+	 * changes as a whole.
+	 */
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		h = &ed->segments[i].h;
+		if (h->p_type == PT_LOAD && s->sh_type == SHT_NOBITS &&
+		    s->sh_addr >= h->p_vaddr + h->p_filesz &&
+		    end == h->p_vaddr + h->p_memsz &&
+		    (h->p_filesz || h->p_vaddr == s->sh_addr))
+			at = i;
+	}
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		h = &ed->segments[i].h;
+		if (h->p_type == PT_GNU_RELRO && h->p_vaddr < end &&
+		    s->sh_addr < h->p_vaddr + h->p_memsz)
+			at = SIZE_MAX;
+	}
+	is_hole = at != SIZE_MAX;
+	/* addresses behind a section that became smaller are free, too */
+	if (!is_hole && ed->trimmed)
+		at = (size_t)kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+	if (at == SIZE_MAX || segment <= at)
+		return;
+	h = &ed->segments[at].h;
+	address = biased_address(p, is_hole ? s->sh_addr : h->p_vaddr + h->p_memsz);
+	if (!address ||
+	    address + p->ours_size > kp_edit_free_until(ed, at) / ed->page * ed->page)
+		return;
+	if (is_hole) { /* a section without addresses would be lost to other tools */
+		s->sh_size = 1;
+		h->p_memsz = s->sh_addr + 1 - h->p_vaddr;
+	}
+	/* it follows that segment */
+	ours = ed->segments[p->ours];
+	kp_edit_remove_segment(ed, p->ours);
+	kp_edit_insert_segment(ed, at + 1, ours);
+	p->ours = at + 1;
+	set_ours(p, address - p->bias, address);
+}
+
+/* Place what is added and not placed yet: the marker in the section's place, and our segment. */
+static kpack_error_t place_additions(struct placing *p, struct kpackx_error *why)
+{
+	struct kp_edit *ed = p->ed;
+	uint64_t address = 0, offset = round_up(p->cur, 16), end;
+
+	if (p->gap_at) {
+		const Elf64_Phdr *h =
+			&ed->segments[kp_edit_load_of(ed, p->fatbin->sh_addr, 1)].h;
+
+		p->fatbin->sh_size = GAP_KEPT;
+		p->marker->sh_addr = p->gap_at;
+		p->marker->sh_offset = h->p_offset + (p->gap_at - h->p_vaddr);
+		p->gap.from = p->marker->sh_offset + p->marker->sh_size;
+		p->gap.size = p->gap_end - p->gap_at - p->marker->sh_size;
+	}
+	if (p->ours == SIZE_MAX)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type == PT_LOAD && h->p_vaddr + h->p_memsz > address)
+			address = h->p_vaddr + h->p_memsz;
+	}
+	/* additions must not use addresses of any section, mapped or not */
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *h = &ed->sections[i].h;
+
+		if (is_mapped(h) && h->sh_addr + h->sh_size > address)
+			address = h->sh_addr + h->sh_size;
+	}
+	address = round_up(address, ed->page);
+	if (p->table) {
+		address = biased_address(p, address);
+		offset = address - p->bias;
+	} else {
+		while ((end = kp_edit_kept_end(ed, offset, p->ours_size)))
+			offset = round_up(end, 16);
+		address += offset % ed->page;
+	}
+	if (!address || !kp_range_ok(KP_ADDRESS_MAX, address, p->ours_size) ||
+	    offset > KP_SPARSE_MAX)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: no room for the marker and program headers: address "
+			       "0x%" PRIx64 ", offset %" PRIu64,
+			       address, offset);
+	set_ours(p, offset, address);
+	return KPACK_SUCCESS;
+}
+
+/* ---- what is mapped ---- */
+
+static kpack_error_t place_chunks(struct placing *p, struct kpackx_error *why)
+{
+	struct kp_edit *ed = p->ed;
 
 	for (size_t i = 0; i < ed->n_chunks; i++) {
 		struct kp_edit_chunk *c = &ed->chunks[i];
+		Elf64_Phdr *h;
+		uint64_t page;
 
-		kp_added_inside(ed, a, c->segment, &cur);
-		if (i && c->segment == c[-1].segment)
+		place_ours_inside(p, c->segment);
+		h = &ed->segments[c->segment].h;
+		page = kp_edit_page(ed, c->segment);
+		if (i && c->segment == c[-1].segment) {
 			c->to = c[-1].to + (c->vaddr - c[-1].vaddr);
-		else
-			c->to = c->moves ? place_moved(ed, c, cur) : c->from;
-		if (c->to < cur)
+		} else if (!c->moves) {
+			c->to = h->p_offset = c->from;
+		} else {
+			uint64_t size = h->p_filesz - (c->vaddr - h->p_vaddr);
+
+			if (h->p_align > ed->page && h->p_align > 65536)
+				h->p_align = ed->page;
+			page = kp_edit_page(ed, c->segment);
+			for (uint64_t cur = p->cur;;) {
+				if (c->page_before)
+					cur = round_up(cur, page);
+				c->to = congruent_offset(cur, c->vaddr, h->p_align);
+				cur = kp_edit_kept_end(ed, c->to, size);
+				if (!cur)
+					break;
+			}
+			h->p_offset = c->to;
+		}
+		if (c->to < p->cur)
 			return kp_fail(
 				why, KPACK_ERROR_NOT_IMPLEMENTED,
 				"elf: no place in the file for the segment at 0x%" PRIx64,
 				c->vaddr);
-		cur = c->to + c->size;
-		if (c->page_after && (c->vaddr + c->size) % kp_edit_page(ed, c->segment))
-			cur = kp_round_up(cur, kp_edit_page(ed, c->segment));
+		p->cur = c->to + c->size;
+		if (c->page_after && (c->vaddr + c->size) % page)
+			p->cur = round_up(p->cur, page);
 	}
-	kp_added_inside(ed, a, SIZE_MAX, &cur);
-	if (cur < sizeof(Elf64_Ehdr) + a->table_size && !a->apart)
-		cur = sizeof(Elf64_Ehdr) + a->table_size;
-	*end = cur;
+	place_ours_inside(p, SIZE_MAX);
+	if (p->cur < sizeof(Elf64_Ehdr) + p->table_size && !p->table)
+		p->cur = sizeof(Elf64_Ehdr) + p->table_size;
 	return KPACK_SUCCESS;
 }
 
-/* ---- program headers of mapped bytes ---- */
-
-/* True if H is the address space of the section that was cut. */
-static bool is_hole(const struct kp_edit *ed, const Elf64_Phdr *h)
-{
-	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
-
-	return s->sh_type == SHT_NOBITS && s->sh_addr >= h->p_vaddr &&
-	       kp_range_ok(h->p_memsz, s->sh_addr - h->p_vaddr, s->sh_size);
-}
-
 /*
- * Return the offset of a hole: after all bytes, because at its old offset tools would
- * find other sections in it.  But if it begins inside a page, ld.so maps that page, so
+ * Segments without bytes have an offset too, which must be congruent to the address.  That of a
+ * hole, the addresses of the section that was cut, is behind all bytes, because at its old offset
+ * tools would find other sections in it.  But if it begins inside a page, ld.so maps that page, so
  * that the page must exist in the file.
  */
-static uint64_t hole_offset(const struct kp_edit *ed, size_t segment, uint64_t end)
+static void place_empty_loads(struct placing *p)
 {
-	const Elf64_Phdr *h = &ed->segments[segment].h;
-
-	if (h->p_vaddr % kp_edit_page(ed, segment))
-		return h->p_vaddr & (h->p_align - 1);
-	return congruent_offset(end, h->p_vaddr, h->p_align);
-}
-
-/* Segments without bytes have an offset too, which must be congruent to the address. */
-static void place_empty_loads(struct kp_edit *ed, uint64_t end)
-{
+	struct kp_edit *ed = p->ed;
+	const Elf64_Shdr *s = p->fatbin;
 	uint64_t cur = 0;
 
 	for (size_t i = 0; i < ed->n_segments; i++) {
-		struct kp_edit_segment *s = &ed->segments[i];
+		Elf64_Phdr *h = &ed->segments[i].h;
+		bool is_hole =
+			s->sh_type == SHT_NOBITS && s->sh_addr >= h->p_vaddr &&
+			kp_range_ok(h->p_memsz, s->sh_addr - h->p_vaddr, s->sh_size);
 
-		if (s->h.p_type != PT_LOAD)
+		if (h->p_type != PT_LOAD)
 			continue;
-		if (s->h.p_filesz == 0 && is_hole(ed, &s->h))
-			s->h.p_offset = hole_offset(ed, i, end);
-		else if (s->h.p_filesz == 0)
-			s->h.p_offset = congruent_offset(cur, s->h.p_vaddr, s->h.p_align);
+		if (h->p_filesz)
+			cur = h->p_offset + h->p_filesz;
+		else if (is_hole && h->p_vaddr % kp_edit_page(ed, i))
+			h->p_offset = h->p_vaddr & (h->p_align - 1);
 		else
-			cur = s->h.p_offset + s->h.p_filesz;
+			h->p_offset = congruent_offset(is_hole ? p->cur : cur, h->p_vaddr,
+						       h->p_align);
 	}
-}
-
-static void place_loads(struct kp_edit *ed, uint64_t end)
-{
-	for (size_t i = ed->n_chunks; i-- > 0;)
-		ed->segments[ed->chunks[i].segment].h.p_offset = ed->chunks[i].to;
-	place_empty_loads(ed, end);
 }
 
 /* Return the chunk that has [OFFSET, OFFSET + SIZE) of the input, or NULL. */
@@ -152,183 +412,146 @@ static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t
 }
 
 /*
- * Move the offset of something without bytes: its distance from its segment's offset
- * stays.
+ * Move the offset of something without bytes: its distance from its segment's offset stays.  false:
+ * it is in no segment.
  */
 static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offset)
 {
+	/* from the last one on: a boundary belongs to the segment that begins there */
 	for (size_t i = ed->n_segments; i-- > 0;) {
 		const struct kp_edit_segment *s = &ed->segments[i];
 
-		/*
-		 * from the last segment on: a boundary belongs to the segment that begins
-		 * there
-		 */
-		if (s->h.p_type == PT_LOAD && vaddr >= s->h.p_vaddr &&
-		    vaddr - s->h.p_vaddr <= s->h.p_memsz) {
-			/* an offset below its segment has no meaning */
-			*offset -= *offset < s->from ? *offset : s->from;
-			*offset += s->h.p_offset;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Extend H, which ended where a section was cut, if that section is filled again. */
-static void reach_over_made(const struct kp_edit *ed, Elf64_Phdr *h)
-{
-	for (size_t i = 0; i < ed->n_chunks; i++)
-		if (ed->chunks[i].made && ed->chunks[i].vaddr == h->p_vaddr + h->p_filesz)
-			h->p_filesz = h->p_memsz;
-}
-
-/* Clip PT_GNU_RELRO to its PT_LOAD: it may extend over a cut section. */
-static void clip_to_load(const struct kp_edit *ed, Elf64_Phdr *h)
-{
-	ptrdiff_t i = kp_edit_load_of(ed, h->p_vaddr, 1);
-	const Elf64_Phdr *load;
-
-	if (i < 0)
-		return;
-	load = &ed->segments[i].h;
-	h->p_offset = load->p_offset + (h->p_vaddr - load->p_vaddr);
-	reach_over_made(ed, h);
-	if (h->p_vaddr + h->p_filesz > load->p_vaddr + load->p_filesz)
-		h->p_filesz = load->p_vaddr + load->p_filesz > h->p_vaddr
-				      ? load->p_vaddr + load->p_filesz - h->p_vaddr
-				      : 0;
-}
-
-static kpack_error_t place_segment(struct kp_edit *ed, size_t i, struct kpackx_error *why)
-{
-	struct kp_edit_segment *s = &ed->segments[i];
-	const struct kp_edit_chunk *c = chunk_with(ed, s->from, s->h.p_filesz);
-
-	if (s->h.p_type == PT_GNU_RELRO)
-		clip_to_load(ed, &s->h);
-	else if (s->h.p_filesz && c)
-		s->h.p_offset = c->to + (s->from - c->from);
-	else if (s->h.p_filesz)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: program header %zu is for bytes that are not mapped",
-			       i);
-	else if (s->h.p_memsz)
-		move_offset(ed, s->h.p_vaddr, &s->h.p_offset);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t place_segments(struct kp_edit *ed, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < ed->n_segments; i++) {
-		uint32_t type = ed->segments[i].h.p_type;
-
-		if (type != PT_PHDR && type != PT_LOAD && type != PT_NULL)
-			KP_TRY(place_segment(ed, i, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-/* ---- sections ---- */
-
-static bool place_made(const struct kp_edit *ed, struct kp_edit_section *s)
-{
-	for (size_t i = 0; i < ed->n_chunks; i++)
-		if (ed->chunks[i].made)
-			s->h.sh_offset = ed->chunks[i].to;
-	return true;
-}
-
-/* Move a section with its chunk or segment; false: it is not mapped. */
-static bool place_mapped(const struct kp_edit *ed, struct kp_edit_section *s)
-{
-	const struct kp_edit_chunk *c;
-
-	if (s->in_block)
+		if (s->h.p_type != PT_LOAD || vaddr < s->h.p_vaddr ||
+		    vaddr - s->h.p_vaddr > s->h.p_memsz)
+			continue;
+		/* an offset below its segment has no meaning */
+		*offset -= *offset < s->from ? *offset : s->from;
+		*offset += s->h.p_offset;
 		return true;
-	if (s->from == UINT64_MAX)
-		return place_made(ed, s);
-	if (kp_is_mapped(&s->h) && (s->h.sh_type == SHT_NOBITS || s->h.sh_size == 0))
-		return move_offset(ed, s->h.sh_addr, &s->h.sh_offset);
-	if (s->is_new || s->h.sh_size == 0)
-		return false;
-	c = chunk_with(ed, s->from, s->h.sh_size);
-	if (c)
-		s->h.sh_offset = c->to + (s->from - c->from);
-	return c != NULL;
-}
-
-/* True if part of S, which is not inside a chunk, is in one. */
-static bool section_straddles(const struct kp_edit *ed, const struct kp_edit_section *s)
-{
-	for (size_t i = 0; i < ed->n_chunks; i++) {
-		const struct kp_edit_chunk *c = &ed->chunks[i];
-
-		if (!s->is_new && !c->made && s->from < c->from + c->size &&
-		    s->from + s->h.sh_size > c->from && s->h.sh_size)
-			return true;
 	}
 	return false;
 }
 
-static int by_offset(const void *a, const void *b)
+/* The other program headers follow the bytes that they are for. */
+static kpack_error_t place_headers(struct placing *p, struct kpackx_error *why)
 {
-	const struct kp_edit_section *x = *(struct kp_edit_section *const *)a;
-	const struct kp_edit_section *y = *(struct kp_edit_section *const *)b;
+	struct kp_edit *ed = p->ed;
 
-	if (x->is_new != y->is_new)
-		return KP_ORDER(x->is_new, y->is_new);
-	if (x->after != y->after)
-		return KP_ORDER(x->after, y->after);
-	return KP_ORDER(x, y);
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		uint64_t from = ed->segments[i].from;
+		Elf64_Phdr *h = &ed->segments[i].h;
+		const struct kp_edit_chunk *c = chunk_with(ed, from, h->p_filesz);
+
+		switch (h->p_type) {
+		case PT_NULL:
+		case PT_LOAD:
+			continue;
+		case PT_PHDR:
+			h->p_offset = ed->h.e_phoff;
+			h->p_vaddr = h->p_paddr = ed->h.e_phoff + p->bias;
+			h->p_filesz = h->p_memsz = p->table_size;
+			continue;
+		case PT_GNU_RELRO: {
+			ptrdiff_t at = kp_edit_load_of(ed, h->p_vaddr, 1);
+			const Elf64_Phdr *load = at < 0 ? NULL : &ed->segments[at].h;
+			uint64_t end;
+
+			if (!load)
+				continue;
+			h->p_offset = load->p_offset + (h->p_vaddr - load->p_vaddr);
+			/* it ended where a section was cut that is filled again */
+			for (size_t k = 0; k < ed->n_chunks; k++)
+				if (ed->chunks[k].made &&
+				    ed->chunks[k].vaddr == h->p_vaddr + h->p_filesz)
+					h->p_filesz = h->p_memsz;
+			/* it may extend over a section that was cut */
+			end = load->p_vaddr + load->p_filesz;
+			end = end > h->p_vaddr ? end - h->p_vaddr : 0;
+			h->p_filesz = h->p_filesz < end ? h->p_filesz : end;
+			continue;
+		}
+		}
+		if (h->p_filesz && !c)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: program header %zu is for bytes that are "
+				       "not mapped",
+				       i);
+		if (h->p_filesz)
+			h->p_offset = c->to + (from - c->from);
+		else if (h->p_memsz)
+			move_offset(ed, h->p_vaddr, &h->p_offset);
+	}
+	return KPACK_SUCCESS;
 }
 
-static uint64_t section_alignment(const Elf64_Shdr *h)
+/* Place a section with its chunk or segment; false: it is not mapped. */
+static kpack_error_t place_mapped(const struct placing *p, struct kp_edit_section *s,
+				  bool *placed, struct kpackx_error *why)
 {
-	if (h->sh_addralign == 0 || h->sh_addralign > ALIGN_MAX ||
-	    (h->sh_addralign & (h->sh_addralign - 1)))
-		return 1;
-	return h->sh_addralign;
+	const struct kp_edit *ed = p->ed;
+	const struct kp_edit_chunk *c;
+	Elf64_Shdr *h = &s->h;
+
+	*placed = s->is_new && is_mapped(h);
+	if (s == &ed->sections[ed->names]) /* it has grown, so no chunk has all of it */
+		return KPACK_SUCCESS;
+	if (s->from == UINT64_MAX) {
+		for (size_t i = 0; i < ed->n_chunks; i++)
+			if (ed->chunks[i].made)
+				h->sh_offset = ed->chunks[i].to;
+		*placed = true;
+	} else if (!s->is_new && is_mapped(h) &&
+		   (h->sh_type == SHT_NOBITS || !h->sh_size)) {
+		*placed = move_offset(ed, h->sh_addr, &h->sh_offset);
+	} else if (!s->is_new && h->sh_size) {
+		c = chunk_with(ed, s->from, h->sh_size);
+		if (c)
+			h->sh_offset = c->to + (s->from - c->from);
+		*placed = c != NULL;
+	}
+	for (size_t i = 0; i < ed->n_chunks && !*placed && !s->is_new; i++) {
+		c = &ed->chunks[i];
+		if (!c->made && s->from < c->from + c->size &&
+		    s->from + h->sh_size > c->from && h->sh_size)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: section %zu is partly mapped", s->index);
+	}
+	return KPACK_SUCCESS;
 }
+
+/* ---- what is not mapped ---- */
 
 /*
- * Return the bytes of the old names up to the last one in use, or all if another section
- * uses them.
+ * Names of new sections follow the old ones, up to the last in use; all of them are kept if
+ * another section uses them.
  */
-static uint64_t names_in_use(const struct kp_edit *ed)
+static void name_sections(struct kp_edit *ed)
 {
 	uint64_t end = 1;
 
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		const struct kp_edit_section *s = &ed->sections[i];
 
-		if (s->h.sh_link == ed->sections[ed->names].index && !s->is_new)
-			return ed->old_names;
-		if (!s->is_new && s->h.sh_name + strlen(s->name) + 1 > end)
+		if (!s->is_new && s->h.sh_link == ed->sections[ed->names].index)
+			end = ed->old_names;
+		else if (!s->is_new && s->h.sh_name + strlen(s->name) + 1 > end)
 			end = s->h.sh_name + strlen(s->name) + 1;
 	}
-	return end;
-}
-
-/* Names of new sections follow the old ones. */
-static void name_sections(struct kp_edit *ed)
-{
-	uint64_t size = ed->old_names = names_in_use(ed);
-
+	ed->old_names = end;
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		if (!ed->sections[i].is_new)
 			continue;
-		ed->sections[i].h.sh_name = (uint32_t)size;
-		size += strlen(ed->sections[i].name) + 1;
+		ed->sections[i].h.sh_name = (uint32_t)end;
+		end += strlen(ed->sections[i].name) + 1;
 	}
-	ed->sections[ed->names].h.sh_size = size;
+	ed->sections[ed->names].h.sh_size = end;
 }
 
 /* Take SIZE bytes of RANGE, of whose bytes *USED are taken; false: they are not free. */
 static bool take_bytes(const struct kp_edit *ed, struct kp_edit_range range,
 		       uint64_t *used, uint64_t size, uint64_t align, uint64_t *offset)
 {
-	uint64_t to = kp_round_up(range.from + *used, align);
+	uint64_t to = round_up(range.from + *used, align);
 
 	if (!kp_range_ok(range.size, to - range.from, size) ||
 	    kp_edit_kept_end(ed, to, size))
@@ -342,12 +565,14 @@ static bool take_bytes(const struct kp_edit *ed, struct kp_edit_range range,
  * Take SIZE bytes of the place of the section that was cut, or else of the padding between
  * segments; false: there are no so many together, or the place does not stay.
  */
-static bool place_in_gap(struct kp_edit *ed, uint64_t size, uint64_t align,
+static bool place_in_gap(struct placing *p, uint64_t size, uint64_t align,
 			 uint64_t *offset)
 {
-	if (ed->gap.size == 0 || size == 0)
+	struct kp_edit *ed = p->ed;
+
+	if (p->gap.size == 0 || size == 0)
 		return false;
-	if (take_bytes(ed, ed->gap, &ed->gap_used, size, align, offset))
+	if (take_bytes(ed, p->gap, &p->gap_used, size, align, offset))
 		return true;
 	for (size_t i = 0; i + 1 < ed->n_chunks; i++) {
 		struct kp_edit_chunk *c = &ed->chunks[i];
@@ -361,15 +586,14 @@ static bool place_in_gap(struct kp_edit *ed, uint64_t size, uint64_t align,
 	return false;
 }
 
-/* Return the offset of SIZE bytes at or behind *CUR, which moves behind them. */
-static uint64_t place_behind(const struct kp_edit *ed, uint64_t *cur, uint64_t size,
-			     uint64_t align)
+/* Return the offset of SIZE bytes behind what is placed. */
+static uint64_t place_behind(struct placing *p, uint64_t size, uint64_t align)
 {
-	uint64_t to = kp_round_up(*cur, align), end;
+	uint64_t to = round_up(p->cur, align), end;
 
-	while (size && (end = kp_edit_kept_end(ed, to, size)))
-		to = kp_round_up(end, align);
-	*cur = to + size;
+	while (size && (end = kp_edit_kept_end(p->ed, to, size)))
+		to = round_up(end, align);
+	p->cur = to + size;
 	return to;
 }
 
@@ -378,125 +602,121 @@ static uint64_t bytes_of(const Elf64_Shdr *h)
 	return h->sh_type == SHT_NOBITS ? 0 : h->sh_size;
 }
 
-/*
- * Place the N sections in ORDER and the section headers behind *CUR.  If the place of the
- * section that was cut stays, it gets as much as makes up for what was added: the layout; the section headers, which tools write anew; else names; else what fits, which
- * to some tools is part of the segment then.
- */
-static void place_rest(struct kp_edit *ed, struct kp_edit_section **order, size_t n,
-		       uint64_t *cur)
+static uint64_t section_alignment(const Elf64_Shdr *h)
 {
-	uint64_t headers = ed->n_sections * sizeof(Elf64_Shdr);
+	bool good = h->sh_addralign && h->sh_addralign <= ALIGN_MAX &&
+		    !(h->sh_addralign & (h->sh_addralign - 1));
+
+	return good ? h->sh_addralign : 1;
+}
+
+/*
+ * Place the N sections in ORDER and the section headers behind what is mapped.  If the place of the
+ * section that was cut stays, it gets as much as makes up for what was added: the layout; the section
+ * headers, which tools write anew; else names; else what fits, which to some tools is part of the
+ * segment then.
+ */
+static void place_rest(struct placing *p, struct kp_edit_section **order, size_t n)
+{
+	struct kp_edit *ed = p->ed;
+	uint64_t size = ed->n_sections * sizeof(Elf64_Shdr);
 	Elf64_Shdr *names = &ed->sections[ed->names].h;
 	Elf64_Shdr *layout = &ed->sections[kp_edit_find(ed, KP_LAYOUT_SECTION)].h;
-	bool placed_layout, placed_headers, placed_names;
+	bool placed_layout, placed_headers, placed_names, fits;
 
-	placed_layout = !kp_is_mapped(layout) &&
-			place_in_gap(ed, bytes_of(layout), section_alignment(layout),
+	placed_layout = !is_mapped(layout) &&
+			place_in_gap(p, bytes_of(layout), section_alignment(layout),
 				     &layout->sh_offset);
-	placed_headers = !ed->headers_end && place_in_gap(ed, headers, 8, &ed->h.e_shoff);
-	placed_names = !placed_headers &&
-		       place_in_gap(ed, bytes_of(names), 1, &names->sh_offset);
+	placed_headers = !ed->headers_end && place_in_gap(p, size, 8, &ed->h.e_shoff);
+	placed_names =
+		!placed_headers && place_in_gap(p, bytes_of(names), 1, &names->sh_offset);
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Shdr *h = &order[i]->h;
-		uint64_t size = bytes_of(h), align = section_alignment(h);
 
 		if ((h == layout && placed_layout) || (h == names && placed_names))
 			continue;
 		if (!placed_headers && !placed_names &&
-		    place_in_gap(ed, size, align, &h->sh_offset))
+		    place_in_gap(p, bytes_of(h), section_alignment(h), &h->sh_offset))
 			continue;
-		h->sh_offset = place_behind(ed, cur, size, align);
+		h->sh_offset = place_behind(p, bytes_of(h), section_alignment(h));
 	}
 	if (ed->headers_end) {
-		bool fits = kp_range_ok(ed->headers_end, kp_round_up(*cur, 8), headers);
-
-		ed->h.e_shoff = ed->headers_end - headers;
-		fits = fits && !kp_edit_kept_end(ed, ed->h.e_shoff, headers);
-		*cur = fits ? ed->headers_end : UINT64_MAX;
+		ed->h.e_shoff = ed->headers_end - size;
+		fits = kp_range_ok(ed->headers_end, round_up(p->cur, 8), size) &&
+		       !kp_edit_kept_end(ed, ed->h.e_shoff, size);
+		p->cur = fits ? ed->headers_end : UINT64_MAX;
 	} else if (!placed_headers) {
-		ed->h.e_shoff = place_behind(ed, cur, headers, 8);
+		ed->h.e_shoff = place_behind(p, size, 8);
 	}
 }
 
-/*
- * Place mapped sections, and collect the others in ORDER, by their offsets.  Those in
- * front of the end of what is mapped have been moved there; they were behind the section
- * that they follow in the table.
- */
-static kpack_error_t place_mapped_sections(struct kp_edit *ed,
-					   struct kp_edit_section **order, size_t *n,
-					   struct kpackx_error *why)
+static int compare_unmapped(const void *a, const void *b)
 {
-	uint64_t last = 0, mapped = 0;
+	const struct kp_edit_section *x = *(struct kp_edit_section *const *)a;
+	const struct kp_edit_section *y = *(struct kp_edit_section *const *)b;
 
+	if (x->is_new != y->is_new)
+		return KP_ORDER(x->is_new, y->is_new);
+	if (x->after != y->after)
+		return KP_ORDER(x->after, y->after);
+	return KP_ORDER(x, y);
+}
+
+/*
+ * Place the sections, those that are not mapped by their offsets.  Those in front of the end of what
+ * is mapped have been moved there; they were behind the section that they follow in the table.
+ */
+static kpack_error_t place_sections(struct placing *p, struct kpackx_error *why)
+{
+	struct kp_edit *ed = p->ed;
+	KP_AUTO_FREE struct kp_edit_section **order = NULL;
+	uint64_t last = 0, mapped = 0, end;
+	size_t n = 0;
+
+	KP_TRY(kp_new(&order, ed->n_sections, "sections", why));
+	name_sections(ed);
 	for (size_t i = 0; i < ed->n_chunks; i++)
 		if (!ed->chunks[i].made)
 			mapped = ed->chunks[i].from + ed->chunks[i].size;
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		struct kp_edit_section *s = &ed->sections[i];
+		bool placed;
 
 		s->after = s->from < mapped ? last : s->from;
 		last = s->after;
-		/* the section of names has grown, so no chunk has all of it */
-		if (i != ed->names && place_mapped(ed, s))
-			continue;
-		if (i != ed->names && section_straddles(ed, s))
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: section %zu is partly mapped", s->index);
-		order[(*n)++] = s;
+		KP_TRY(place_mapped(p, s, &placed, why));
+		if (!placed)
+			order[n++] = s;
 	}
-	qsort(order, *n, sizeof(*order), by_offset);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t place_sections(struct kp_edit *ed, uint64_t *cur,
-				    struct kpackx_error *why)
-{
-	struct kp_edit_section **order = calloc(ed->n_sections, sizeof(*order));
-	size_t n = 0;
-	kpack_error_t err;
-
-	if (!order)
-		return kp_fail_memory(why, ed->n_sections * sizeof(*order), "sections");
-	name_sections(ed);
-	err = place_mapped_sections(ed, order, &n, why);
-	if (!err)
-		place_rest(ed, order, n, cur);
-	if (!err && ed->n_kept) {
-		const struct kp_edit_range *last = &ed->kept[ed->n_kept - 1];
-		uint64_t end = last->from + last->size;
-
-		/* a program may look for appended bytes from its file's end */
-		if (*cur > ed->size && end == ed->size)
-			err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				      "elf: bytes are appended to it, in front of which "
-				      "is no room for more");
-		if (*cur < end)
-			*cur = end;
-	}
-	free(order);
+	qsort(order, n, sizeof(*order), compare_unmapped);
+	place_rest(p, order, n);
 	ed->h.e_shnum = (uint16_t)ed->n_sections;
 	ed->h.e_shstrndx = (uint16_t)ed->names;
-	return err;
+	if (ed->n_kept == 0)
+		return KPACK_SUCCESS;
+	end = ed->kept[ed->n_kept - 1].from + ed->kept[ed->n_kept - 1].size;
+	/* a program may look for appended bytes from its file's end */
+	if (p->cur > ed->size && end == ed->size)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: bytes are appended to it, in front of which "
+			       "is no room for more");
+	p->cur = p->cur < end ? end : p->cur;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
 {
-	struct kp_added a;
-	uint64_t cur = 0;
+	struct placing p = {.ed = ed};
 
 	if (ed->n_chunks == 0)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: no other segment has bytes in the file");
-	KP_TRY(kp_added_plan(ed, &a, why));
-	order_sections(ed);
-	KP_TRY(place_chunks(ed, &a, &cur, why));
-	KP_TRY(kp_added_place(ed, &a, &cur, why));
-	place_loads(ed, cur);
-	kp_added_settle(ed, &a);
-	KP_TRY(place_segments(ed, why));
-	KP_TRY(place_sections(ed, &cur, why));
-	ed->out_size = cur + ed->end_zeros;
+	KP_TRY(plan_additions(&p, why));
+	KP_TRY(place_chunks(&p, why));
+	KP_TRY(place_additions(&p, why));
+	place_empty_loads(&p);
+	KP_TRY(place_headers(&p, why));
+	KP_TRY(place_sections(&p, why));
+	ed->out_size = p.cur + ed->end_zeros;
 	return KPACK_SUCCESS;
 }

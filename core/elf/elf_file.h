@@ -7,10 +7,15 @@
 #ifndef KP_CORE_ELF_ELF_FILE_H
 #define KP_CORE_ELF_ELF_FILE_H
 
+#include <elf.h>
 #include "core/base/errors.h"
+#include "core/base/file.h"
 #include "marker.h"
 
 #define KP_FATBIN_SECTION ".hip_fatbin"
+/* What a conversion adds: the marker, and the recipe that gives the original back. */
+#define KP_MARKER_SECTION ".rocm_kpack_ref"
+#define KP_LAYOUT_SECTION ".rocm_kpack_layout"
 
 /* How a wrapper's pointer is stored and relocated. */
 enum kp_pointer_source {
@@ -24,6 +29,7 @@ enum kp_pointer_source {
 struct kp_elf_wrapper {
 	struct kp_wrapper fields; /* as stored */
 	uint64_t vaddr;           /* virtual address of the wrapper */
+	uint64_t pointer_vaddr;   /* of its pointer */
 	uint64_t offset;          /* file offset of the wrapper */
 	enum kp_pointer_source source;
 	uint64_t target; /* virtual address it points to at run time, without load bias */
@@ -34,6 +40,11 @@ struct kp_elf_wrapper {
 	uint64_t symbol; /* SYMBOL: value of the symbol */
 };
 
+/* A section with bytes in the file; size 0: there is none. */
+struct kp_elf_part {
+	uint64_t vaddr, offset, size;
+};
+
 struct kp_elf {
 	uint16_t type;    /* ET_EXEC, ET_DYN, ET_REL ... */
 	uint16_t machine; /* EM_X86_64 ... */
@@ -41,6 +52,7 @@ struct kp_elf {
 	bool has_fatbin;    /* the file has a .hip_fatbin with bytes */
 	bool fatbin_nobits; /* .hip_fatbin has no bytes: converted, or debug info */
 	uint64_t fatbin_vaddr, fatbin_offset, fatbin_size;
+	struct kp_elf_part marker, layout;
 
 	/*
 	 * In the order of .hipFatBinSegment.  If a linked file lacks that section, but
@@ -56,19 +68,6 @@ struct kp_elf {
 
 /* Whether HEAD (at least 20 bytes) begins an ELF64 little-endian, not AMDGPU or CUDA. */
 bool kp_elf_host_probe(struct kp_span head);
-
-struct Elf; /* of libelf */
-
-/*
- * Open the ELF at FD (SIZE bytes) with libelf; the caller calls elf_end.  NAMES gets the
- * index of the section with section names, SHN_UNDEF if there is none.
- * INVALID_FORMAT: not an ELF file, or its section table or section names pass its end or
- * the limits.  NOT_IMPLEMENTED: another class or byte order.
- */
-kpack_error_t kp_elf_open(int fd, uint64_t size, struct Elf **elf, size_t *names,
-			  struct kpackx_error *why);
-/* INVALID_FORMAT, with libelf's last error about WHAT. */
-kpack_error_t kp_elf_fail(struct kpackx_error *why, const char *what);
 
 /*
  * Read the ELF open at FD (SIZE bytes).  A file without .hip_fatbin is a success with
@@ -86,7 +85,60 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 			  struct kpackx_error *why);
 void kp_elf_fini(struct kp_elf *elf);
 
-/* Whether the relocation types of MACHINE are known. */
-bool kp_elf_machine_known(uint16_t machine);
+/* The wrapper whose pointer is at VADDR, or NULL. */
+struct kp_elf_wrapper *kp_elf_wrapper_at(const struct kp_elf *elf, uint64_t vaddr);
+
+/* ---- for the editor, too ---- */
+
+/* The headers of a file, as libelf reads them, checked against its size. */
+struct kp_elf_tables {
+	struct Elf *libelf;
+	Elf64_Ehdr header;
+	Elf64_Shdr *sections; /* [0] is the null section */
+	size_t n_sections;
+	size_t names; /* index of the section with section names; SHN_UNDEF: none */
+};
+
+/*
+ * INVALID_FORMAT: not an ELF file, or its section table or section names pass its end or
+ * the limits.  NOT_IMPLEMENTED: another class or byte order.
+ */
+kpack_error_t kp_elf_open(int fd, uint64_t size, struct kp_elf_tables *out,
+			  struct kpackx_error *why);
+void kp_elf_close(struct kp_elf_tables *tables);
+/* Return the name of section I in *NAME, which lives until kp_elf_close. */
+kpack_error_t kp_elf_name(const struct kp_elf_tables *tables, size_t i, const char **name,
+			  struct kpackx_error *why);
+/* INVALID_FORMAT, with libelf's last error about WHAT. */
+kpack_error_t kp_elf_fail(struct kpackx_error *why, const char *what);
+
+/* What is known of a machine. */
+struct kp_elf_machine {
+	uint16_t machine;
+	uint32_t relative, absolute; /* relocation types */
+	uint64_t page; /* the largest that its kernels use; 0: its files are not edited */
+};
+
+/* NULL: nothing is known of it. */
+const struct kp_elf_machine *kp_elf_machine_of(uint16_t machine);
+
+/* A row of REL or RELA, or a word that RELR names: the dynamic linker changes a word. */
+struct kp_elf_reloc {
+	uint64_t vaddr;  /* of the word */
+	uint64_t offset; /* file offset of the row */
+	unsigned size;   /* of the row; 0: RELR */
+	uint32_t type, symbol;
+	uint64_t addend; /* RELA */
+};
+
+typedef kpack_error_t kp_elf_reloc_fn(void *arg, const struct kp_elf_reloc *reloc,
+				      struct kpackx_error *why);
+
+/*
+ * Call FN for each relocation in TABLE, a section of FILE that was checked; does nothing if it
+ * has none.  INVALID_FORMAT: its rows have an impossible size.
+ */
+kpack_error_t kp_elf_each_reloc(const struct kp_source *file, const Elf64_Shdr *table,
+				kp_elf_reloc_fn *fn, void *arg, struct kpackx_error *why);
 
 #endif

@@ -43,6 +43,15 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 void kp_fatbin_fini(struct kp_fatbin *fat);
 
 /*
+ * Check that the wrappers of FAT, a converted file, lead to its marker, elf.marker; its recipe is
+ * elf.layout, and it has device code (--keep-device-code) unless elf.fatbin_nobits.
+ * NOT_IMPLEMENTED: FAT is not converted.  INVALID_FORMAT: wrappers are HIPK but the marker is
+ * missing, or a wrapper does not point to it.
+ */
+kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,
+				     struct kpackx_error *why);
+
+/*
  * As kp_fatbin_open, for any file: finds containers and objects of every format, and the
  * containers nested in them (core/format/nest.h).  Kind NESTED: the source is the file.
  * Kind BARE can also have nested containers; they are not searched for in a compressed

@@ -1,114 +1,75 @@
 /* SPDX-License-Identifier: MIT */
-/* Files with device code that are not just one fat binary. */
-#include <elf.h>
+/*
+ * All other files with device code: containers inside of containers, and device code in other
+ * sections than .hip_fatbin.  Apart from host_fatbin.c, because the library has only that.
+ */
 #include <stdlib.h>
-#include "host_fatbin.h"
 #include "core/format/sections.h"
-#include "core/format/format.h"
+#include "host_fatbin.h"
+
+/* ---- containers inside of containers ---- */
 
 /*
- * Whether all entries of C have kinds that HIP's runtime always treats as code objects.
+ * Whether images of a bare container may have containers; decoding to know is costly.  HIP's
+ * runtime always treats entries of kinds "hip..." as code objects.
  */
-static bool all_hip(const struct kp_fatbin *fat, const struct kp_container *c)
-{
-	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
-		const struct kp_image *img = &fat->containers.images[i];
-
-		if (!img->host && strncmp(img->kind, "hip", 3) != 0)
-			return false;
-	}
-	return true;
-}
-
-/* Whether images of a bare container may have containers; decoding to know is costly. */
 static bool may_nest(const struct kp_fatbin *fat)
 {
 	for (size_t i = 0; i < fat->containers.count; i++) {
 		const struct kp_container *c = &fat->containers.items[i];
+		bool may = !c->format->load;
 
-		if (!c->format->type && (!c->format->load || !all_hip(fat, c)))
+		for (size_t k = 0; k < c->n_images; k++) {
+			const struct kp_image *img =
+				&fat->containers.images[c->first_image + k];
+
+			may |= !img->host && strncmp(img->kind, "hip", 3) != 0;
+		}
+		if (!c->format->type && may)
 			return true;
 	}
 	return false;
 }
 
-/* Add nested containers; if they cannot be read to the end, FAT stays as it is. */
+/* Replace what is listed by that and all nested in it; if it cannot be read, FAT stays. */
 static kpack_error_t nest_bare(struct kp_fatbin *fat, struct kpackx_error *why)
 {
-	struct kp_containers list;
 	struct kpackx_error fault = {0};
+	struct kp_containers list;
+	kpack_error_t err;
 
 	if (!may_nest(fat))
 		return KPACK_SUCCESS;
-	switch (kp_nest_scan(&fat->source, NULL, NULL, &list, &fault)) {
-	case KPACK_SUCCESS:
-		break;
-	case KPACK_ERROR_OUT_OF_MEMORY:
-	case KPACK_ERROR_IO_ERROR:
+	err = kp_nest_scan(&fat->source, NULL, NULL, &list, &fault);
+	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR) {
 		if (why)
 			*why = fault;
-		return fault.code;
-	default:
-		return KPACK_SUCCESS;
+		return err;
 	}
+	if (err)
+		return KPACK_SUCCESS;
 	kp_containers_fini(&fat->containers);
 	fat->containers = list;
 	return kp_fatbin_number(fat, NULL, why);
 }
 
-static kpack_error_t nest_file(int fd, uint64_t size, struct kp_fatbin *fat,
-			       struct kpackx_error *why)
+/* ---- device code in other sections ---- */
+
+/* Whether SECTION has bytes, and is not the .hip_fatbin whose containers are listed. */
+static bool is_other(const struct kp_fatbin *fat, const struct kp_image *section)
 {
-	fat->source = kp_source_fd(fd, 0, size);
-	KP_TRY(kp_nest_scan(&fat->source, NULL, NULL, &fat->containers, why));
-	if (fat->containers.count == 0)
-		return KPACK_SUCCESS;
-	fat->kind = KP_FATBIN_NESTED;
-	fat->format = fat->containers.items[0].format->name;
-	return kp_fatbin_number(fat, NULL, why);
+	return section->size && section->id &&
+	       (fat->kind != KP_FATBIN_ELF ||
+		strcmp(section->id, KP_FATBIN_SECTION) != 0);
 }
 
-/*
- * Append LIST and take over its images; its offsets count from BASE, unlike those of A.
- */
-static kpack_error_t join_containers(struct kp_containers *a, struct kp_containers *list,
-				     uint64_t base, struct kpackx_error *why)
-{
-	size_t n = a->count + list->count, m = a->n_images + list->n_images;
-	struct kp_container *items = realloc(a->items, (n + 1) * sizeof(*items));
-	struct kp_image *images;
-
-	a->items = items ? items : a->items;
-	images = realloc(a->images, (m + 1) * sizeof(*images));
-	a->images = images ? images : a->images;
-	if (!items || !images)
-		return kp_fail_memory(why, n * sizeof(*items), "containers");
-	for (size_t i = 0; i < list->count; i++) {
-		struct kp_container c = list->items[i];
-
-		c.offset += c.inside == KP_NOWHERE ? base : 0;
-		c.inside += c.inside == KP_NOWHERE ? 0 : a->n_images;
-		c.next += c.next == KP_NOWHERE ? 0 : a->count;
-		c.first_image += a->n_images;
-		items[a->count + i] = c;
-	}
-	for (size_t i = 0; i < list->n_images; i++) {
-		struct kp_image image = list->images[i];
-
-		image.container += a->count;
-		image.inside += image.inside == KP_NOWHERE ? 0 : a->count;
-		images[a->n_images + i] = image;
-	}
-	a->count = n;
-	a->n_images = m;
-	list->n_images = 0; /* their memory now belongs to A */
-	return KPACK_SUCCESS;
-}
-
+/* Append the containers in SECTION, whose offsets then count from the file's start. */
 static kpack_error_t add_section(struct kp_fatbin *fat, const struct kp_image *section,
 				 struct kpackx_error *why)
 {
-	struct kp_containers list;
+	struct kp_containers list, *a = &fat->containers;
+	struct kp_container *items;
+	struct kp_image *images;
 	struct kp_source src;
 	kpack_error_t err;
 
@@ -118,37 +79,36 @@ static kpack_error_t add_section(struct kp_fatbin *fat, const struct kp_image *s
 	err = kp_nest_scan(&src, NULL, NULL, &list, why);
 	if (err)
 		return kp_fail_prefix(why, err, "section %s", section->id);
-	err = join_containers(&fat->containers, &list, section->offset, why);
+	items = realloc(a->items, (a->count + list.count + 1) * sizeof(*items));
+	a->items = items ? items : a->items;
+	images = realloc(a->images, (a->n_images + list.n_images + 1) * sizeof(*images));
+	a->images = images ? images : a->images;
+	if (!items || !images) {
+		err = kp_fail_memory(why, list.count * sizeof(*items), "containers");
+		goto out;
+	}
+	for (size_t i = 0; i < list.count; i++) {
+		struct kp_container c = list.items[i];
+
+		c.offset += c.inside == KP_NOWHERE ? section->offset : 0;
+		c.inside += c.inside == KP_NOWHERE ? 0 : a->n_images;
+		c.next += c.next == KP_NOWHERE ? 0 : a->count;
+		c.first_image += a->n_images;
+		items[a->count + i] = c;
+	}
+	for (size_t i = 0; i < list.n_images; i++) {
+		struct kp_image image = list.images[i];
+
+		image.container += a->count;
+		image.inside += image.inside == KP_NOWHERE ? 0 : a->count;
+		images[a->n_images + i] = image;
+	}
+	a->count += list.count;
+	a->n_images += list.n_images;
+	list.n_images = 0; /* their memory now belongs to A */
+out:
 	kp_containers_fini(&list);
 	return err;
-}
-
-/* Whether SECTION is not the .hip_fatbin whose containers are already listed. */
-static bool is_other(const struct kp_fatbin *fat, const struct kp_image *section)
-{
-	return section->size && section->id &&
-	       (fat->kind != KP_FATBIN_ELF ||
-		strcmp(section->id, KP_FATBIN_SECTION) != 0);
-}
-
-/* Let the containers' offsets count from the file's start, and add those of SECTIONS. */
-static kpack_error_t take_sections(int fd, uint64_t size, struct kp_fatbin *fat,
-				   const struct kp_containers *sections,
-				   struct kpackx_error *why)
-{
-	uint64_t base = fat->kind == KP_FATBIN_ELF ? fat->elf.fatbin_offset : 0;
-
-	fat->source = kp_source_fd(fd, 0, size);
-	for (size_t i = 0; i < fat->containers.count; i++)
-		fat->containers.items[i].offset += base;
-	for (size_t i = 0; i < sections->n_images; i++)
-		if (is_other(fat, &sections->images[i]))
-			KP_TRY(add_section(fat, &sections->images[i], why));
-	if (fat->kind == KP_FATBIN_NONE && fat->containers.count) {
-		fat->kind = KP_FATBIN_NESTED;
-		fat->format = sections->items[0].format->name;
-	}
-	return kp_fatbin_number(fat, NULL, why);
 }
 
 /* Why the code of SECTION, in a binary of FORMAT, can only be copied. */
@@ -169,36 +129,57 @@ static const char *why_unlisted(const struct kp_format *format,
 }
 
 /*
- * Search for device code besides the .hip_fatbin that is listed.  Damage is not reported,
- * unless wrappers show that there is code.
+ * A linked binary: besides what kp_fatbin_open finds, look for device code in other sections, and
+ * append it if TAKE.  Damage is not reported, unless wrappers show that there is code.
  */
-static kpack_error_t look_at_sections(int fd, uint64_t size,
-				      const struct kp_format *format, bool elf64,
-				      bool take, struct kp_fatbin *fat,
-				      struct kpackx_error *why)
+static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span head,
+				 bool take, struct kp_fatbin *fat,
+				 struct kpackx_error *why)
 {
-	struct kp_source file = kp_source_fd(fd, 0, size);
+	const struct kp_format *format = kp_format_probe(head);
+	bool elf64 = kp_elf_host_probe(head);
+	const struct kp_image *other = NULL;
 	struct kp_containers list = {0};
 	struct kpackx_error fault = {0};
-	const struct kp_image *other = NULL;
 	kpack_error_t err =
-		kp_containers_add(&file, 0, format, KP_NOWHERE, &list, &fault);
+		elf64 ? kp_fatbin_open(file->fd, file->size, fat, why) : KPACK_SUCCESS;
 
+	/* what is not supported can still be copied */
+	if (err && !(err == KPACK_ERROR_NOT_IMPLEMENTED && take))
+		return err;
+	if (fat->kind == KP_FATBIN_CONVERTED)
+		return KPACK_SUCCESS;
+	err = kp_containers_add(file, 0, format, KP_NOWHERE, &list, &fault);
 	if (err && err != KPACK_ERROR_OUT_OF_MEMORY && fat->kind == KP_FATBIN_NONE &&
 	    format->salvage)
-		err = kp_containers_salvage(&file, 0, format, KP_NOWHERE, &list, &fault);
+		err = kp_containers_salvage(file, 0, format, KP_NOWHERE, &list, &fault);
 	if (err && (err == KPACK_ERROR_OUT_OF_MEMORY ||
-		    (fat->kind == KP_FATBIN_NONE && kp_elf_has_wrapper(&file)))) {
-		kp_containers_fini(&list);
+		    (fat->kind == KP_FATBIN_NONE && kp_elf_has_wrapper(file)))) {
 		if (why)
 			*why = fault;
-		return err;
+		goto out;
 	}
 	for (size_t i = list.n_images; i-- > 0 && !err;)
 		if (is_other(fat, &list.images[i]))
 			other = &list.images[i];
-	fat->unlisted = other && !take ? why_unlisted(format, other, elf64) : NULL;
-	err = other && take ? take_sections(fd, size, fat, &list, why) : KPACK_SUCCESS;
+	err = KPACK_SUCCESS;
+	if (other && !take)
+		fat->unlisted = why_unlisted(format, other, elf64);
+	if (!other || !take)
+		goto out;
+	fat->source = *file;
+	for (size_t i = 0; i < fat->containers.count && fat->kind == KP_FATBIN_ELF; i++)
+		fat->containers.items[i].offset += fat->elf.fatbin_offset;
+	for (size_t i = 0; i < list.n_images && !err; i++)
+		if (is_other(fat, &list.images[i]))
+			err = add_section(fat, &list.images[i], why);
+	if (!err && fat->kind == KP_FATBIN_NONE && fat->containers.count) {
+		fat->kind = KP_FATBIN_NESTED;
+		fat->format = list.items[0].format->name;
+	}
+	if (!err)
+		err = kp_fatbin_number(fat, NULL, why);
+out:
 	kp_containers_fini(&list);
 	return err;
 }
@@ -212,53 +193,46 @@ bool kp_fatbin_is_linked(struct kp_span head)
 		machine != EM_AMDGPU && machine != EM_CUDA);
 }
 
-static kpack_error_t nest_linked(int fd, uint64_t size, struct kp_span head,
-				 bool sections, struct kp_fatbin *fat,
-				 struct kpackx_error *why)
+static kpack_error_t nest_file(const struct kp_source *file, bool sections,
+			       struct kp_fatbin *fat, struct kpackx_error *why)
 {
-	bool elf64 = kp_elf_host_probe(head);
-	kpack_error_t err = elf64 ? kp_fatbin_open(fd, size, fat, why) : KPACK_SUCCESS;
-
-	/* what is not supported can still be copied */
-	if (err && !(err == KPACK_ERROR_NOT_IMPLEMENTED && sections))
-		return err;
-	if (fat->kind == KP_FATBIN_CONVERTED)
-		return KPACK_SUCCESS;
-	return look_at_sections(fd, size, kp_format_probe(head), elf64, sections, fat,
-				why);
-}
-
-static kpack_error_t nest_any(int fd, uint64_t size, bool sections, struct kp_fatbin *fat,
-			      struct kpackx_error *why)
-{
-	uint8_t bytes[KP_HEAD_SIZE];
-	struct kp_span head = {bytes,
-			       size < sizeof(bytes) ? (size_t)size : sizeof(bytes)};
 	const struct kp_format *format;
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
 
-	KP_TRY(kp_file_pread(fd, 0, bytes, head.size, why));
+	KP_TRY(kp_source_head(file, 0, bytes, sizeof(bytes), &head, why));
 	if (kp_fatbin_is_linked(head))
-		return nest_linked(fd, size, head, sections, fat, why);
+		return nest_linked(file, head, sections, fat, why);
 	format = kp_format_probe(head);
 	if (!format)
 		return KPACK_SUCCESS;
-	if (!kp_format_is_hip(format))
-		return nest_file(fd, size, fat, why);
-	KP_TRY(kp_fatbin_open(fd, size, fat, why));
-	return nest_bare(fat, why);
+	if (kp_format_is_hip(format)) {
+		KP_TRY(kp_fatbin_open(file->fd, file->size, fat, why));
+		return nest_bare(fat, why);
+	}
+	fat->source = *file;
+	KP_TRY(kp_nest_scan(file, NULL, NULL, &fat->containers, why));
+	if (fat->containers.count == 0)
+		return KPACK_SUCCESS;
+	fat->kind = KP_FATBIN_NESTED;
+	fat->format = fat->containers.items[0].format->name;
+	return kp_fatbin_number(fat, NULL, why);
 }
 
 kpack_error_t kp_fatbin_nest(int fd, uint64_t size, bool sections, struct kp_fatbin *out,
 			     struct kpackx_error *why)
 {
+	const struct kp_source file = kp_source_fd(fd, 0, size);
 	kpack_error_t err;
 
 	*out = (struct kp_fatbin){.source = {.fd = -1}};
-	err = nest_any(fd, size, sections, out, why);
+	err = nest_file(&file, sections, out, why);
 	if (err)
 		kp_fatbin_fini(out);
 	return err;
 }
+
+/* ---- whether there is device code at all ---- */
 
 /* Whether bytes that begin like FORMAT are surely meant to be one with device code. */
 static bool is_meant(const struct kp_format *format, struct kp_span head)
@@ -291,8 +265,8 @@ static void ignore_fault(void *arg, const struct kp_containers *list, size_t ima
 bool kp_fatbin_has_code(int fd, uint64_t size)
 {
 	const struct kp_source file = kp_source_fd(fd, 0, size);
-	uint8_t bytes[KP_HEAD_SIZE];
 	const struct kp_format *format;
+	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_containers list;
 	struct kp_span head;
 	bool has;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* Decoding wrappers, and parsing and writing the marker's MessagePack map. */
 #include "marker.h"
 #include <msgpack.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/msgpack_read.h"
+#include "core/base/text.h"
 
 bool kp_wrapper_decode(const uint8_t bytes[KP_WRAPPER_SIZE], struct kp_wrapper *out)
 {
@@ -15,52 +18,32 @@ bool kp_wrapper_decode(const uint8_t bytes[KP_WRAPPER_SIZE], struct kp_wrapper *
 		.index = kp_le64(bytes + 16),
 	};
 
-	if (w.magic != KP_WRAPPER_HIPF && w.magic != KP_WRAPPER_HIPK)
-		return false;
-	if (w.version != KP_WRAPPER_VERSION)
+	if ((w.magic != KP_WRAPPER_HIPF && w.magic != KP_WRAPPER_HIPK) ||
+	    w.version != KP_WRAPPER_VERSION)
 		return false;
 	*out = w;
 	return true;
 }
 
-static kpack_error_t fail_invalid(const char *reason, struct kpackx_error *why)
+static kpack_error_t fail_marker(const char *reason, struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_INVALID_METADATA, "marker: %s", reason);
-}
-
-static kpack_error_t fail_broken(const struct kp_mp *c, struct kpackx_error *why)
-{
-	return kp_mp_fail(c, "marker", why);
 }
 
 /* Read the string at the cursor into *OUT. */
 static kpack_error_t read_string(struct kp_mp *c, char **out, struct kpackx_error *why)
 {
 	struct kp_span s;
-	char *copy;
 
 	if (!kp_mp_str(c, &s))
-		return fail_broken(c, why);
+		return kp_mp_fail(c, "marker", why);
 	/* as a C string, the name would be cut */
 	if (s.size && memchr(s.data, '\0', s.size))
-		return fail_invalid("a NUL inside a string", why);
-	copy = calloc(1, s.size + 1);
-	if (!copy)
-		return kp_fail_memory(why, s.size + 1, "a string of the marker");
+		return fail_marker("a NUL inside a string", why);
+	KP_TRY(kp_new(out, s.size + 1, "a string of the marker", why));
 	if (s.size)
-		memcpy(copy, s.data, s.size);
-	*out = copy;
+		memcpy(*out, s.data, s.size);
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t read_name(struct kp_mp *c, struct kp_marker *m,
-			       struct kpackx_error *why)
-{
-	enum kp_mp_type type = kp_mp_peek(c);
-
-	if (type != KP_MP_STR && type != KP_MP_BAD)
-		return fail_invalid("kernel_name: not a string", why);
-	return read_string(c, &m->kernel_name, why);
 }
 
 static kpack_error_t read_paths(struct kp_mp *c, struct kp_marker *m,
@@ -70,43 +53,21 @@ static kpack_error_t read_paths(struct kp_mp *c, struct kp_marker *m,
 	uint32_t count;
 
 	if (type != KP_MP_ARRAY && type != KP_MP_BAD)
-		return fail_invalid("kpack_search_paths: not an array", why);
+		return fail_marker("kpack_search_paths: not an array", why);
 	if (!kp_mp_array(c, &count))
-		return fail_broken(c, why);
-	if (count == 0)
-		return fail_invalid("kpack_search_paths: no string in it", why);
-	m->search_paths = calloc(count, sizeof(*m->search_paths));
-	if (!m->search_paths)
-		return kp_fail_memory(why, count * sizeof(*m->search_paths),
-				      "the marker's search paths");
+		return kp_mp_fail(c, "marker", why);
+	KP_TRY(kp_new(&m->search_paths, count, "the marker's search paths", why));
 	for (uint32_t i = 0; i < count; i++) {
 		if (kp_mp_peek(c) == KP_MP_STR) {
 			KP_TRY(read_string(c, &m->search_paths[m->n_search_paths], why));
 			m->n_search_paths++;
 		} else if (!kp_mp_skip(c)) {
-			return fail_broken(c, why);
+			return kp_mp_fail(c, "marker", why);
 		}
 	}
-	if (m->n_search_paths == 0)
-		return fail_invalid("kpack_search_paths: no string in it", why);
-	return KPACK_SUCCESS;
-}
-
-/* Read one key and its value; skip repeated and unknown keys. */
-static kpack_error_t read_pair(struct kp_mp *c, struct kp_marker *m,
-			       struct kpackx_error *why)
-{
-	struct kp_span key = {0};
-
-	if (kp_mp_peek(c) == KP_MP_STR)
-		kp_mp_str(c, &key);
-	else
-		kp_mp_skip(c);
-	if (!c->fault && kp_span_is(key, "kernel_name") && !m->kernel_name)
-		return read_name(c, m, why);
-	if (!c->fault && kp_span_is(key, "kpack_search_paths") && !m->search_paths)
-		return read_paths(c, m, why);
-	return kp_mp_skip(c) ? KPACK_SUCCESS : fail_broken(c, why);
+	return m->n_search_paths
+		       ? KPACK_SUCCESS
+		       : fail_marker("kpack_search_paths: no string in it", why);
 }
 
 static kpack_error_t read_map(struct kp_mp *c, struct kp_marker *m,
@@ -116,15 +77,32 @@ static kpack_error_t read_map(struct kp_mp *c, struct kp_marker *m,
 	uint32_t pairs;
 
 	if (type != KP_MP_MAP && type != KP_MP_BAD)
-		return fail_invalid("not a map", why);
+		return fail_marker("not a map", why);
 	if (!kp_mp_map(c, &pairs))
-		return fail_broken(c, why);
-	while (pairs--)
-		KP_TRY(read_pair(c, m, why));
+		return kp_mp_fail(c, "marker", why);
+	while (pairs--) {
+		struct kp_span key = {0};
+
+		if (kp_mp_peek(c) == KP_MP_STR)
+			kp_mp_str(c, &key);
+		else
+			kp_mp_skip(c);
+		if (!c->fault && kp_span_is(key, "kernel_name") && !m->kernel_name) {
+			type = kp_mp_peek(c);
+			if (type != KP_MP_STR && type != KP_MP_BAD)
+				return fail_marker("kernel_name: not a string", why);
+			KP_TRY(read_string(c, &m->kernel_name, why));
+		} else if (!c->fault && kp_span_is(key, "kpack_search_paths") &&
+			   !m->search_paths) {
+			KP_TRY(read_paths(c, m, why));
+		} else if (!kp_mp_skip(c)) {
+			return kp_mp_fail(c, "marker", why);
+		}
+	}
 	if (!m->kernel_name)
-		return fail_invalid("kernel_name: missing", why);
+		return fail_marker("kernel_name: missing", why);
 	if (!m->search_paths)
-		return fail_invalid("kpack_search_paths: missing", why);
+		return fail_marker("kpack_search_paths: missing", why);
 	m->size = kp_mp_offset(c);
 	return KPACK_SUCCESS;
 }
@@ -142,12 +120,11 @@ kpack_error_t kp_marker_parse(struct kp_span bytes, struct kp_marker *out,
 		bytes.size = KP_MARKER_MAX;
 	c = kp_mp_over(bytes);
 	err = read_map(&c, &m, why);
-	if (err != KPACK_SUCCESS) {
+	if (err)
 		kp_marker_fini(&m);
-		return err;
-	}
-	*out = m;
-	return KPACK_SUCCESS;
+	else
+		*out = m;
+	return err;
 }
 
 void kp_marker_fini(struct kp_marker *marker)
@@ -170,69 +147,52 @@ bool kp_marker_same(const struct kp_marker *a, const struct kp_marker *b)
 	return true;
 }
 
-/* ---- writing ---- */
+static int append_bytes(void *out, const char *bytes, size_t size)
+{
+	kp_compose_span(out, (struct kp_span){(const uint8_t *)bytes, size});
+	return 0;
+}
+
+static void put_string(msgpack_packer *pk, const char *s)
+{
+	msgpack_pack_str(pk, strlen(s));
+	msgpack_pack_str_body(pk, s, strlen(s));
+}
 
 static kpack_error_t check_string(const char *s, const char *what,
 				  struct kpackx_error *why)
 {
 	size_t n = strlen(s);
 
-	if (n == 0 || n > KP_NAME_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			       "marker: %s of %zu bytes, not 1 to %d", what, n,
-			       KP_NAME_MAX);
-	return KPACK_SUCCESS;
+	if (n && n <= KP_NAME_MAX)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+		       "marker: %s of %zu bytes, not 1 to %d", what, n, KP_NAME_MAX);
 }
 
-static kpack_error_t check_marker(const struct kp_marker *m, struct kpackx_error *why)
-{
-	if (m->n_search_paths == 0)
-		return fail_invalid("no search path", why);
-	for (size_t i = 0; i < m->n_search_paths; i++)
-		KP_TRY(check_string(m->search_paths[i], "a search path", why));
-	return check_string(m->kernel_name, "kernel_name", why);
-}
-
-static int put_string(msgpack_packer *pk, const char *s)
-{
-	size_t n = strlen(s);
-
-	return msgpack_pack_str(pk, n) | msgpack_pack_str_body(pk, s, n);
-}
-
-static bool put_map(msgpack_sbuffer *buf, const struct kp_marker *m)
-{
-	msgpack_packer pk;
-	int failed;
-
-	msgpack_packer_init(&pk, buf, msgpack_sbuffer_write);
-	failed = msgpack_pack_map(&pk, 2);
-	failed |= put_string(&pk, "kpack_search_paths");
-	failed |= msgpack_pack_array(&pk, m->n_search_paths);
-	for (size_t i = 0; i < m->n_search_paths; i++)
-		failed |= put_string(&pk, m->search_paths[i]);
-	failed |= put_string(&pk, "kernel_name");
-	failed |= put_string(&pk, m->kernel_name);
-	return !failed;
-}
-
-kpack_error_t kp_marker_write(const struct kp_marker *marker, uint8_t **out, size_t *size,
+kpack_error_t kp_marker_write(const struct kp_marker *m, uint8_t **out, size_t *size,
 			      struct kpackx_error *why)
 {
-	msgpack_sbuffer buf;
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO(kp_compose) text = {0};
+	msgpack_packer pk;
 
-	KP_TRY(check_marker(marker, why));
-	msgpack_sbuffer_init(&buf);
-	if (!put_map(&buf, marker))
-		err = kp_fail_memory(why, buf.size, "a marker");
-	else if (buf.size > KP_MARKER_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			      "marker: %zu bytes of at most %d", buf.size, KP_MARKER_MAX);
-	if (!err) {
-		*size = buf.size;
-		*out = (uint8_t *)msgpack_sbuffer_release(&buf);
+	if (m->n_search_paths == 0)
+		return fail_marker("no search path", why);
+	msgpack_packer_init(&pk, &text, append_bytes);
+	msgpack_pack_map(&pk, 2);
+	put_string(&pk, "kpack_search_paths");
+	msgpack_pack_array(&pk, m->n_search_paths);
+	for (size_t i = 0; i < m->n_search_paths; i++) {
+		KP_TRY(check_string(m->search_paths[i], "a search path", why));
+		put_string(&pk, m->search_paths[i]);
 	}
-	msgpack_sbuffer_destroy(&buf);
-	return err;
+	KP_TRY(check_string(m->kernel_name, "kernel_name", why));
+	put_string(&pk, "kernel_name");
+	put_string(&pk, m->kernel_name);
+	if (text.size > KP_MARKER_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "marker: %zu bytes of at most %d", text.size,
+			       KP_MARKER_MAX);
+	*size = text.size;
+	return kp_compose_take(&text, (char **)out, why);
 }

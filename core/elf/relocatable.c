@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "relocatable.h"
+/*
+ * Rewriting an object: find the section of device code; see by how much what follows it can move;
+ * load the host's part, which is all but that section; then, in memory, let symbols and relocations
+ * follow the containers that they lead to, and the headers follow the sections.
+ */
+#include "convert.h"
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,6 +12,7 @@
 
 #define HOST_MAX (UINT64_C(256) << 20)
 #define ALIGN_MAX (UINT64_C(1) << 20)
+#define SECTION_TYPE_CREL 0x40000014
 
 struct object {
 	const struct kp_source *src;
@@ -14,19 +20,18 @@ struct object {
 	struct kp_relocatable *out;
 	struct kp_sections in;
 	size_t section; /* the number of the section */
+	uint64_t end;   /* of the section in the object */
 	uint64_t shift; /* what follows the section moves by so many bytes */
 };
 
 /* Where byte OFFSET of the object is in the changed bytes; NULL: in the section. */
 static uint8_t *bytes_at(const struct object *o, uint64_t offset, uint64_t size)
 {
-	uint64_t end = o->fill->offset + o->fill->size;
-
 	if (offset < o->fill->offset)
 		return size <= o->fill->offset - offset ? o->out->bytes + offset : NULL;
-	if (offset < end || !kp_range_ok(o->src->size, offset, size))
+	if (offset < o->end || !kp_range_ok(o->src->size, offset, size))
 		return NULL;
-	return o->out->bytes + o->out->before + (offset - end);
+	return o->out->bytes + o->out->before + (offset - o->end);
 }
 
 static kpack_error_t fail_unusual(struct kpackx_error *why, size_t section,
@@ -35,20 +40,39 @@ static kpack_error_t fail_unusual(struct kpackx_error *why, size_t section,
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "section %zu %s", section, what);
 }
 
-/* --- where things are ------------------------------------------------------------------ */
-
 /* Whether the range is before or after the section. */
 static bool is_apart(const struct object *o, uint64_t offset, uint64_t size)
 {
-	return size == 0 || offset >= o->fill->offset + o->fill->size ||
+	return size == 0 || offset >= o->end ||
 	       (offset < o->fill->offset && size <= o->fill->offset - offset);
 }
 
-/* The bytes after the section keep their alignment: they move by a multiple of all. */
-static kpack_error_t measure_shift(struct object *o, struct kpackx_error *why)
+/* Find the section, and how far the bytes behind it move: by a multiple of all alignments. */
+static kpack_error_t find_section(struct object *o, struct kpackx_error *why)
 {
+	const struct kp_relocatable_fill *f = o->fill;
+	const Elf64_Ehdr *h = &o->in.header;
 	uint64_t align = 8;
 
+	if (h->e_type != ET_REL || h->e_phnum)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not an object to link");
+	for (size_t i = 1; i < o->in.count; i++)
+		if (o->in.items[i].offset == f->offset &&
+		    o->in.items[i].size == f->size && o->in.items[i].type == SHT_PROGBITS)
+			o->section = i;
+	if (!o->section || f->offset < sizeof(Elf64_Ehdr) ||
+	    !kp_range_ok(o->src->size, f->offset, f->size) ||
+	    !is_apart(o, h->e_shoff, o->in.count * sizeof(Elf64_Shdr)) ||
+	    f->rest > f->size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "no section of device code at offset %" PRIu64, f->offset);
+	/* such numbers are not in the symbols, but in a table of their own */
+	if (o->section >= SHN_LORESERVE)
+		return fail_unusual(why, o->section,
+				    "has the device code; objects of so many sections "
+				    "are not rewritten");
+	if (o->in.items[o->section].flags & SHF_COMPRESSED)
+		return fail_unusual(why, o->section, "is compressed");
 	for (size_t i = 1; i < o->in.count; i++) {
 		const struct kp_section *s = &o->in.items[i];
 		bool bytes = s->type != SHT_NOBITS && s->type != SHT_NULL;
@@ -59,68 +83,38 @@ static kpack_error_t measure_shift(struct object *o, struct kpackx_error *why)
 			return fail_unusual(why, i, "shares bytes with the device code");
 		if (s->align > ALIGN_MAX || (s->align & (s->align - 1)))
 			return fail_unusual(why, i, "has an impossible alignment");
-		if (bytes && s->offset >= o->fill->offset && s->align > align)
+		if (bytes && s->offset >= f->offset && s->align > align)
 			align = s->align;
 	}
-	o->shift = (o->fill->size - o->fill->rest) & -align;
+	o->shift = (f->size - f->rest) & -align;
 	if (!o->shift)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "the object would not become smaller");
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t find_section(struct object *o, struct kpackx_error *why)
+static kpack_error_t load_host(struct object *o, struct kpackx_error *why)
 {
-	const Elf64_Ehdr *h = &o->in.header;
-	uint64_t end = o->in.count * sizeof(Elf64_Shdr);
+	struct kp_relocatable *out = o->out;
 
-	if (h->e_type != ET_REL || h->e_phnum)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not an object to link");
-	for (size_t i = 1; i < o->in.count; i++) {
-		const struct kp_section *s = &o->in.items[i];
-
-		if (s->offset == o->fill->offset && s->size == o->fill->size &&
-		    s->type == SHT_PROGBITS)
-			o->section = i;
-	}
-	if (!o->section || o->fill->offset < sizeof(Elf64_Ehdr) ||
-	    !kp_range_ok(o->src->size, o->fill->offset, o->fill->size) ||
-	    !is_apart(o, h->e_shoff, end) || o->fill->rest > o->fill->size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "no section of device code at offset %" PRIu64,
-			       o->fill->offset);
-	/* such numbers are not in the symbols, but in a table of their own */
-	if (o->section >= SHN_LORESERVE)
-		return fail_unusual(why, o->section,
-				    "has the device code; objects of so many sections "
-				    "are not rewritten");
-	if (o->in.items[o->section].flags & SHF_COMPRESSED)
-		return fail_unusual(why, o->section, "is compressed");
-	return measure_shift(o, why);
-}
-
-static kpack_error_t read_host(struct object *o, struct kpackx_error *why)
-{
-	uint64_t end = o->fill->offset + o->fill->size;
-
-	o->out->before = o->fill->offset;
-	o->out->after = o->src->size - end;
-	if (o->out->before > HOST_MAX || o->out->after > HOST_MAX - o->out->before)
+	out->before = o->fill->offset;
+	out->after = o->src->size - o->end;
+	if (out->before > HOST_MAX || out->after > HOST_MAX - out->before)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "an object with %" PRIu64 " bytes beside its device code",
-			       o->out->before + o->out->after);
-	o->out->size = o->src->size - o->shift;
-	o->out->bytes = malloc((size_t)(o->out->before + o->out->after + 1));
-	if (!o->out->bytes)
-		return kp_fail_memory(why, o->out->before + o->out->after, "an object");
-	KP_TRY(kp_source_read(o->src, 0, o->out->bytes, (size_t)o->out->before, why));
-	return kp_source_read(o->src, end, o->out->bytes + o->out->before,
-			      (size_t)o->out->after, why);
+			       out->before + out->after);
+	out->size = o->src->size - o->shift;
+	out->bytes = malloc((size_t)(out->before + out->after + 1));
+	if (!out->bytes)
+		return kp_fail_memory(why, out->before + out->after, "an object");
+	KP_TRY(kp_source_read(o->src, 0, out->bytes, (size_t)out->before, why));
+	return kp_source_read(o->src, o->end, out->bytes + out->before,
+			      (size_t)out->after, why);
 }
 
-/* --- what leads to the section --------------------------------------------------------- */
+/* ---- what leads to the section ---- */
 
-/* Move OFFSET in the section with its container. */
+/* Move OFFSET in the section with its container; false: no container begins there. */
 static bool move_offset(const struct object *o, uint64_t *offset)
 {
 	const struct kp_relocatable_fill *f = o->fill;
@@ -181,27 +175,6 @@ static kpack_error_t move_symbols(struct object *o, size_t table,
 	return KPACK_SUCCESS;
 }
 
-/*
- * The offset of the row of symbol NUMBER, before it was moved; NULL: it is not in the
- * section.
- */
-static kpack_error_t find_symbol(const struct object *o, const struct kp_section *table,
-				 uint32_t number, const uint8_t **row,
-				 struct kpackx_error *why)
-{
-	const uint8_t *p;
-
-	*row = NULL;
-	if (number >= table->size / sizeof(Elf64_Sym))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "a relocation with symbol %" PRIu32 " of %" PRIu64, number,
-			       table->size / sizeof(Elf64_Sym));
-	p = bytes_at(o, table->offset + number * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
-	if (p && kp_le16(p + 6) == o->section)
-		*row = p;
-	return KPACK_SUCCESS;
-}
-
 /* Relocations to the section's own symbol have the offset in the addend. */
 static kpack_error_t move_relocations(struct object *o, size_t number,
 				      struct kpackx_error *why)
@@ -219,11 +192,17 @@ static kpack_error_t move_relocations(struct object *o, size_t number,
 	KP_TRY(check_table(o, s->link, sizeof(Elf64_Sym), why));
 	for (uint64_t i = 0; i < s->size / row; i++) {
 		uint8_t *p = bytes_at(o, s->offset + i * row, row);
+		uint32_t index = kp_le32(p + 12);
 		const uint8_t *symbol;
 		uint64_t offset;
 
-		KP_TRY(find_symbol(o, symbols, kp_le32(p + 12), &symbol, why));
-		if (!symbol)
+		if (index >= symbols->size / sizeof(Elf64_Sym))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "a relocation with symbol %" PRIu32 " of %" PRIu64,
+				       index, symbols->size / sizeof(Elf64_Sym));
+		symbol = bytes_at(o, symbols->offset + index * sizeof(Elf64_Sym),
+				  sizeof(Elf64_Sym));
+		if (!symbol || kp_le16(symbol + 6) != o->section)
 			continue;
 		offset = addends ? kp_le64(p + 16) : 1;
 		if (ELF64_ST_TYPE(symbol[4]) == STT_SECTION && addends
@@ -238,51 +217,35 @@ static kpack_error_t move_relocations(struct object *o, size_t number,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t move_references(struct object *o, struct kpackx_error *why)
+static kpack_error_t move_code(struct object *o, struct kpackx_error *why)
 {
+	uint64_t headers = o->in.header.e_shoff;
+
+	KP_TRY(find_section(o, why));
+	KP_TRY(load_host(o, why));
 	for (size_t i = 1; i < o->in.count; i++) {
-		switch (o->in.items[i].type) {
-		case SHT_SYMTAB:
+		uint32_t type = o->in.items[i].type;
+
+		if (type == SHT_SYMTAB)
 			KP_TRY(move_symbols(o, i, why));
-			break;
-		case SHT_RELA:
-		case SHT_REL:
+		else if (type == SHT_RELA || type == SHT_REL)
 			KP_TRY(move_relocations(o, i, why));
-			break;
-		case 0x40000014: /* SHT_CREL */
+		else if (type == SECTION_TYPE_CREL)
 			return fail_unusual(why, i, "has compact relocations");
-		}
 	}
-	return KPACK_SUCCESS;
-}
-
-/* --- headers --------------------------------------------------------------------------- */
-
-static void move_headers(struct object *o)
-{
-	uint64_t end = o->fill->offset + o->fill->size;
-
-	for (size_t i = 0; i < o->in.count; i++) {
-		uint8_t *p = bytes_at(o, o->in.header.e_shoff + i * sizeof(Elf64_Shdr),
-				      sizeof(Elf64_Shdr));
+	for (size_t i = 1; i < o->in.count; i++) {
+		uint8_t *p =
+			bytes_at(o, headers + i * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr));
 
 		if (i == o->section)
 			kp_put_le64(p + offsetof(Elf64_Shdr, sh_size), o->fill->rest);
-		else if (i && o->in.items[i].offset >= end)
+		else if (o->in.items[i].offset >= o->end)
 			kp_put_le64(p + offsetof(Elf64_Shdr, sh_offset),
 				    o->in.items[i].offset - o->shift);
 	}
-	if (o->in.header.e_shoff >= end)
+	if (headers >= o->end)
 		kp_put_le64(o->out->bytes + offsetof(Elf64_Ehdr, e_shoff),
-			    o->in.header.e_shoff - o->shift);
-}
-
-static kpack_error_t move_code(struct object *o, struct kpackx_error *why)
-{
-	KP_TRY(find_section(o, why));
-	KP_TRY(read_host(o, why));
-	KP_TRY(move_references(o, why));
-	move_headers(o);
+			    headers - o->shift);
 	return KPACK_SUCCESS;
 }
 
@@ -290,7 +253,8 @@ kpack_error_t kp_relocatable_refill(const struct kp_source *src,
 				    const struct kp_relocatable_fill *fill,
 				    struct kp_relocatable *out, struct kpackx_error *why)
 {
-	struct object o = {.src = src, .fill = fill, .out = out};
+	struct object o = {
+		.src = src, .fill = fill, .out = out, .end = fill->offset + fill->size};
 	struct kp_span head;
 	uint8_t bytes[20];
 	kpack_error_t err;

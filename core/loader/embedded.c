@@ -64,7 +64,7 @@ static kpack_error_t find_described(struct request *r, const struct kp_source *s
 	else if (r->index < layout.n_wrappers)
 		r->container = &list->items[layout.wrapper_container[r->index]];
 	for (uint32_t i = 0; !err && i < list->count && !r->container; i++)
-		if (kp_recipe_index(&layout, i) == r->index)
+		if (layout.containers[i].index == r->index)
 			r->container = &list->items[i];
 	kp_recipe_fini(&layout);
 	return err;
@@ -74,8 +74,8 @@ static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 {
 	const struct kp_fatbin *fat = &r->fat;
 	const struct kp_containers *list = &fat->containers;
-	struct kp_converted found = {.layout_size = 0};
-	struct kp_source section;
+	const struct kp_elf_part *layout = &fat->elf.layout;
+	struct kp_source section = kp_source_fd(r->fd, layout->offset, layout->size);
 
 	if (fat->kind == KP_FATBIN_NONE && fat->elf.type == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -87,9 +87,8 @@ static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 	if (fat->kind != KP_FATBIN_CONVERTED) {
 		kp_fatbin_places(fat, take_place, r);
 	} else {
-		KP_TRY(kp_converted_find(r->fd, r->size, fat, &found, why));
-		section = kp_source_fd(r->fd, found.layout_offset, found.layout_size);
-		if (found.layout_size)
+		KP_TRY(kp_fatbin_check_marker(fat, why));
+		if (section.size)
 			KP_TRY(find_described(r, &section, why));
 		/* as from other converters: wrappers are numbered by their code's position */
 		else if (list->count != fat->elf.n_wrappers)

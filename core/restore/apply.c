@@ -3,7 +3,6 @@
  * Carrying out the parts of a recipe one after the other.  Those of a compressed bundle are
  * written to memory, or, if they are many bytes, to a temporary file; then it is compressed.
  */
-#include "apply.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <zstd.h>
@@ -13,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/format/bundle.h"
+#include "recipe.h"
 
 /* Smaller payloads are built in memory. */
 static const uint64_t LARGE = 32 << 20;
@@ -53,28 +53,14 @@ static bool is_there(const struct apply *a, size_t image)
 	       a->source->have[image];
 }
 
-/* Read image NUMBER to BUF, and compare it with its hash. */
-static kpack_error_t read_image(struct apply *a, size_t number, uint8_t *buf)
-{
-	const struct kp_recipe_image *image = &a->r->images[number];
-	char arch[2 * KP_TARGET_TEXT_MAX];
-	struct kp_hash have;
-
-	KP_TRY(a->source->read(a->source->arg, number, buf, a->why));
-	if (!image->has_xxh3)
-		return KPACK_SUCCESS;
-	have = kp_hash_of(buf, (size_t)image->size);
-	if (memcmp(have.bytes, image->xxh3, sizeof(image->xxh3)) == 0)
-		return KPACK_SUCCESS;
-	return kp_fail(a->why, KPACK_ERROR_INVALID_METADATA,
-		       "recipe: object %zu %s: not the object that was packed", number,
-		       kp_text_escape(kp_span_str(image->arch), arch, sizeof(arch)));
-}
-
 static kpack_error_t put_object(struct apply *a, const struct sink *s,
 				const struct kp_part *p)
 {
 	const struct kp_recipe_image *image = &a->r->images[p->number];
+	bool direct = s->memory && p->kind == KP_PART_OBJECT;
+	char arch[2 * KP_TARGET_TEXT_MAX];
+	struct kp_hash have;
+	uint8_t *to;
 
 	if (p->size == 0)
 		return KPACK_SUCCESS;
@@ -85,18 +71,32 @@ static kpack_error_t put_object(struct apply *a, const struct sink *s,
 		return KPACK_SUCCESS;
 	}
 	a->result->n_unknown += !image->has_xxh3;
-	if (s->memory && p->kind == KP_PART_OBJECT)
-		return read_image(a, p->number, s->memory + p->at);
-	if (a->number != p->number) {
+	if (direct) {
+		to = s->memory + p->at;
+	} else if (a->number == p->number) {
+		return put(a, s, p->at, a->object + p->from, (size_t)p->size);
+	} else {
 		free(a->object);
 		a->number = SIZE_MAX;
-		a->object = malloc((size_t)image->size);
-		if (!a->object)
+		to = a->object = malloc((size_t)image->size);
+		if (!to)
 			return kp_fail_memory(a->why, image->size, "a code object");
-		KP_TRY(read_image(a, p->number, a->object));
-		a->number = p->number;
 	}
-	return put(a, s, p->at, a->object + p->from, (size_t)p->size);
+	KP_TRY(a->source->read(a->source->arg, p->number, to, a->why));
+	if (image->has_xxh3) {
+		have = kp_hash_of(to, (size_t)image->size);
+		if (memcmp(have.bytes, image->xxh3, sizeof(image->xxh3)) != 0)
+			return kp_fail(a->why, KPACK_ERROR_INVALID_METADATA,
+				       "recipe: object %" PRIu32
+				       " %s: not the object that was packed",
+				       p->number,
+				       kp_text_escape(kp_span_str(image->arch), arch,
+						      sizeof(arch)));
+	}
+	if (direct)
+		return KPACK_SUCCESS;
+	a->number = p->number;
+	return put(a, s, p->at, to + p->from, (size_t)p->size);
 }
 
 /* Write the header of a bundle, without the images that are not there. */
@@ -104,27 +104,21 @@ static kpack_error_t put_header(struct apply *a, const struct sink *s,
 				const struct kp_part *p)
 {
 	const struct kp_recipe_container *c = &a->r->containers[p->number];
-	struct kp_bundle_row *rows = NULL;
-	uint8_t *header = NULL;
+	KP_AUTO_FREE struct kp_bundle_row *rows = NULL;
+	KP_AUTO_FREE uint8_t *header = NULL;
 	size_t n = 0;
-	kpack_error_t err;
 
-	KP_TRY(kp_new(&rows, c->n_images + 1, "a bundle", a->why));
-	err = kp_new(&header, (size_t)p->size, "a bundle", a->why);
-	for (size_t i = c->first_image; i < c->first_image + c->n_images && !err; i++) {
+	KP_TRY(kp_new(&rows, c->n_images, "a bundle", a->why));
+	KP_TRY(kp_new(&header, (size_t)p->size, "a bundle", a->why));
+	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
 		const struct kp_recipe_image *image = &a->r->images[i];
 
 		if (is_there(a, i))
 			rows[n++] = (struct kp_bundle_row){
 				kp_span_str(image->id), image->at - p->at, image->size};
 	}
-	if (!err) {
-		kp_bundle_header_write(rows, n, header);
-		err = put(a, s, p->at, header, (size_t)p->size);
-	}
-	free(header);
-	free(rows);
-	return err;
+	kp_bundle_header_write(rows, n, header);
+	return put(a, s, p->at, header, (size_t)p->size);
 }
 
 /*
@@ -206,30 +200,6 @@ static kpack_error_t build_payload(struct apply *a, size_t number, struct kp_pay
 	return err;
 }
 
-/* Write the SIZE bytes of a bundle whose DIFFERENCE from PAYLOAD was kept. */
-static kpack_error_t apply_difference(struct kp_span payload, struct kp_span difference,
-				      uint8_t *out, size_t size, struct kpackx_error *why)
-{
-	ZSTD_DCtx *ctx = ZSTD_createDCtx();
-	size_t n;
-
-	if (!ctx)
-		return kp_fail_memory(why, size, "a kept container");
-	/* no window is allocated for a frame that is decoded in one call */
-	n = ZSTD_DCtx_setParameter(ctx, ZSTD_d_windowLogMax,
-				   ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
-	if (!ZSTD_isError(n))
-		n = ZSTD_DCtx_refPrefix(ctx, payload.data, payload.size);
-	if (!ZSTD_isError(n))
-		n = ZSTD_decompressDCtx(ctx, out, size, difference.data, difference.size);
-	ZSTD_freeDCtx(ctx);
-	if (n == size)
-		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-		       "the kept container is damaged: %s",
-		       ZSTD_isError(n) ? ZSTD_getErrorName(n) : "it is smaller");
-}
-
 static bool is_same(const struct kp_recipe_form *f, const uint8_t *data, size_t size)
 {
 	struct kp_hash have = kp_hash_of(data, size);
@@ -238,47 +208,40 @@ static bool is_same(const struct kp_recipe_form *f, const uint8_t *data, size_t 
 }
 
 /*
- * Make the original bytes of part P from what is kept of it.  *OUT stays NULL if that is
- * damaged: then it is as if nothing was kept.
+ * Make the original bytes of part P from its payload PLAIN and what is kept of it.  *OUT stays NULL
+ * if that is damaged: then it is as if nothing was kept.
  */
-static kpack_error_t unkeep(struct apply *a, const struct kp_part *p,
-			    struct kp_span plain, uint8_t **out)
+static kpack_error_t apply_difference(struct apply *a, const struct kp_part *p,
+				      struct kp_span plain, uint8_t **out)
 {
 	const struct kp_recipe_form *f = &a->r->forms[p->number];
-	uint8_t *difference = malloc((size_t)f->kept),
-		*data = malloc((size_t)p->size + 1);
-	struct kpackx_error fault = {0};
+	int window = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound;
+	KP_AUTO_FREE uint8_t *difference = malloc((size_t)f->kept);
+	KP_AUTO_FREE uint8_t *data = malloc((size_t)p->size + 1);
+	ZSTD_DCtx *ctx = ZSTD_createDCtx();
 	kpack_error_t err;
+	size_t n;
 
-	err = difference && data ? kp_source_read(&a->r->source, f->kept_offset,
-						  difference, (size_t)f->kept, &fault)
-				 : kp_fail_memory(&fault, p->size, "a kept container");
-	if (!err)
-		err = apply_difference(plain,
-				       (struct kp_span){difference, (size_t)f->kept},
-				       data, (size_t)p->size, &fault);
-	free(difference);
-	if (!err && is_same(f, data, (size_t)p->size)) {
+	err = difference && data && ctx
+		      ? kp_source_read(&a->r->source, f->kept_offset, difference,
+				       (size_t)f->kept, a->why)
+		      : kp_fail_memory(a->why, p->size, "a kept container");
+	if (err)
+		goto out;
+	/* no window is allocated for a frame that is decoded in one call */
+	n = ZSTD_DCtx_setParameter(ctx, ZSTD_d_windowLogMax, window);
+	if (!ZSTD_isError(n))
+		n = ZSTD_DCtx_refPrefix(ctx, plain.data, plain.size);
+	if (!ZSTD_isError(n))
+		n = ZSTD_decompressDCtx(ctx, data, (size_t)p->size, difference,
+					(size_t)f->kept);
+	if (n == p->size && is_same(f, data, n)) {
 		*out = data;
-		return KPACK_SUCCESS;
+		data = NULL;
 	}
-	free(data);
-	if (!err || err == KPACK_ERROR_DECOMPRESSION_FAILED)
-		return KPACK_SUCCESS;
-	if (a->why)
-		*a->why = fault;
-	return err;
-}
-
-/* Bytes from the beginning of part NUMBER, a compressed bundle, to what follows it. */
-static uint64_t room_for(const struct kp_recipe *r, size_t number)
-{
-	size_t next = number + 1 + r->parts[number].inside;
-	uint64_t room = r->parts[number].size;
-
-	if (next < r->n_parts && r->parts[next].kind == KP_PART_ZEROS)
-		room += r->parts[next].size;
-	return room;
+out:
+	ZSTD_freeDCtx(ctx);
+	return err == KPACK_ERROR_DECOMPRESSION_FAILED ? KPACK_SUCCESS : err;
 }
 
 /*
@@ -290,9 +253,13 @@ static kpack_error_t encode(struct apply *a, size_t number, struct kp_span plain
 {
 	static const int levels[] = {0, 5, 7, 9, 15, 19};
 	struct kp_ccob_form form = a->r->forms[a->r->parts[number].number].form;
-	uint64_t room = room_for(a->r, number);
+	size_t next = number + 1 + a->r->parts[number].inside;
+	uint64_t room = a->r->parts[number].size;
 	int first = form.level;
 
+	/* up to what follows it */
+	if (next < a->r->n_parts && a->r->parts[next].kind == KP_PART_ZEROS)
+		room += a->r->parts[next].size;
 	if (!whole)
 		form.hash = kp_ccob_hash(plain);
 	for (size_t i = 0; i < KP_COUNT(levels); i++) {
@@ -328,7 +295,7 @@ static kpack_error_t put_compressed(struct apply *a, const struct sink *s, size_
 
 	KP_TRY(build_payload(a, number, &payload, &plain));
 	whole = a->result->n_missing == missing;
-	err = whole && f->kept ? unkeep(a, p, plain, &data) : KPACK_SUCCESS;
+	err = whole && f->kept ? apply_difference(a, p, plain, &data) : KPACK_SUCCESS;
 	if (!err && !data) {
 		err = encode(a, number, plain, whole, &data, &size);
 		if (!err && whole && !(size == p->size && is_same(f, data, size)))
@@ -343,30 +310,24 @@ static kpack_error_t put_compressed(struct apply *a, const struct sink *s, size_
 
 /* ---- all parts ---- */
 
-static kpack_error_t put_copy(const struct apply *a, const struct sink *s,
-			      const struct kp_part *p)
-{
-	const struct kp_source *changed = a->source->changed;
-
-	if (!changed || !kp_range_ok(changed->size, p->from, p->size))
-		return kp_fail(a->why, KPACK_ERROR_INVALID_METADATA,
-			       "recipe: %" PRIu64 " bytes at %" PRIu64
-			       " of a file that has fewer",
-			       p->size, p->from);
-	return kp_outfile_copy(s->file, s->base + p->at, changed->fd,
-			       changed->offset + p->from, p->size, a->why);
-}
-
 /* Write the parts [FIRST, END) to S. */
 static kpack_error_t put_parts(struct apply *a, const struct sink *s, size_t first,
 			       size_t end)
 {
 	for (size_t i = first; i < end; i++) {
+		const struct kp_source *changed = a->source->changed;
 		const struct kp_part *p = &a->r->parts[i];
 
 		switch (p->kind) {
 		case KP_PART_COPY:
-			KP_TRY(put_copy(a, s, p));
+			if (!changed || !kp_range_ok(changed->size, p->from, p->size))
+				return kp_fail(a->why, KPACK_ERROR_INVALID_METADATA,
+					       "recipe: %" PRIu64 " bytes at %" PRIu64
+					       " of a file that has fewer",
+					       p->size, p->from);
+			KP_TRY(kp_outfile_copy(s->file, s->base + p->at, changed->fd,
+					       changed->offset + p->from, p->size,
+					       a->why));
 			break;
 		case KP_PART_BYTES:
 			KP_TRY(put(a, s, p->at, a->r->bytes + p->from, (size_t)p->size));
@@ -445,33 +406,24 @@ kpack_error_t kp_recipe_restore_section(const struct kp_recipe *r,
 kpack_error_t kp_recipe_fits(const struct kp_recipe *r, const struct kp_source *changed,
 			     bool *fits, struct kpackx_error *why)
 {
-	enum { PIECE = 256 << 10 };
 	struct kp_hasher *hash = kp_hasher_new();
-	uint8_t *buf = malloc(PIECE);
+	kpack_error_t err = hash ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a recipe");
 	struct kp_hash all;
-	kpack_error_t err =
-		hash && buf ? KPACK_SUCCESS : kp_fail_memory(why, PIECE, "a recipe");
 
 	*fits = true;
 	for (size_t i = 0; i < r->n_parts && *fits && !err; i++) {
 		const struct kp_part *p = &r->parts[i];
-		uint64_t n;
 
 		if (p->kind != KP_PART_COPY)
 			continue;
 		*fits = kp_range_ok(changed->size, p->from, p->size);
-		for (uint64_t k = 0; k < p->size && *fits && !err; k += n) {
-			n = p->size - k < PIECE ? p->size - k : PIECE;
-			err = kp_source_read(changed, p->from + k, buf, (size_t)n, why);
-			if (!err)
-				kp_hasher_add(hash, buf, (size_t)n);
-		}
+		if (*fits)
+			err = kp_recipe_hash(hash, changed, p->from, p->size, why);
 	}
 	if (!err && *fits) {
 		all = kp_hasher_value(hash);
 		*fits = kp_hash_is(&all, r->copied);
 	}
 	kp_hasher_free(hash);
-	free(buf);
 	return err;
 }

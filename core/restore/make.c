@@ -5,7 +5,6 @@
  * where the converted file has what: kp_convert says so for each plan that it makes (struct
  * kp_move), and asks for the recipe of that plan, whose size may change the plan.
  */
-#include "make.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "core/base/hash.h"
 #include "core/base/order.h"
 #include "core/format/bundle.h"
+#include "recipe.h"
 
 /* Bytes to read at a time. */
 enum { PIECE = 256 << 10 };
@@ -30,6 +30,9 @@ enum { DIFFERENCE_LEVEL = 3 };
 /* A run of as many zeros is a part of its own; fewer are stored. */
 enum { ZEROS_MIN = 64 };
 
+/* An equal target is looked for among so many. */
+enum { TARGETS_SEARCHED = 256 };
+
 bool kp_recipe_is_too_much(const struct kp_containers *list)
 {
 	uint64_t decoded = 0, meant = 0;
@@ -41,7 +44,73 @@ bool kp_recipe_is_too_much(const struct kp_containers *list)
 	return decoded > KP_LAYOUT_SECTION_MAX || meant > KP_LAYOUT_SECTION_MAX;
 }
 
-/* ---- bytes that are stored ---- */
+/* ---- parts, objects, and bytes that are stored ---- */
+
+kpack_error_t kp_recipe_add(struct kp_recipe *r, struct kp_part part,
+			    struct kpackx_error *why)
+{
+	struct kp_part *last = r->n_parts > r->apart ? &r->parts[r->n_parts - 1] : NULL;
+
+	if (last && part.kind == last->kind &&
+	    (part.kind == KP_PART_ZEROS || part.kind == KP_PART_BYTES ||
+	     (part.kind == KP_PART_COPY && part.from == last->from + last->size) ||
+	     (part.kind == KP_PART_RANGE && part.number == last->number &&
+	      part.from == last->from + last->size))) {
+		last->size += part.size;
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(kp_room(&r->parts, r->n_parts, &r->parts_cap, "a recipe", why));
+	r->parts[r->n_parts++] = part;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_zeros(struct kp_recipe *r, uint64_t size,
+			       struct kpackx_error *why)
+{
+	return kp_recipe_add(r, (struct kp_part){.kind = KP_PART_ZEROS, .size = size},
+			     why);
+}
+
+kpack_error_t kp_recipe_add_image(struct kp_recipe *r, const char *id, const char *arch,
+				  bool host, struct kp_recipe_image **out,
+				  struct kpackx_error *why)
+{
+	size_t i = r->n_targets > TARGETS_SEARCHED ? r->n_targets - TARGETS_SEARCHED : 0;
+	struct kp_recipe_target *t;
+
+	for (; i < r->n_targets; i++) {
+		t = &r->targets[i];
+		if (t->host == host && strcmp(t->arch, arch) == 0 && !t->id == !id &&
+		    (!id || strcmp(t->id, id) == 0))
+			break;
+	}
+	if (i == r->n_targets) {
+		KP_TRY(kp_room(&r->targets, i, &r->targets_cap, "a recipe", why));
+		t = &r->targets[r->n_targets++];
+		*t = (struct kp_recipe_target){id ? strdup(id) : NULL, strdup(arch),
+					       host};
+		if (!t->arch || (id && !t->id))
+			return kp_fail_memory(why, 0, "a recipe");
+	}
+	KP_TRY(kp_room(&r->images, r->n_images, &r->images_cap, "a recipe", why));
+	*out = &r->images[r->n_images++];
+	**out = (struct kp_recipe_image){.target = (uint32_t)i,
+					 .id = r->targets[i].id,
+					 .arch = r->targets[i].arch,
+					 .host = host};
+	return KPACK_SUCCESS;
+}
+
+/* Append SIZE bytes to those that the recipe has, which the caller fills in at once: *ROOM. */
+static kpack_error_t add_room(struct kp_recipe *r, size_t size, uint8_t **room,
+			      struct kpackx_error *why)
+{
+	if (!kp_grow(&r->bytes, r->n_bytes + size, &r->bytes_cap, 1))
+		return kp_fail_memory(why, r->n_bytes + size, "a recipe");
+	*room = r->bytes + r->n_bytes;
+	r->n_bytes += size;
+	return KPACK_SUCCESS;
+}
 
 /* Add the parts for DATA: bytes, of which the recipe has at most MOST, and runs of zeros. */
 static kpack_error_t add_data(struct kp_recipe *r, struct kp_span data, size_t most,
@@ -49,7 +118,7 @@ static kpack_error_t add_data(struct kp_recipe *r, struct kp_span data, size_t m
 {
 	while (data.size) {
 		size_t n = 0, zeros = 0;
-		uint8_t *room;
+		uint8_t *room = NULL;
 
 		/* a long run of zeros, or zeros alone, which may go on in the next data */
 		for (;;) {
@@ -70,7 +139,7 @@ static kpack_error_t add_data(struct kp_recipe *r, struct kp_span data, size_t m
 				       "recipe keeps %zu",
 				       n, most);
 		if (n) {
-			KP_TRY(kp_recipe_room(r, n, &room, why));
+			KP_TRY(add_room(r, n, &room, why));
 			memcpy(room, data.data, n);
 			KP_TRY(kp_recipe_add(r,
 					     (struct kp_part){.kind = KP_PART_BYTES,
@@ -79,9 +148,7 @@ static kpack_error_t add_data(struct kp_recipe *r, struct kp_span data, size_t m
 					     why));
 		}
 		if (zeros)
-			KP_TRY(kp_recipe_add(
-				r, (struct kp_part){.kind = KP_PART_ZEROS, .size = zeros},
-				why));
+			KP_TRY(add_zeros(r, zeros, why));
 		data = kp_span_tail(data, n + zeros);
 	}
 	return KPACK_SUCCESS;
@@ -92,29 +159,21 @@ static kpack_error_t add_range(struct kp_recipe *r, const struct kp_source *src,
 			       uint64_t off, uint64_t end, size_t most, uint8_t *buf,
 			       struct kpackx_error *why)
 {
-	while (off < end) {
-		size_t n = end - off < PIECE ? (size_t)(end - off) : PIECE;
-		off_t data = src->fd < 0 ? 0
-					 : lseek(src->fd, (off_t)(src->offset + off),
-						 SEEK_DATA);
-		uint64_t hole = 0;
+	for (uint64_t n; off < end; off += n) {
+		off_t here = (off_t)(src->offset + off);
+		off_t data = src->fd < 0 ? here : lseek(src->fd, here, SEEK_DATA);
 
+		n = end - off;
 		/* a hole can be longer than anything that can be read */
-		if (data < 0 && errno == ENXIO)
-			hole = end - off;
-		else if (data > (off_t)(src->offset + off))
-			hole = (uint64_t)data - src->offset - off;
-		if (hole) {
-			hole = hole < end - off ? hole : end - off;
-			KP_TRY(kp_recipe_add(
-				r, (struct kp_part){.kind = KP_PART_ZEROS, .size = hole},
-				why));
-			off += hole;
+		if ((data < 0 && errno == ENXIO) || data > here) {
+			if (data > here && (uint64_t)(data - here) < n)
+				n = (uint64_t)(data - here);
+			KP_TRY(add_zeros(r, n, why));
 			continue;
 		}
-		KP_TRY(kp_source_read(src, off, buf, n, why));
-		KP_TRY(add_data(r, (struct kp_span){buf, n}, most, why));
-		off += n;
+		n = n < PIECE ? n : PIECE;
+		KP_TRY(kp_source_read(src, off, buf, (size_t)n, why));
+		KP_TRY(add_data(r, (struct kp_span){buf, (size_t)n}, most, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -137,14 +196,9 @@ static kpack_error_t hash_range(struct maker *m, const struct kp_source *src,
 				uint64_t off, uint64_t size, uint8_t *out, size_t n_out)
 {
 	struct kp_hash hash;
-	size_t n;
 
 	kp_hasher_reset(m->hash);
-	for (; size; size -= n, off += n) {
-		n = size < PIECE ? (size_t)size : PIECE;
-		KP_TRY(kp_source_read(src, off, m->buf, n, m->why));
-		kp_hasher_add(m->hash, m->buf, n);
-	}
+	KP_TRY(kp_recipe_hash(m->hash, src, off, size, m->why));
 	hash = kp_hasher_value(m->hash);
 	memcpy(out, hash.bytes, n_out);
 	return KPACK_SUCCESS;
@@ -178,6 +232,7 @@ static kpack_error_t list_images(struct maker *m, const struct kp_container *fro
 		else
 			image->has_xxh3 = false;
 	}
+	m->r.containers[c].n_images = m->r.n_images - m->r.containers[c].first_image;
 	return KPACK_SUCCESS;
 }
 
@@ -199,16 +254,13 @@ static kpack_error_t find_spots(struct maker *m, const struct kp_container *from
 {
 	const struct kp_recipe_container *container = &m->r.containers[c];
 	size_t n = container->n_images, first = container->first_image;
-	struct kp_bundle_row *rows = NULL;
+	KP_AUTO_FREE struct kp_bundle_row *rows = NULL;
+	KP_AUTO_FREE uint8_t *again = NULL;
 	const uint8_t *at = header.data;
-	uint8_t *again = NULL;
 	uint64_t pos = header.size;
-	kpack_error_t err;
 
-	KP_TRY(kp_new(&rows, n + 1, "a bundle", m->why));
-	err = kp_new(&again, header.size + 1, "a bundle", m->why);
-	if (err)
-		goto out;
+	KP_TRY(kp_new(&rows, n, "a bundle", m->why));
+	KP_TRY(kp_new(&again, header.size, "a bundle", m->why));
 	at += header.size ? KP_BUNDLE_HEADER_MIN : 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct kp_image *image =
@@ -236,10 +288,7 @@ static kpack_error_t find_spots(struct maker *m, const struct kp_container *from
 		if (spots[i].offset >= pos)
 			pos = spots[i].offset + spots[i].size;
 	}
-out:
-	free(rows);
-	free(again);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* Add the parts of the payload: the header, images at their offsets, and what is between. */
@@ -247,72 +296,62 @@ static kpack_error_t add_payload(struct maker *m, const struct kp_container *fro
 				 size_t c, const struct kp_source *payload)
 {
 	struct kp_recipe *r = &m->r;
-	size_t n = r->containers[c].n_images;
-	struct spot *spots = NULL;
-	uint8_t *header = NULL;
+	const struct kp_recipe_container *container = &r->containers[c];
+	KP_AUTO_FREE struct spot *spots = NULL;
+	KP_AUTO_FREE uint8_t *header = NULL;
 	uint64_t pos = 0, size = 0;
 	bool derived;
-	kpack_error_t err;
 
 	if (from->format != &kp_format_code_object) {
 		size = KP_BUNDLE_HEADER_MIN;
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < container->n_images; i++)
 			size += KP_BUNDLE_ROW_SIZE +
-				strlen(r->images[r->containers[c].first_image + i].id);
+				strlen(r->images[container->first_image + i].id);
 	}
-	KP_TRY(kp_new(&header, (size_t)size + 1, "a bundle", m->why));
-	err = kp_new(&spots, n + 1, "a bundle", m->why);
-	if (!err)
-		err = kp_source_read(payload, 0, header, (size_t)size, m->why);
-	if (!err)
-		err = find_spots(m, from, c, (struct kp_span){header, (size_t)size},
-				 spots, &derived);
-	if (!err && derived)
-		err = kp_recipe_add(r,
-				    (struct kp_part){.kind = KP_PART_HEADER,
-						     .number = (uint32_t)c,
-						     .size = size},
-				    m->why);
-	if (!err)
-		pos = derived ? size : 0;
-	for (size_t i = 0; i < n && !err; i++) {
+	KP_TRY(kp_new(&header, (size_t)size, "a bundle", m->why));
+	KP_TRY(kp_new(&spots, container->n_images, "a bundle", m->why));
+	KP_TRY(kp_source_read(payload, 0, header, (size_t)size, m->why));
+	KP_TRY(find_spots(m, from, c, (struct kp_span){header, (size_t)size}, spots,
+			  &derived));
+	if (derived) {
+		KP_TRY(kp_recipe_add(r,
+				     (struct kp_part){.kind = KP_PART_HEADER,
+						      .number = (uint32_t)c,
+						      .size = size},
+				     m->why));
+		pos = size;
+	}
+	for (size_t i = 0; i < container->n_images; i++) {
 		const struct spot *s = &spots[i];
 		struct kp_part part = {.kind = KP_PART_OBJECT,
 				       .number = (uint32_t)s->number,
 				       .size = s->size};
-		uint8_t *room;
+		uint8_t *room = NULL;
 
 		if (s->offset > from->payload_size || s->offset + s->size < pos ||
 		    (s->offset < pos && (s->host || s->offset + s->size == pos)))
 			continue; /* no bytes, or bytes that another one has, too */
 		if (s->offset > pos) {
-			err = add_range(r, payload, pos, s->offset, CODE_MAX, m->buf,
-					m->why);
+			KP_TRY(add_range(r, payload, pos, s->offset, CODE_MAX, m->buf,
+					 m->why));
 		} else if (s->offset < pos) {
 			part.kind = KP_PART_RANGE;
 			part.from = pos - s->offset;
 			part.size = s->size - part.from;
 		}
-		if (!err && s->host && s->size) {
-			err = s->size > CODE_MAX - r->n_bytes
-				      ? kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
-						"%" PRIu64 " bytes of the host", s->size)
-				      : kp_recipe_room(r, (size_t)s->size, &room, m->why);
-			if (!err)
-				err = kp_source_read(payload, s->offset, room,
-						     (size_t)s->size, m->why);
-			r->images[s->number].from = r->n_bytes - (size_t)s->size;
+		if (s->host && s->size) {
+			if (s->size > CODE_MAX - r->n_bytes)
+				return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+					       "%" PRIu64 " bytes of the host", s->size);
+			r->images[s->number].from = r->n_bytes;
+			KP_TRY(add_room(r, (size_t)s->size, &room, m->why));
+			KP_TRY(kp_source_read(payload, s->offset, room, (size_t)s->size,
+					      m->why));
 		}
-		if (!err)
-			err = kp_recipe_add(r, part, m->why);
+		KP_TRY(kp_recipe_add(r, part, m->why));
 		pos = s->offset + s->size;
 	}
-	if (!err)
-		err = add_range(r, payload, pos, from->payload_size, CODE_MAX, m->buf,
-				m->why);
-	free(spots);
-	free(header);
-	return err;
+	return add_range(r, payload, pos, from->payload_size, CODE_MAX, m->buf, m->why);
 }
 
 /*
@@ -324,75 +363,63 @@ static kpack_error_t make_difference(struct kp_span payload, struct kp_span orig
 				     uint8_t **out, size_t *size,
 				     struct kpackx_error *why)
 {
-	size_t cap = ZSTD_compressBound(original.size), n = 0;
-	uint8_t *data = malloc(cap);
-	ZSTD_CCtx *ctx = ZSTD_createCCtx();
 	ZSTD_bounds bounds = ZSTD_cParam_getBounds(ZSTD_c_windowLog);
+	size_t cap = ZSTD_compressBound(original.size), n = 0;
+	ZSTD_CCtx *ctx = ZSTD_createCCtx();
 	int window = bounds.lowerBound;
-	bool good = data && ctx;
+	bool good;
 
 	/* the window must have all of both */
 	while (window < bounds.upperBound &&
 	       UINT64_C(1) << window < (uint64_t)payload.size + original.size)
 		window++;
-	good = good && !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
-							    DIFFERENCE_LEVEL));
-	good = good && !ZSTD_isError(ZSTD_CCtx_setParameter(
-			       ctx, ZSTD_c_enableLongDistanceMatching, 1));
-	good = good &&
-	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_windowLog, window));
-	good = good &&
+	*out = malloc(cap);
+	good = *out && ctx &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
+						    DIFFERENCE_LEVEL)) &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(
+		       ctx, ZSTD_c_enableLongDistanceMatching, 1)) &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_windowLog, window)) &&
 	       !ZSTD_isError(ZSTD_CCtx_refPrefix(ctx, payload.data, payload.size));
 	if (good)
-		n = ZSTD_compress2(ctx, data, cap, original.data, original.size);
+		n = ZSTD_compress2(ctx, *out, cap, original.data, original.size);
 	ZSTD_freeCCtx(ctx);
-	if (!good || ZSTD_isError(n)) {
-		free(data);
-		return kp_fail_memory(why, cap, "a kept container");
-	}
-	*out = data;
 	*size = n;
-	return KPACK_SUCCESS;
+	return good && !ZSTD_isError(n) ? KPACK_SUCCESS
+					: kp_fail_memory(why, cap, "a kept container");
 }
 
 /* Append the difference of bundle FROM from its payload, as a skippable frame. */
 static kpack_error_t keep_container(struct maker *m, const struct kp_container *from,
 				    struct kp_recipe_form *f, struct kp_payload *payload)
 {
+	KP_AUTO_FREE uint8_t *original = NULL, *difference = NULL;
 	struct kp_source stored;
 	struct kp_span plain = {0};
-	uint8_t *original = NULL, *difference = NULL, *grown;
 	size_t size = 0, total;
-	kpack_error_t err;
+	uint8_t *grown;
 
 	if (!kp_source_sub(&m->fat->source, from->offset, from->size, &stored))
 		return kp_fail(m->why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
 	KP_TRY(kp_source_load(&stored, UINT64_MAX, "a container", &original, m->why));
-	err = kp_payload_map(payload, &plain, m->why);
-	if (!err)
-		err = make_difference(plain,
-				      (struct kp_span){original, (size_t)from->size},
-				      &difference, &size, m->why);
-	free(original);
-	KP_TRY(err);
-	total = m->r.n_kept + 8 + size;
-	grown = size <= UINT32_MAX ? realloc(m->r.kept, total) : NULL;
-	if (!grown) {
-		err = size > UINT32_MAX
-			      ? kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
-					"%zu bytes are too many to be kept", size)
-			      : kp_fail_memory(m->why, total, "kept containers");
-		goto out;
-	}
+	KP_TRY(kp_payload_map(payload, &plain, m->why));
+	KP_TRY(make_difference(plain, (struct kp_span){original, (size_t)from->size},
+			       &difference, &size, m->why));
+	if (size > UINT32_MAX)
+		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "%zu bytes are too many to be kept", size);
+	total = m->r.n_kept + KP_RECIPE_SKIP_HEADER + size;
+	grown = realloc(m->r.kept, total);
+	if (!grown)
+		return kp_fail_memory(m->why, total, "kept containers");
 	m->r.kept = grown;
-	kp_put_le32(grown + m->r.n_kept, KP_RECIPE_SKIP_MAGIC);
-	kp_put_le32(grown + m->r.n_kept + 4, (uint32_t)size);
-	memcpy(grown + m->r.n_kept + 8, difference, size);
+	grown += m->r.n_kept;
+	kp_put_le32(grown, KP_RECIPE_SKIP_MAGIC);
+	kp_put_le32(grown + 4, (uint32_t)size);
+	memcpy(grown + KP_RECIPE_SKIP_HEADER, difference, size);
 	m->r.n_kept = total;
 	f->kept = size;
-out:
-	free(difference);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t describe_payload(struct maker *m, const struct kp_container *from,
@@ -404,7 +431,6 @@ static kpack_error_t describe_payload(struct maker *m, const struct kp_container
 	size_t part = r->n_parts;
 
 	KP_TRY(list_images(m, from, (uint32_t)c, &payload->source));
-	r->containers[c].n_images = r->n_images - r->containers[c].first_image;
 	if (m->how & KP_RECIPE_IN_FILE)
 		return KPACK_SUCCESS;
 	if (from->format != &kp_format_ccob)
@@ -431,37 +457,16 @@ static kpack_error_t describe_payload(struct maker *m, const struct kp_container
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t describe_container(struct maker *m, const struct kp_container *from)
-{
-	struct kp_recipe *r = &m->r;
-	struct kp_payload payload;
-	kpack_error_t err;
-
-	KP_TRY(kp_room(&r->containers, r->n_containers, &r->containers_cap, "a recipe",
-		       m->why));
-	r->containers[r->n_containers++] = (struct kp_recipe_container){
-		.first_image = r->n_images, .offset = r->section_offset + from->offset};
-	KP_TRY(kp_recipe_add(r,
-			     (struct kp_part){.kind = KP_PART_CONTAINER,
-					      .number = (uint32_t)r->n_containers - 1},
-			     m->why));
-	KP_TRY(kp_container_load(&m->fat->source, from, &payload, m->why));
-	err = describe_payload(m, from, r->n_containers - 1, &payload);
-	kp_payload_fini(&payload);
-	if (err)
-		return kp_fail_prefix(m->why, err, "%s at offset %" PRIu64,
-				      from->format->name, from->offset);
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t describe_fatbin(struct maker *m)
 {
 	const struct kp_containers *list = &m->fat->containers;
+	const struct kp_source *src = &m->fat->source;
+	bool in_file = m->how & KP_RECIPE_IN_FILE;
 	struct kp_recipe *r = &m->r;
 	uint64_t pos = 0;
 
 	/* kp_recipe_read has the same limits, so that it can read everything we write */
-	if (kp_recipe_is_too_much(list) || m->fat->source.size > KP_LAYOUT_SECTION_MAX)
+	if (kp_recipe_is_too_much(list) || src->size > KP_LAYOUT_SECTION_MAX)
 		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "device code of more than %" PRIu64 " bytes",
 			       KP_LAYOUT_SECTION_MAX);
@@ -469,32 +474,43 @@ static kpack_error_t describe_fatbin(struct maker *m)
 		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "%zu containers of at most %d", list->count,
 			       KP_IMAGES_MAX);
-	m->buf = malloc(PIECE);
-	m->hash = kp_hasher_new();
-	if (!m->buf || !m->hash)
-		return kp_fail_memory(m->why, PIECE, "a recipe");
 	r->has_section = true;
 	r->section_offset = m->fat->elf.fatbin_offset;
-	r->section_size = m->fat->source.size;
-	KP_TRY(kp_new(&r->wrapper_container, m->fat->elf.n_wrappers + 1, "wrappers",
-		      m->why));
-	for (size_t i = 0; i < m->fat->elf.n_wrappers; i++) {
+	r->section_size = src->size;
+	r->n_wrappers = m->fat->elf.n_wrappers;
+	KP_TRY(kp_new(&r->wrapper_container, r->n_wrappers, "wrappers", m->why));
+	for (size_t i = 0; i < r->n_wrappers; i++) {
 		if (m->fat->wrapper_container[i] < 0)
 			return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "wrapper %zu leads to no container", i);
 		r->wrapper_container[i] = (uint32_t)m->fat->wrapper_container[i];
 	}
-	r->n_wrappers = m->fat->elf.n_wrappers;
+	KP_TRY(kp_new(&r->containers, list->count, "a recipe", m->why));
 	for (size_t i = 0; i < list->count; i++) {
-		if (!(m->how & KP_RECIPE_IN_FILE))
-			KP_TRY(add_range(r, &m->fat->source, pos, list->items[i].offset,
-					 CODE_MAX, m->buf, m->why));
-		KP_TRY(describe_container(m, &list->items[i]));
-		pos = list->items[i].offset + list->items[i].size;
+		const struct kp_container *from = &list->items[i];
+		struct kp_payload payload;
+		kpack_error_t err;
+
+		if (!in_file)
+			KP_TRY(add_range(r, src, pos, from->offset, CODE_MAX, m->buf,
+					 m->why));
+		r->containers[r->n_containers++] = (struct kp_recipe_container){
+			.first_image = r->n_images,
+			.offset = r->section_offset + from->offset};
+		KP_TRY(kp_recipe_add(r,
+				     (struct kp_part){.kind = KP_PART_CONTAINER,
+						      .number = (uint32_t)i},
+				     m->why));
+		KP_TRY(kp_container_load(src, from, &payload, m->why));
+		err = describe_payload(m, from, i, &payload);
+		kp_payload_fini(&payload);
+		if (err)
+			return kp_fail_prefix(m->why, err, "%s at offset %" PRIu64,
+					      from->format->name, from->offset);
+		pos = from->offset + from->size;
 	}
-	if (!(m->how & KP_RECIPE_IN_FILE))
-		KP_TRY(add_range(r, &m->fat->source, pos, m->fat->source.size, CODE_MAX,
-				 m->buf, m->why));
+	if (!in_file)
+		KP_TRY(add_range(r, src, pos, src->size, CODE_MAX, m->buf, m->why));
 	r->section_end = r->n_parts;
 	return KPACK_SUCCESS;
 }
@@ -508,10 +524,13 @@ kpack_error_t kp_recipe_describe(const struct kp_fatbin *fat, const uint8_t (*xx
 		.xxh3 = xxh3,
 		.known = known,
 		.how = how,
+		.buf = malloc(PIECE),
+		.hash = kp_hasher_new(),
 		.search = KP_CCOB_SEARCH,
 		.why = why,
 	};
-	kpack_error_t err = describe_fatbin(&m);
+	kpack_error_t err = m.buf && m.hash ? describe_fatbin(&m)
+					    : kp_fail_memory(why, PIECE, "a recipe");
 
 	kp_hasher_free(m.hash);
 	free(m.buf);
@@ -537,42 +556,25 @@ struct completion {
 	struct kpackx_error *why;
 };
 
-static kpack_error_t add_copied(struct completion *c, uint64_t from, uint64_t size,
-				uint64_t to)
-{
-	KP_TRY(kp_room(&c->copied, c->n_copied, &c->copied_cap, "a recipe", c->why));
-	c->copied[c->n_copied++] = (struct kp_move){from, size, 0};
-	return kp_recipe_add(
-		&c->r, (struct kp_part){.kind = KP_PART_COPY, .from = to, .size = size},
-		c->why);
-}
-
 /* Hash the bytes that are copied, unless the last plan copied the same. */
 static kpack_error_t hash_copied(struct completion *c, struct kp_recipe_maker *maker)
 {
 	uint64_t ranges = kp_hash64(c->copied, c->n_copied * sizeof(*c->copied), 1);
-	struct kp_hasher *h;
 	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_hash hash;
+	struct kp_hasher *h;
 
 	if (maker->ranges != ranges) {
 		h = kp_hasher_new();
-		if (!h)
-			return kp_fail_memory(c->why, 0, "a hash");
-		for (size_t i = 0; i < c->n_copied && !err; i++) {
-			const struct kp_move *m = &c->copied[i];
-
-			for (uint64_t k = 0, n; k < m->size && !err; k += n) {
-				n = m->size - k < PIECE ? m->size - k : PIECE;
-				err = kp_source_read(&c->file, m->from + k, c->buf, n,
-						     c->why);
-				kp_hasher_add(h, c->buf, err ? 0 : n);
-			}
-		}
-		hash = kp_hasher_value(h);
+		for (size_t i = 0; i < c->n_copied && !err; i++)
+			err = kp_recipe_hash(h, &c->file, c->copied[i].from,
+					     c->copied[i].size, c->why);
+		if (!err && !h)
+			err = kp_fail_memory(c->why, 0, "a hash");
+		if (!err)
+			memcpy(maker->copied, kp_hasher_value(h).bytes,
+			       sizeof(maker->copied));
 		kp_hasher_free(h);
 		KP_TRY(err);
-		memcpy(maker->copied, hash.bytes, sizeof(maker->copied));
 		maker->ranges = ranges;
 	}
 	memcpy(c->r.copied, maker->copied, sizeof(c->r.copied));
@@ -587,12 +589,10 @@ static kpack_error_t add_file(struct completion *c, uint64_t from, uint64_t end)
 				  KP_BY_NUMBER(struct kp_move, from));
 
 	/* from the last one on that begins at FROM or before */
-	for (i -= i != 0; from < end && i < c->n; i++) {
+	for (i -= i != 0; from < end && i < c->n && c->moves[i].from < end; i++) {
 		const struct kp_move *m = &c->moves[i];
 		uint64_t n;
 
-		if (m->from >= end)
-			break;
 		if (m->from > from) {
 			KP_TRY(add_range(&c->r, &c->file, from, m->from, FILE_MAX, c->buf,
 					 c->why));
@@ -602,7 +602,14 @@ static kpack_error_t add_file(struct completion *c, uint64_t from, uint64_t end)
 			continue;
 		n = m->size - (from - m->from);
 		n = n < end - from ? n : end - from;
-		KP_TRY(add_copied(c, from, n, m->to + (from - m->from)));
+		KP_TRY(kp_room(&c->copied, c->n_copied, &c->copied_cap, "a recipe",
+			       c->why));
+		c->copied[c->n_copied++] = (struct kp_move){from, n, 0};
+		KP_TRY(kp_recipe_add(&c->r,
+				     (struct kp_part){.kind = KP_PART_COPY,
+						      .from = m->to + (from - m->from),
+						      .size = n},
+				     c->why));
 		from += n;
 	}
 	return add_range(&c->r, &c->file, from, end, FILE_MAX, c->buf, c->why);
@@ -619,14 +626,14 @@ static kpack_error_t add_parts(struct completion *c, const struct kp_recipe *old
 		size_t size = p->kind == KP_PART_BYTES ? (size_t)p->size
 			      : host                   ? (size_t)image->size
 						       : 0;
-		uint8_t *room;
+		uint8_t *room = NULL;
 
 		if (p->kind == KP_PART_COPY) {
 			KP_TRY(add_file(c, p->from, p->from + p->size));
 			continue;
 		}
 		if (size) {
-			KP_TRY(kp_recipe_room(&c->r, size, &room, c->why));
+			KP_TRY(add_room(&c->r, size, &room, c->why));
 			memcpy(room, old->bytes + (host ? image->from : p->from), size);
 		}
 		/* as it is: the number of parts in a compressed bundle stays */
@@ -638,11 +645,25 @@ static kpack_error_t add_parts(struct completion *c, const struct kp_recipe *old
 	return KPACK_SUCCESS;
 }
 
-/* The device code stays in the file: add it, with marks where containers begin. */
-static kpack_error_t add_marked(struct completion *c, const struct kp_recipe *old)
+static kpack_error_t add_all(struct completion *c, const struct kp_recipe_maker *maker)
 {
-	uint64_t pos = old->section_offset;
+	const struct kp_recipe *old = maker->recipe;
+	uint64_t pos = old->section_offset, end = pos + old->section_size;
+	bool needs_objects = false;
 
+	if (maker->converted)
+		return add_parts(c, old, 0, old->n_parts);
+	KP_TRY(add_file(c, 0, pos));
+	c->r.apart = c->r.n_parts;
+	for (size_t i = old->section_first; i < old->section_end; i++)
+		needs_objects |= old->parts[i].kind == KP_PART_OBJECT ||
+				 old->parts[i].kind == KP_PART_RANGE ||
+				 old->parts[i].kind == KP_PART_HEADER;
+	if (needs_objects) {
+		KP_TRY(add_parts(c, old, old->section_first, old->section_end));
+		return add_file(c, end, maker->size);
+	}
+	/* the device code stays in the file, with marks where containers begin */
 	for (size_t i = 0; i < old->n_containers; i++) {
 		KP_TRY(add_file(c, pos, old->containers[i].offset));
 		pos = old->containers[i].offset;
@@ -651,33 +672,8 @@ static kpack_error_t add_marked(struct completion *c, const struct kp_recipe *ol
 						      .number = (uint32_t)i},
 				     c->why));
 	}
-	KP_TRY(add_file(c, pos, old->section_offset + old->section_size));
+	KP_TRY(add_file(c, pos, end));
 	c->r.apart = c->r.n_parts;
-	return KPACK_SUCCESS;
-}
-
-/* Whether the device code stays in the file, so that no object is needed. */
-static bool is_in_file(const struct kp_recipe *r)
-{
-	for (size_t i = r->section_first; i < r->section_end; i++)
-		if (r->parts[i].kind == KP_PART_OBJECT ||
-		    r->parts[i].kind == KP_PART_RANGE ||
-		    r->parts[i].kind == KP_PART_HEADER)
-			return false;
-	return true;
-}
-
-static kpack_error_t add_all(struct completion *c, const struct kp_recipe_maker *maker)
-{
-	const struct kp_recipe *old = maker->recipe;
-	uint64_t end = old->section_offset + old->section_size;
-
-	if (maker->converted)
-		return add_parts(c, old, 0, old->n_parts);
-	KP_TRY(add_file(c, 0, old->section_offset));
-	c->r.apart = c->r.n_parts;
-	KP_TRY(is_in_file(old) ? add_marked(c, old)
-			       : add_parts(c, old, old->section_first, old->section_end));
 	return add_file(c, end, maker->size);
 }
 
@@ -692,7 +688,7 @@ static kpack_error_t load_kept(struct completion *c)
 	for (size_t i = 0; i < r->n_forms; i++) {
 		if (!r->forms[i].kept)
 			continue;
-		first = end ? first : r->forms[i].kept_offset - 8;
+		first = end ? first : r->forms[i].kept_offset - KP_RECIPE_SKIP_HEADER;
 		end = r->forms[i].kept_offset + r->forms[i].kept;
 	}
 	if (!end)

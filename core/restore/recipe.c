@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parsing the stored form of recipes, which kpack-format(5) describes: a zstd frame of one
- * MessagePack map, then the tables in its bins, then the parts.  A parsed recipe is sound: its parts
- * add up to the original, what they refer to exists, and what they make is bounded.
+ * The stored form of recipes, which kpack-format(5) describes: a zstd frame of one MessagePack map,
+ * whose bins are tables, and skippable frames with differences.  Tables are columns of LEB128
+ * numbers, because equal columns next to each other nearly vanish in zstd, and a library can have
+ * thousands of objects.
+ *
+ * A parsed recipe is sound: its parts add up to the original, what they refer to exists, and what
+ * they make is bounded.
  */
 #include "recipe.h"
 #include <inttypes.h>
+#include <msgpack.h>
 #include <stdlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -13,23 +18,40 @@
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/msgpack_read.h"
+#include "core/base/text.h"
 #include "core/format/bundle.h"
+
+#define VERSION 1
 
 /* Parts of one recipe: a bundle has two for each object, and a few more. */
 #define PARTS_MAX (4 * (size_t)KP_IMAGES_MAX)
 
-/* Bytes before those of a skippable frame: magic and size. */
-#define SKIP_HEADER 8
+/* Most bytes for which a slow level of zstd is still fast enough. */
+#define SLOW_MAX (1 << 20)
 
-/* How many operands the kinds of parts have. */
-static const uint8_t n_operands[KP_PART_KINDS] = {
-	[KP_PART_COPY] = 2,   [KP_PART_BYTES] = 1, [KP_PART_ZEROS] = 1,
-	[KP_PART_OBJECT] = 1, [KP_PART_RANGE] = 3, [KP_PART_COMPRESSED] = 2,
+/* The fields of the map: values, then bins, in their order. */
+enum field {
+	F_VERSION,
+	F_SIZE,
+	F_SECTION,
+	F_FILE,
+	F_TARGETS,
+	F_COPIED,
+	F_OBJECTS,
+	F_UNKNOWN,
+	F_HASHES,
+	F_CONTAINERS,
+	F_WRAPPERS,
+	F_COMPRESSED,
+	F_PARTS,
+	F_BYTES,
+	FIELDS,
+	F_FIRST_BIN = F_COPIED,
 };
 
-const char *const kp_recipe_bins[KP_BINS] = {
-	"copied",   "objects",    "unknown", "hashes", "containers",
-	"wrappers", "compressed", "parts",   "bytes",
+static const char *const field_names[FIELDS] = {
+	"version", "size",   "section",    "file",     "targets",    "copied", "objects",
+	"unknown", "hashes", "containers", "wrappers", "compressed", "parts",  "bytes",
 };
 
 void kp_recipe_fini(struct kp_recipe *r)
@@ -39,7 +61,6 @@ void kp_recipe_fini(struct kp_recipe *r)
 		free(r->targets[i].arch);
 	}
 	free(r->targets);
-	free(r->target_slots.slots);
 	free(r->parts);
 	free(r->images);
 	free(r->containers);
@@ -50,23 +71,20 @@ void kp_recipe_fini(struct kp_recipe *r)
 	*r = (struct kp_recipe){0};
 }
 
-/* Number the containers as archives do: by wrapper, then containers without a wrapper. */
-static void number_containers(struct kp_recipe *r)
+kpack_error_t kp_recipe_hash(struct kp_hasher *hash, const struct kp_source *source,
+			     uint64_t off, uint64_t size, struct kpackx_error *why)
 {
-	uint32_t next = (uint32_t)r->n_wrappers;
+	size_t piece = size < (256 << 10) ? (size_t)size : 256 << 10;
+	KP_AUTO_FREE uint8_t *buf = malloc(piece + 1);
 
-	for (size_t c = 0; c < r->n_containers; c++)
-		r->containers[c].index = UINT32_MAX;
-	for (size_t w = r->n_wrappers; w-- > 0;)
-		r->containers[r->wrapper_container[w]].index = (uint32_t)w;
-	for (size_t c = 0; c < r->n_containers; c++)
-		if (r->containers[c].index == UINT32_MAX)
-			r->containers[c].index = next++;
-}
-
-uint32_t kp_recipe_index(const struct kp_recipe *r, uint32_t container)
-{
-	return r->containers[container].index;
+	if (!buf || !hash)
+		return kp_fail_memory(why, piece, "a recipe");
+	for (uint64_t n; size; size -= n, off += n) {
+		n = size < piece ? size : piece;
+		KP_TRY(kp_source_read(source, off, buf, (size_t)n, why));
+		kp_hasher_add(hash, buf, (size_t)n);
+	}
+	return KPACK_SUCCESS;
 }
 
 /* ---- parsing the map ---- */
@@ -74,9 +92,9 @@ uint32_t kp_recipe_index(const struct kp_recipe *r, uint32_t container)
 struct parser {
 	struct kp_mp c;
 	struct kp_recipe r;
-	struct kp_span bins[KP_BINS];
-	const char *name;  /* of the bin that is read */
-	struct kp_span at; /* what is left of it */
+	struct kp_span bins[FIELDS];
+	const char *name;  /* of the field that is read */
+	struct kp_span at; /* what is left of its bin */
 	struct kpackx_error *why;
 };
 
@@ -86,49 +104,42 @@ static kpack_error_t fail_invalid(const struct parser *p, const char *what)
 		       what);
 }
 
-/* Fail because the next value is none of the wanted type, or is broken. */
-static kpack_error_t fail_value(struct parser *p, const char *wanted)
+/* Read the next value, which must be of TYPE; else it is WRONG. */
+static kpack_error_t read_value(struct parser *p, enum kp_mp_type type, const char *wrong,
+				struct kp_mp_value *v)
 {
-	if (p->c.fault)
-		return kp_mp_fail(&p->c, "recipe", p->why);
-	return fail_invalid(p, wanted);
+	if (kp_mp_next(&p->c, v) && v->type == type)
+		return KPACK_SUCCESS;
+	return p->c.fault ? kp_mp_fail(&p->c, "recipe", p->why) : fail_invalid(p, wrong);
 }
 
 static kpack_error_t read_uint(struct parser *p, uint64_t most, uint64_t *n)
 {
-	if (kp_mp_peek(&p->c) != KP_MP_UINT && kp_mp_peek(&p->c) != KP_MP_BAD)
-		return fail_invalid(p, "not a number");
-	if (!kp_mp_uint(&p->c, n))
-		return fail_value(p, "");
-	return *n <= most ? KPACK_SUCCESS : fail_invalid(p, "too large a number");
-}
-
-static kpack_error_t read_bin(struct parser *p, struct kp_span *bytes)
-{
 	struct kp_mp_value v;
 
-	if (!kp_mp_next(&p->c, &v) || v.type != KP_MP_BIN)
-		return fail_value(p, "not bytes");
-	*bytes = v.span;
-	return KPACK_SUCCESS;
+	KP_TRY(read_value(p, KP_MP_UINT, "not a number", &v));
+	*n = v.num;
+	return *n <= most ? KPACK_SUCCESS : fail_invalid(p, "too large a number");
 }
 
 static kpack_error_t read_hash(struct parser *p, uint8_t hash[16])
 {
-	struct kp_span bytes = {0};
+	struct kp_mp_value v;
 
-	KP_TRY(read_bin(p, &bytes));
-	if (bytes.size != 16)
+	KP_TRY(read_value(p, KP_MP_BIN, "not bytes", &v));
+	if (v.span.size != 16)
 		return fail_invalid(p, "a hash has 16 bytes");
-	memcpy(hash, bytes.data, 16);
+	memcpy(hash, v.span.data, 16);
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_array(struct parser *p, uint32_t least, uint32_t most,
-				uint32_t *n)
+static kpack_error_t read_array(struct parser *p, uint64_t least, uint64_t most,
+				uint64_t *n)
 {
-	if (kp_mp_peek(&p->c) != KP_MP_ARRAY || !kp_mp_array(&p->c, n))
-		return fail_value(p, "not an array");
+	struct kp_mp_value v;
+
+	KP_TRY(read_value(p, KP_MP_ARRAY, "not an array", &v));
+	*n = v.num;
 	return *n >= least && *n <= most ? KPACK_SUCCESS
 					 : fail_invalid(p, "a wrong number of members");
 }
@@ -136,52 +147,13 @@ static kpack_error_t read_array(struct parser *p, uint32_t least, uint32_t most,
 /* Read a text of at most MOST bytes without a NUL to the heap. */
 static kpack_error_t read_text(struct parser *p, size_t most, char **out)
 {
-	struct kp_span text;
+	struct kp_mp_value v;
 
-	if (kp_mp_peek(&p->c) != KP_MP_STR || !kp_mp_str(&p->c, &text))
-		return fail_value(p, "not a text");
-	if (text.size > most || (text.size && memchr(text.data, '\0', text.size)))
+	KP_TRY(read_value(p, KP_MP_STR, "not a text", &v));
+	if (v.span.size > most || (v.span.size && memchr(v.span.data, '\0', v.span.size)))
 		return fail_invalid(p, "a text that is too long, or has a NUL");
-	*out = strndup(text.size ? (const char *)text.data : "", text.size);
-	return *out ? KPACK_SUCCESS : kp_fail_memory(p->why, text.size, "a recipe");
-}
-
-static kpack_error_t read_targets(struct parser *p)
-{
-	struct kp_recipe *r = &p->r;
-	uint32_t n, three;
-
-	KP_TRY(read_array(p, 0, KP_IMAGES_MAX, &n));
-	while (n--) {
-		struct kp_recipe_target *t;
-		struct kp_mp_value host;
-
-		KP_TRY(kp_room(&r->targets, r->n_targets, &r->targets_cap, "a recipe",
-			       p->why));
-		t = &r->targets[r->n_targets++];
-		*t = (struct kp_recipe_target){0};
-		KP_TRY(read_array(p, 3, 3, &three));
-		if (kp_mp_peek(&p->c) == KP_MP_NIL)
-			kp_mp_skip(&p->c);
-		else
-			KP_TRY(read_text(p, KP_ENTRY_ID_MAX, &t->id));
-		KP_TRY(read_text(p, KP_TARGET_TEXT_MAX - 1, &t->arch));
-		if (!kp_mp_next(&p->c, &host) || host.type != KP_MP_BOOL)
-			return fail_value(p, "neither true nor false");
-		t->host = host.num;
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t read_section(struct parser *p)
-{
-	uint32_t two;
-
-	KP_TRY(read_array(p, 2, 2, &two));
-	KP_TRY(read_uint(p, INT64_MAX, &p->r.section_offset));
-	KP_TRY(read_uint(p, KP_LAYOUT_SECTION_MAX, &p->r.section_size));
-	p->r.has_section = true;
-	return KPACK_SUCCESS;
+	*out = strndup(v.span.size ? (const char *)v.span.data : "", v.span.size);
+	return *out ? KPACK_SUCCESS : kp_fail_memory(p->why, v.span.size, "a recipe");
 }
 
 static kpack_error_t read_time(struct parser *p, struct timespec *out)
@@ -189,19 +161,16 @@ static kpack_error_t read_time(struct parser *p, struct timespec *out)
 	struct kp_mp_value seconds;
 	uint64_t ns;
 
-	if (!kp_mp_next(&p->c, &seconds) ||
-	    (seconds.type != KP_MP_UINT && seconds.type != KP_MP_INT))
-		return fail_value(p, "not a time");
+	KP_TRY(read_value(p, kp_mp_peek(&p->c) == KP_MP_INT ? KP_MP_INT : KP_MP_UINT,
+			  "not a time", &seconds));
 	KP_TRY(read_uint(p, 999999999, &ns));
 	*out = (struct timespec){(time_t)seconds.num, (long)ns};
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_file(struct parser *p)
+static kpack_error_t read_file(struct parser *p, struct kp_recipe_file *f)
 {
-	struct kp_recipe_file *f = &p->r.file;
-	uint64_t mode, uid, gid;
-	uint32_t ten;
+	uint64_t mode, uid, gid, ten;
 
 	KP_TRY(read_array(p, 10, 10, &ten));
 	KP_TRY(read_hash(p, f->xxh3));
@@ -218,73 +187,101 @@ static kpack_error_t read_file(struct parser *p)
 	f->uid = (unsigned)uid;
 	f->gid = (unsigned)gid;
 	KP_TRY(read_time(p, &f->mtime));
-	KP_TRY(read_time(p, &f->kept));
-	p->r.has_file = true;
+	return read_time(p, &f->kept);
+}
+
+static kpack_error_t read_targets(struct parser *p)
+{
+	struct kp_recipe *r = &p->r;
+	uint64_t n, three;
+
+	KP_TRY(read_array(p, 0, KP_IMAGES_MAX, &n));
+	while (n--) {
+		struct kp_recipe_target *t;
+		struct kp_mp_value host;
+
+		KP_TRY(kp_room(&r->targets, r->n_targets, &r->targets_cap, "a recipe",
+			       p->why));
+		t = &r->targets[r->n_targets++];
+		*t = (struct kp_recipe_target){0};
+		KP_TRY(read_array(p, 3, 3, &three));
+		if (kp_mp_peek(&p->c) == KP_MP_NIL)
+			kp_mp_skip(&p->c);
+		else
+			KP_TRY(read_text(p, KP_ENTRY_ID_MAX, &t->id));
+		KP_TRY(read_text(p, KP_TARGET_TEXT_MAX - 1, &t->arch));
+		KP_TRY(read_value(p, KP_MP_BOOL, "neither true nor false", &host));
+		t->host = host.num;
+	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_version(struct parser *p)
+static kpack_error_t read_field(struct parser *p, enum field field)
 {
+	struct kp_recipe *r = &p->r;
+	struct kp_mp_value v;
 	uint64_t n;
 
-	KP_TRY(read_uint(p, UINT64_MAX, &n));
-	if (n == KP_RECIPE_VERSION)
+	switch (field) {
+	case F_VERSION:
+		KP_TRY(read_uint(p, UINT64_MAX, &n));
+		if (n != VERSION)
+			return kp_fail(p->why, KPACK_ERROR_UNSUPPORTED_VERSION,
+				       "recipe: version %" PRIu64
+				       ", only %d is supported",
+				       n, VERSION);
 		return KPACK_SUCCESS;
-	return kp_fail(p->why, KPACK_ERROR_UNSUPPORTED_VERSION,
-		       "recipe: version %" PRIu64 ", only %d is supported", n,
-		       KP_RECIPE_VERSION);
+	case F_SIZE:
+		return read_uint(p, INT64_MAX, &r->size);
+	case F_SECTION:
+		r->has_section = true;
+		KP_TRY(read_array(p, 2, 2, &n));
+		KP_TRY(read_uint(p, INT64_MAX, &r->section_offset));
+		return read_uint(p, KP_LAYOUT_SECTION_MAX, &r->section_size);
+	case F_FILE:
+		r->has_file = true;
+		return read_file(p, &r->file);
+	case F_TARGETS:
+		return read_targets(p);
+	default:
+		KP_TRY(read_value(p, KP_MP_BIN, "not bytes", &v));
+		p->bins[field] = v.span;
+		return KPACK_SUCCESS;
+	}
 }
-
-static kpack_error_t read_size(struct parser *p)
-{
-	return read_uint(p, INT64_MAX, &p->r.size);
-}
-
-static const struct field {
-	const char *name;
-	bool required;
-	kpack_error_t (*read)(struct parser *p);
-} fields[] = {
-	{"version", true, read_version},  {"size", true, read_size},
-	{"section", false, read_section}, {"file", false, read_file},
-	{"targets", true, read_targets},
-};
 
 static kpack_error_t read_map(struct parser *p)
 {
-	enum { FIELDS = KP_COUNT(fields) };
+	static const enum field required[] = {F_VERSION, F_SIZE, F_TARGETS};
+	struct kp_mp_value map;
 	unsigned seen = 0;
-	uint32_t pairs;
 
 	p->name = "the map";
-	if (kp_mp_peek(&p->c) != KP_MP_MAP || !kp_mp_map(&p->c, &pairs))
-		return fail_value(p, "not a map");
-	while (pairs--) {
+	KP_TRY(read_value(p, KP_MP_MAP, "not a map", &map));
+	for (uint64_t pair = 0; pair < map.num; pair++) {
 		struct kp_span key = {0};
-		size_t i = 0, b = 0;
+		unsigned i = 0;
 
 		if (kp_mp_peek(&p->c) == KP_MP_STR)
 			kp_mp_str(&p->c, &key);
 		else
 			kp_mp_skip(&p->c);
-		while (i < FIELDS && !kp_span_is(key, fields[i].name))
+		while (i < FIELDS && !kp_span_is(key, field_names[i]))
 			i++;
-		while (b < KP_BINS && !kp_span_is(key, kp_recipe_bins[b]))
-			b++;
-		if (i == FIELDS && b == KP_BINS) {
+		if (i == FIELDS) {
 			if (!kp_mp_skip(&p->c))
-				return fail_value(p, "");
+				return kp_mp_fail(&p->c, "recipe", p->why);
 			continue;
 		}
-		p->name = i < FIELDS ? fields[i].name : kp_recipe_bins[b];
-		if (seen & 1u << (i < FIELDS ? i : FIELDS + b))
+		p->name = field_names[i];
+		if (seen & 1u << i)
 			return fail_invalid(p, "for the second time");
-		seen |= 1u << (i < FIELDS ? i : FIELDS + b);
-		KP_TRY(i < FIELDS ? fields[i].read(p) : read_bin(p, &p->bins[b]));
+		seen |= 1u << i;
+		KP_TRY(read_field(p, (enum field)i));
 	}
-	for (size_t i = 0; i < FIELDS; i++) {
-		p->name = fields[i].name;
-		if (fields[i].required && !(seen & 1u << i))
+	for (size_t i = 0; i < KP_COUNT(required); i++) {
+		p->name = field_names[required[i]];
+		if (!(seen & 1u << required[i]))
 			return fail_invalid(p, "is missing");
 	}
 	return KPACK_SUCCESS;
@@ -292,10 +289,10 @@ static kpack_error_t read_map(struct parser *p)
 
 /* ---- parsing its tables ---- */
 
-static void begin_bin(struct parser *p, enum kp_recipe_bin b)
+static void begin_bin(struct parser *p, enum field f)
 {
-	p->name = kp_recipe_bins[b];
-	p->at = p->bins[b];
+	p->name = field_names[f];
+	p->at = p->bins[f];
 }
 
 static kpack_error_t get_number(struct parser *p, uint64_t most, uint64_t *n)
@@ -329,20 +326,20 @@ static kpack_error_t get_bytes(struct parser *p, void *out, size_t n)
 	return KPACK_SUCCESS;
 }
 
-/* Read the objects, whose number is that of all containers, or what KP_BIN_OBJECTS has. */
+/* Read the objects, whose number is that of all containers, or what F_OBJECTS has. */
 static kpack_error_t get_images(struct parser *p)
 {
 	struct kp_recipe *r = &p->r;
 	uint64_t n, meant = 0;
 	size_t numbers = 0;
 
-	begin_bin(p, KP_BIN_OBJECTS);
+	begin_bin(p, F_OBJECTS);
 	for (size_t i = 0; i < p->at.size; i++)
 		numbers += p->at.data[i] < 0x80;
 	if (numbers % 2 || numbers / 2 > KP_IMAGES_MAX)
 		return fail_invalid(p, "a wrong number of numbers");
 	r->n_images = numbers / 2;
-	KP_TRY(kp_new(&r->images, r->n_images + 1, "a recipe", p->why));
+	KP_TRY(kp_new(&r->images, r->n_images, "a recipe", p->why));
 	for (size_t i = 0; i < r->n_images; i++) {
 		struct kp_recipe_image *image = &r->images[i];
 
@@ -363,14 +360,14 @@ static kpack_error_t get_images(struct parser *p)
 		if (r->has_section && meant > KP_LAYOUT_SECTION_MAX)
 			return fail_invalid(p, "too many bytes in all");
 	}
-	begin_bin(p, KP_BIN_UNKNOWN);
+	begin_bin(p, F_UNKNOWN);
 	while (p->at.size) {
 		KP_TRY(get_number(p, UINT32_MAX, &n));
 		if (n >= r->n_images)
 			return fail_invalid(p, "an object that is not listed");
 		r->images[n].has_xxh3 = false;
 	}
-	begin_bin(p, KP_BIN_HASHES);
+	begin_bin(p, F_HASHES);
 	for (size_t i = 0; i < r->n_images; i++)
 		if (r->images[i].has_xxh3)
 			KP_TRY(get_bytes(p, r->images[i].xxh3, KP_RECIPE_HASH));
@@ -380,31 +377,30 @@ static kpack_error_t get_images(struct parser *p)
 static kpack_error_t get_containers(struct parser *p)
 {
 	struct kp_recipe *r = &p->r;
+	uint32_t next;
 	size_t first = 0;
 	uint64_t n, d;
 
-	begin_bin(p, KP_BIN_CONTAINERS);
+	begin_bin(p, F_CONTAINERS);
 	if (p->at.size > KP_IMAGES_MAX * (size_t)2)
 		return fail_invalid(p, "too many");
-	while (p->at.size) {
+	for (; p->at.size; r->n_containers++) {
 		KP_TRY(get_number(p, KP_BUNDLE_ENTRIES_MAX, &n));
 		if (n > r->n_images - first)
 			return fail_invalid(p, "more objects than there are");
 		KP_TRY(kp_room(&r->containers, r->n_containers, &r->containers_cap,
 			       "a recipe", p->why));
 		r->containers[r->n_containers] = (struct kp_recipe_container){
-			.first_image = first, .n_images = (size_t)n};
-		for (size_t i = first; i < first + n; i++)
-			r->images[i].container = (uint32_t)r->n_containers;
-		first += (size_t)n;
-		r->n_containers++;
+			.first_image = first, .n_images = (size_t)n, .index = UINT32_MAX};
+		for (; n; n--)
+			r->images[first++].container = (uint32_t)r->n_containers;
 	}
 	if (r->n_containers > KP_IMAGES_MAX)
 		return fail_invalid(p, "too many");
 	if (first != r->n_images && r->has_section)
 		return fail_invalid(p, "fewer objects than there are");
-	begin_bin(p, KP_BIN_WRAPPERS);
-	KP_TRY(kp_new(&r->wrapper_container, p->at.size + 1, "a recipe", p->why));
+	begin_bin(p, F_WRAPPERS);
+	KP_TRY(kp_new(&r->wrapper_container, p->at.size, "a recipe", p->why));
 	for (n = 0; p->at.size; n++) {
 		KP_TRY(get_signed(p, &d));
 		n += d;
@@ -412,7 +408,13 @@ static kpack_error_t get_containers(struct parser *p)
 			return fail_invalid(p, "a container that is not listed");
 		r->wrapper_container[r->n_wrappers++] = (uint32_t)n;
 	}
-	number_containers(r);
+	/* number them as archives do: by wrapper, then those without a wrapper */
+	for (size_t w = r->n_wrappers; w-- > 0;)
+		r->containers[r->wrapper_container[w]].index = (uint32_t)w;
+	next = (uint32_t)r->n_wrappers;
+	for (size_t c = 0; c < r->n_containers; c++)
+		if (r->containers[c].index == UINT32_MAX)
+			r->containers[c].index = next++;
 	return KPACK_SUCCESS;
 }
 
@@ -423,7 +425,7 @@ static kpack_error_t get_forms(struct parser *p, uint64_t frame,
 	struct kp_recipe *r = &p->r;
 	uint64_t version, method, level, long_range, at = frame;
 
-	begin_bin(p, KP_BIN_COMPRESSED);
+	begin_bin(p, F_COMPRESSED);
 	while (p->at.size) {
 		struct kp_recipe_form *f;
 		uint8_t hash[8];
@@ -450,7 +452,7 @@ static kpack_error_t get_forms(struct parser *p, uint64_t frame,
 				       f->form.version, f->form.method, f->form.level);
 		if (!f->kept)
 			continue;
-		f->kept_offset = at + SKIP_HEADER;
+		f->kept_offset = at + KP_RECIPE_SKIP_HEADER;
 		if (!kp_range_ok(source->size, f->kept_offset, f->kept))
 			return fail_invalid(p, "a difference is missing");
 		at = f->kept_offset + f->kept;
@@ -460,12 +462,22 @@ static kpack_error_t get_forms(struct parser *p, uint64_t frame,
 
 /* ---- parsing the parts ---- */
 
+/* How many operands the kinds of parts have; the first of some is signed. */
+static const struct {
+	uint8_t n;
+	bool is_signed;
+} operands_of[KP_PART_KINDS] = {
+	[KP_PART_COPY] = {2, true},   [KP_PART_BYTES] = {1, false},
+	[KP_PART_ZEROS] = {1, false}, [KP_PART_OBJECT] = {1, true},
+	[KP_PART_RANGE] = {3, true},  [KP_PART_COMPRESSED] = {2, false},
+};
+
 /* Where the next part goes. */
 struct place {
-	uint64_t at, end;   /* in the original, or in a payload, which has no end */
+	uint64_t at;        /* in the original, or in a payload, which has no end */
 	uint64_t outer;     /* in a payload: where the original goes on */
 	size_t payload_end; /* in a payload: the part behind it; 0: not in one */
-	size_t payload;     /* the part KP_BIN_COMPRESSED */
+	size_t payload;     /* its part COMPRESSED */
 	uint64_t shift; /* of COPY: offset in the changed file - offset in the original */
 	uint64_t next;  /* object */
 	uint64_t work;  /* bytes of objects and payloads that are made */
@@ -473,9 +485,14 @@ struct place {
 	bool in_section;
 };
 
-static bool is_payload(const struct place *l)
+/* Take SIZE of the recipe's bytes; *FROM is where they are. */
+static kpack_error_t take_bytes(struct parser *p, uint64_t size, uint64_t *from)
 {
-	return l->payload_end != 0;
+	*from = p->r.n_bytes;
+	if (size > p->bins[F_BYTES].size - p->r.n_bytes)
+		return fail_invalid(p, "more bytes than there are");
+	p->r.n_bytes += (size_t)size;
+	return KPACK_SUCCESS;
 }
 
 /* Fill in PART of its kind and OPERANDS. */
@@ -483,7 +500,10 @@ static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_pa
 				 const uint64_t operands[3])
 {
 	struct kp_recipe *r = &p->r;
+	bool in_payload = l->payload_end != 0;
 	struct kp_recipe_image *image;
+	const struct kp_recipe_container *c;
+	uint64_t kept;
 
 	part->at = l->at;
 	switch (part->kind) {
@@ -491,23 +511,19 @@ static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_pa
 		part->size = operands[1];
 		l->shift += operands[0];
 		part->from = l->at + l->shift;
-		if (is_payload(l) || part->from > INT64_MAX - part->size)
+		if (in_payload || part->from > INT64_MAX - part->size)
 			return fail_invalid(p, "a copy of no bytes of a file");
-		break;
+		return KPACK_SUCCESS;
 	case KP_PART_BYTES:
 		part->size = operands[0];
-		part->from = r->n_bytes;
-		if (part->size > p->bins[KP_BIN_BYTES].size - r->n_bytes)
-			return fail_invalid(p, "more bytes than there are");
-		r->n_bytes += (size_t)part->size;
-		break;
+		return take_bytes(p, part->size, &part->from);
 	case KP_PART_PAD:
 		part->kind = KP_PART_ZEROS;
 		part->size = -l->at & 4095;
-		break;
+		return KPACK_SUCCESS;
 	case KP_PART_ZEROS:
 		part->size = operands[0];
-		break;
+		return KPACK_SUCCESS;
 	case KP_PART_OBJECT:
 	case KP_PART_RANGE:
 		part->number = (uint32_t)(l->next + operands[0]);
@@ -519,147 +535,128 @@ static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_pa
 		l->next = part->number + UINT64_C(1);
 		image->placed = true;
 		part->size = image->size;
-		if (part->kind == KP_PART_RANGE) {
-			part->from = operands[1];
-			part->size = operands[2];
-			if (image->host ||
-			    !kp_range_ok(image->size, part->from, part->size))
-				return fail_invalid(p, "bytes outside of an object");
-			break;
+		if (part->kind == KP_PART_OBJECT) {
+			image->at = l->at;
+			return image->host ? take_bytes(p, image->size, &image->from)
+					   : KPACK_SUCCESS;
 		}
-		image->at = l->at;
-		if (!image->host)
-			break;
-		image->from = r->n_bytes;
-		if (image->size > p->bins[KP_BIN_BYTES].size - r->n_bytes)
-			return fail_invalid(p, "more bytes than there are");
-		r->n_bytes += (size_t)image->size;
-		break;
+		part->from = operands[1];
+		part->size = operands[2];
+		if (image->host || !kp_range_ok(image->size, part->from, part->size))
+			return fail_invalid(p, "bytes outside of an object");
+		return KPACK_SUCCESS;
 	case KP_PART_CONTAINER:
 		part->number = l->container;
-		if (l->container == r->n_containers || is_payload(l) || !l->in_section)
+		if (l->container == r->n_containers || in_payload || !l->in_section)
 			return fail_invalid(p, "a container that is not listed");
 		r->containers[l->container++].offset = l->at;
-		break;
+		return KPACK_SUCCESS;
 	case KP_PART_HEADER:
 		part->number = l->container - 1;
 		if (l->container == 0)
 			return fail_invalid(p, "a header in no container");
 		part->size = KP_BUNDLE_HEADER_MIN;
-		image = &r->images[r->containers[part->number].first_image];
-		for (size_t i = 0; i < r->containers[part->number].n_images; i++) {
-			if (!image[i].id)
+		c = &r->containers[part->number];
+		for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
+			if (!r->images[i].id)
 				return fail_invalid(p, "a header without an ID");
-			part->size += KP_BUNDLE_ROW_SIZE + strlen(image[i].id);
+			part->size += KP_BUNDLE_ROW_SIZE + strlen(r->images[i].id);
 		}
 		l->work += part->size;
-		break;
+		return KPACK_SUCCESS;
 	case KP_PART_COMPRESSED:
 		part->number = l->form;
 		part->inside = (uint32_t)operands[0];
 		part->size = operands[1];
-		if (l->form++ == r->n_forms || is_payload(l) || l->container == 0 ||
+		if (l->form++ == r->n_forms || in_payload || l->container == 0 ||
 		    operands[0] > PARTS_MAX)
 			return fail_invalid(p, "a compressed bundle that is not listed");
 		/* its own bytes must be about as many as its payload's */
-		if (r->forms[part->number].kept > part->size + part->size / 256 + 1024 ||
-		    (r->forms[part->number].kept &&
-		     part->size / KP_ZSTD_RATIO_MAX > r->forms[part->number].kept))
+		kept = r->forms[part->number].kept;
+		if (kept > part->size + part->size / 256 + 1024 ||
+		    (kept && part->size / KP_ZSTD_RATIO_MAX > kept))
 			return fail_invalid(p, "a difference of too many bytes");
-		break;
+		return KPACK_SUCCESS;
 	default:
 		return kp_fail(p->why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "recipe: a part of kind %u", part->kind);
 	}
-	return KPACK_SUCCESS;
 }
 
-/* The section must begin and end between two parts, and copy nothing. */
-static kpack_error_t follow_section(struct parser *p, struct place *l,
-				    const struct kp_part *part)
+/* Read a part, put it where L says, and move L behind it. */
+static kpack_error_t get_part(struct parser *p, struct place *l)
 {
-	const struct kp_recipe *r = &p->r;
-	uint64_t end = r->section_offset + r->section_size;
+	struct kp_recipe *r = &p->r;
+	uint64_t section_end = r->section_offset + r->section_size;
+	uint64_t kind, operands[3] = {0};
+	struct kp_part part = {0};
 
-	if (!r->has_section || is_payload(l))
-		return KPACK_SUCCESS;
-	if (l->at < r->section_offset ? part->size > r->section_offset - l->at
-				      : l->at < end && part->size > end - l->at)
-		return fail_invalid(p, "one that crosses the edge of the section");
-	return KPACK_SUCCESS;
-}
-
-/* The next part begins at AT: it is the first one in the section, or behind it. */
-static void find_section(struct kp_recipe *r, uint64_t at)
-{
-	if (r->section_first == SIZE_MAX && at >= r->section_offset)
+	l->in_section = r->has_section && l->at >= r->section_offset &&
+			l->at - r->section_offset < r->section_size;
+	if (r->n_parts == PARTS_MAX)
+		return fail_invalid(p, "too many");
+	if (!l->payload_end && r->section_first == SIZE_MAX && l->at >= r->section_offset)
 		r->section_first = r->n_parts;
-	if (r->section_end == SIZE_MAX && at >= r->section_offset + r->section_size)
+	if (!l->payload_end && r->section_end == SIZE_MAX && l->at >= section_end)
 		r->section_end = r->n_parts;
+	KP_TRY(get_number(p, UINT16_MAX, &kind));
+	part.kind = kind < KP_PART_KINDS ? (enum kp_part_kind)kind : KP_PART_KINDS;
+	for (size_t i = 0; kind < KP_PART_KINDS && i < operands_of[kind].n; i++)
+		KP_TRY(i == 0 && operands_of[kind].is_signed
+			       ? get_signed(p, &operands[i])
+			       : get_number(p, INT64_MAX, &operands[i]));
+	KP_TRY(settle_part(p, l, &part, operands));
+	if (part.size > (l->payload_end ? KP_CCOB_MAX : r->size) - l->at)
+		return fail_invalid(p, "more bytes than stated");
+	/* the section must begin and end between two parts */
+	if (r->has_section && !l->payload_end &&
+	    (l->at < r->section_offset
+		     ? part.size > r->section_offset - l->at
+		     : l->at < section_end && part.size > section_end - l->at))
+		return fail_invalid(p, "one that crosses the edge of the section");
+	KP_TRY(kp_room(&r->parts, r->n_parts, &r->parts_cap, "a recipe", p->why));
+	r->parts[r->n_parts++] = part;
+	l->at += part.size;
+	if (part.kind == KP_PART_COMPRESSED) {
+		l->outer = l->at;
+		l->at = 0;
+		l->payload = r->n_parts - 1;
+		l->payload_end = r->n_parts + part.inside;
+	}
+	if (r->n_parts == l->payload_end) {
+		/* the payload's bytes are made for this part */
+		r->parts[l->payload].from = l->at;
+		if (l->at / KP_ZSTD_RATIO_MAX > r->parts[l->payload].size)
+			return fail_invalid(p, "a compressed bundle of so many bytes");
+		l->work += l->at;
+		l->at = l->outer;
+		l->payload_end = 0;
+	}
+	if (l->work > (r->has_section ? KP_LAYOUT_SECTION_MAX : r->size))
+		return fail_invalid(p, "too much to make");
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t get_parts(struct parser *p)
 {
 	struct kp_recipe *r = &p->r;
-	struct place l = {.end = r->size};
+	struct place l = {0};
 
 	r->section_first = r->section_end = SIZE_MAX;
-	begin_bin(p, KP_BIN_PARTS);
-	while (p->at.size) {
-		uint64_t kind, operands[3] = {0};
-		struct kp_part part = {0};
-
-		l.in_section = r->has_section && l.at >= r->section_offset &&
-			       l.at - r->section_offset < r->section_size;
-		if (r->n_parts == PARTS_MAX)
-			return fail_invalid(p, "too many");
-		if (!is_payload(&l))
-			find_section(r, l.at);
-		KP_TRY(get_number(p, UINT16_MAX, &kind));
-		part.kind =
-			kind < KP_PART_KINDS ? (enum kp_part_kind)kind : KP_PART_KINDS;
-		for (size_t i = 0; kind < KP_PART_KINDS && i < n_operands[kind]; i++) {
-			bool is_signed = i == 0 && (kind == KP_PART_COPY ||
-						    kind == KP_PART_OBJECT ||
-						    kind == KP_PART_RANGE);
-
-			KP_TRY(is_signed ? get_signed(p, &operands[i])
-					 : get_number(p, INT64_MAX, &operands[i]));
-		}
-		KP_TRY(settle_part(p, &l, &part, operands));
-		if (part.size > (is_payload(&l) ? KP_CCOB_MAX : l.end) - l.at)
-			return fail_invalid(p, "more bytes than stated");
-		KP_TRY(follow_section(p, &l, &part));
-		KP_TRY(kp_room(&r->parts, r->n_parts, &r->parts_cap, "a recipe", p->why));
-		r->parts[r->n_parts++] = part;
-		l.at += part.size;
-		if (part.kind == KP_PART_COMPRESSED) {
-			l.outer = l.at;
-			l.at = 0;
-			l.payload = r->n_parts - 1;
-			l.payload_end = r->n_parts + part.inside;
-		}
-		if (is_payload(&l) && r->n_parts == l.payload_end) {
-			/* the payload's bytes are made for this part */
-			r->parts[l.payload].from = l.at;
-			if (l.at / KP_ZSTD_RATIO_MAX > r->parts[l.payload].size)
-				return fail_invalid(
-					p, "a compressed bundle of so many bytes");
-			l.work += l.at;
-			l.at = l.outer;
-			l.payload_end = 0;
-		}
-		if (l.work > (r->has_section ? KP_LAYOUT_SECTION_MAX : r->size))
-			return fail_invalid(p, "too much to make");
-	}
-	find_section(r, UINT64_MAX);
-	if (is_payload(&l) || l.at != l.end)
+	begin_bin(p, F_PARTS);
+	while (p->at.size)
+		KP_TRY(get_part(p, &l));
+	if (r->section_first == SIZE_MAX)
+		r->section_first = r->n_parts;
+	if (r->section_end == SIZE_MAX)
+		r->section_end = r->n_parts;
+	if (l.payload_end || l.at != r->size)
 		return fail_invalid(p, "fewer bytes than stated");
 	if (l.container != r->n_containers || l.form != r->n_forms)
 		return fail_invalid(p, "a container or a compressed bundle is missing");
 	if (r->has_section && !kp_range_ok(r->size, r->section_offset, r->section_size))
 		return fail_invalid(p, "the section passes the end");
-	if (r->n_bytes != p->bins[KP_BIN_BYTES].size)
+	if (r->n_bytes != p->bins[F_BYTES].size)
 		return fail_invalid(p, "fewer bytes than there are");
 	for (size_t i = 0; i < r->n_parts; i++) {
 		const struct kp_part *part = &r->parts[i];
@@ -675,16 +672,13 @@ static kpack_error_t get_parts(struct parser *p)
 	return KPACK_SUCCESS;
 }
 
-/* ---- the whole ---- */
-
 /* Decompress the map in the first FRAME bytes of SOURCE, which the caller frees. */
 static kpack_error_t decompress_map(const struct kp_source *source, uint64_t frame,
 				    uint8_t **out, size_t *size, struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *bytes = NULL;
 	struct kp_source part;
-	uint8_t *bytes;
 	unsigned long long n;
-	kpack_error_t err;
 
 	if (!kp_source_sub(source, 0, frame, &part))
 		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
@@ -692,28 +686,21 @@ static kpack_error_t decompress_map(const struct kp_source *source, uint64_t fra
 			       source->size, frame);
 	KP_TRY(kp_source_load(&part, KP_LAYOUT_MAX, "a recipe", &bytes, why));
 	n = ZSTD_getFrameContentSize(bytes, (size_t)frame);
-	if (n > KP_LAYOUT_MAX || n / KP_ZSTD_RATIO_MAX > frame) {
-		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			      "recipe: %" PRIu64 " bytes that state a size of %llu",
-			      frame, n);
-		goto out;
-	}
+	if (n > KP_LAYOUT_MAX || n / KP_ZSTD_RATIO_MAX > frame)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "recipe: %" PRIu64 " bytes that state a size of %llu",
+			       frame, n);
 	*out = malloc((size_t)n + 1);
-	if (!*out) {
-		err = kp_fail_memory(why, n, "a recipe");
-		goto out;
-	}
+	if (!*out)
+		return kp_fail_memory(why, n, "a recipe");
 	*size = ZSTD_decompress(*out, (size_t)n, bytes, (size_t)frame);
-	err = KPACK_SUCCESS;
 	if (ZSTD_getErrorCode(*size) == ZSTD_error_memory_allocation)
-		err = kp_fail_memory(why, n, "a recipe");
-	else if (*size != n)
-		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA, "recipe: %s",
-			      ZSTD_isError(*size) ? ZSTD_getErrorName(*size)
-						  : "smaller than stated");
-out:
-	free(bytes);
-	return err;
+		return kp_fail_memory(why, n, "a recipe");
+	if (*size != n)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA, "recipe: %s",
+			       ZSTD_isError(*size) ? ZSTD_getErrorName(*size)
+						   : "smaller than stated");
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t parse_all(struct parser *p, uint64_t frame,
@@ -722,7 +709,7 @@ static kpack_error_t parse_all(struct parser *p, uint64_t frame,
 	struct kp_recipe *r = &p->r;
 
 	KP_TRY(read_map(p));
-	begin_bin(p, KP_BIN_COPIED);
+	begin_bin(p, F_COPIED);
 	if (p->at.size != sizeof(r->copied))
 		return fail_invalid(p, "a hash has 16 bytes");
 	memcpy(r->copied, p->at.data, sizeof(r->copied));
@@ -730,11 +717,9 @@ static kpack_error_t parse_all(struct parser *p, uint64_t frame,
 	KP_TRY(get_containers(p));
 	KP_TRY(get_forms(p, frame, source));
 	KP_TRY(get_parts(p));
-	r->bytes = malloc(r->n_bytes + 1);
-	if (!r->bytes)
-		return kp_fail_memory(p->why, r->n_bytes, "a recipe");
+	KP_TRY(kp_new(&r->bytes, r->n_bytes, "a recipe", p->why));
 	if (r->n_bytes)
-		memcpy(r->bytes, p->bins[KP_BIN_BYTES].data, r->n_bytes);
+		memcpy(r->bytes, p->bins[F_BYTES].data, r->n_bytes);
 	r->source = *source;
 	return KPACK_SUCCESS;
 }
@@ -745,7 +730,7 @@ kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *o
 	struct parser p = {.why = why};
 	struct kp_window *w = malloc(sizeof(*w));
 	struct kp_frame_header header;
-	uint8_t *map = NULL;
+	KP_AUTO_FREE uint8_t *map = NULL;
 	uint64_t frame;
 	size_t size = 0;
 	kpack_error_t err;
@@ -759,15 +744,240 @@ kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *o
 		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
 			       "recipe: it does not begin with a frame of zstd");
 	KP_TRY(err);
-	err = decompress_map(source, frame, &map, &size, why);
-	if (!err) {
-		p.c = kp_mp_over((struct kp_span){map, size});
-		err = parse_all(&p, frame, source);
-	}
-	free(map);
+	KP_TRY(decompress_map(source, frame, &map, &size, why));
+	p.c = kp_mp_over((struct kp_span){map, size});
+	err = parse_all(&p, frame, source);
 	if (err)
 		kp_recipe_fini(&p.r);
 	else
 		*out = p.r;
 	return err;
+}
+
+/* ---- storing ---- */
+
+static void put_number(struct kp_compose *c, uint64_t n)
+{
+	uint8_t bytes[10];
+	size_t size = 0;
+
+	do {
+		bytes[size++] = (uint8_t)((n & 0x7f) | (n > 0x7f ? 0x80 : 0));
+		n >>= 7;
+	} while (n);
+	kp_compose_span(c, (struct kp_span){bytes, size});
+}
+
+static void put_signed(struct kp_compose *c, uint64_t d)
+{
+	put_number(c, d << 1 ^ (0 - (d >> 63)));
+}
+
+static void put_parts(struct kp_compose *c, const struct kp_recipe *r)
+{
+	uint64_t at = 0, outer = 0, shift = 0, next = 0;
+	size_t payload_end = 0;
+
+	for (size_t i = 0; i < r->n_parts; i++) {
+		const struct kp_part *p = &r->parts[i];
+		bool pads = p->kind == KP_PART_ZEROS && (at + p->size) % 4096 == 0 &&
+			    p->size < 4096;
+
+		put_number(c, pads ? KP_PART_PAD : p->kind);
+		switch (p->kind) {
+		case KP_PART_COPY:
+			put_signed(c, p->from - at - shift);
+			put_number(c, p->size);
+			shift = p->from - at;
+			break;
+		case KP_PART_OBJECT:
+		case KP_PART_RANGE:
+			put_signed(c, p->number - next);
+			next = p->number + 1;
+			if (p->kind == KP_PART_RANGE) {
+				put_number(c, p->from);
+				put_number(c, p->size);
+			}
+			break;
+		case KP_PART_COMPRESSED:
+			put_number(c, p->inside);
+			put_number(c, p->size);
+			break;
+		case KP_PART_BYTES:
+		case KP_PART_ZEROS:
+			if (!pads)
+				put_number(c, p->size);
+			break;
+		default:
+			break;
+		}
+		at += p->size;
+		if (p->kind == KP_PART_COMPRESSED) {
+			outer = at;
+			at = 0;
+			payload_end = i + 1 + p->inside;
+		}
+		if (i + 1 == payload_end)
+			at = outer;
+	}
+}
+
+/* Fill the bins of C. */
+static void put_tables(struct kp_compose c[FIELDS], const struct kp_recipe *r)
+{
+	struct kp_compose *forms = &c[F_COMPRESSED];
+
+	kp_compose_span(&c[F_COPIED], (struct kp_span){r->copied, sizeof(r->copied)});
+	for (size_t i = 0; i < r->n_images; i++)
+		put_number(&c[F_OBJECTS], r->images[i].target);
+	for (size_t i = 0; i < r->n_images; i++) {
+		const struct kp_recipe_image *image = &r->images[i];
+
+		put_number(&c[F_OBJECTS], image->size);
+		if (image->has_xxh3)
+			kp_compose_span(&c[F_HASHES],
+					(struct kp_span){image->xxh3, KP_RECIPE_HASH});
+		else if (!image->host && image->size)
+			put_number(&c[F_UNKNOWN], i);
+	}
+	for (size_t i = 0; i < r->n_containers; i++)
+		put_number(&c[F_CONTAINERS], r->containers[i].n_images);
+	for (size_t i = 0; i < r->n_wrappers; i++)
+		put_signed(&c[F_WRAPPERS],
+			   r->wrapper_container[i] -
+				   (i ? r->wrapper_container[i - 1] + UINT64_C(1) : 0));
+	for (size_t i = 0; i < r->n_forms; i++) {
+		const struct kp_recipe_form *f = &r->forms[i];
+		uint8_t hash[8];
+
+		put_number(forms, f->form.version);
+		put_number(forms, f->form.method);
+		put_number(forms, (uint64_t)f->form.level);
+		put_number(forms, f->form.long_range);
+		put_number(forms, f->kept);
+		kp_put_le64(hash, f->form.hash);
+		kp_compose_span(forms, (struct kp_span){hash, sizeof(hash)});
+		kp_compose_span(forms, (struct kp_span){f->xxh3, sizeof(f->xxh3)});
+	}
+	put_parts(&c[F_PARTS], r);
+	kp_compose_span(&c[F_BYTES], (struct kp_span){r->bytes, r->n_bytes});
+}
+
+static int append_bytes(void *out, const char *bytes, size_t size)
+{
+	kp_compose_span(out, (struct kp_span){(const uint8_t *)bytes, size});
+	return 0;
+}
+
+static void pack_text(msgpack_packer *pk, const char *text)
+{
+	msgpack_pack_str(pk, strlen(text));
+	msgpack_pack_str_body(pk, text, strlen(text));
+}
+
+static void pack_bin(msgpack_packer *pk, const void *data, size_t size)
+{
+	msgpack_pack_bin(pk, size);
+	msgpack_pack_bin_body(pk, data, size);
+}
+
+/* Pack the map to OUT.  Empty bins are left out. */
+static void pack_recipe(struct kp_compose *out, const struct kp_recipe *r,
+			const struct kp_compose bins[FIELDS])
+{
+	const struct kp_recipe_file *f = &r->file;
+	size_t n = 3 + r->has_section + r->has_file;
+	msgpack_packer pk;
+
+	for (size_t i = F_FIRST_BIN; i < FIELDS; i++) {
+		n += bins[i].size != 0;
+		out->no_memory |= bins[i].no_memory;
+	}
+	msgpack_packer_init(&pk, out, append_bytes);
+	msgpack_pack_map(&pk, n);
+	pack_text(&pk, field_names[F_VERSION]);
+	msgpack_pack_uint64(&pk, VERSION);
+	pack_text(&pk, field_names[F_SIZE]);
+	msgpack_pack_uint64(&pk, r->size);
+	if (r->has_section) {
+		pack_text(&pk, field_names[F_SECTION]);
+		msgpack_pack_array(&pk, 2);
+		msgpack_pack_uint64(&pk, r->section_offset);
+		msgpack_pack_uint64(&pk, r->section_size);
+	}
+	if (r->has_file) {
+		pack_text(&pk, field_names[F_FILE]);
+		msgpack_pack_array(&pk, 10);
+		pack_bin(&pk, f->xxh3, sizeof(f->xxh3));
+		msgpack_pack_uint64(&pk, f->changed_size);
+		if (f->removed)
+			msgpack_pack_nil(&pk);
+		else
+			pack_bin(&pk, f->changed_xxh3, sizeof(f->changed_xxh3));
+		msgpack_pack_uint32(&pk, f->mode);
+		msgpack_pack_uint32(&pk, f->uid);
+		msgpack_pack_uint32(&pk, f->gid);
+		msgpack_pack_int64(&pk, f->mtime.tv_sec);
+		msgpack_pack_int64(&pk, f->mtime.tv_nsec);
+		msgpack_pack_int64(&pk, f->kept.tv_sec);
+		msgpack_pack_int64(&pk, f->kept.tv_nsec);
+	}
+	pack_text(&pk, field_names[F_TARGETS]);
+	msgpack_pack_array(&pk, r->n_targets);
+	for (size_t i = 0; i < r->n_targets; i++) {
+		const struct kp_recipe_target *t = &r->targets[i];
+
+		msgpack_pack_array(&pk, 3);
+		if (t->id)
+			pack_text(&pk, t->id);
+		else
+			msgpack_pack_nil(&pk);
+		pack_text(&pk, t->arch);
+		if (t->host)
+			msgpack_pack_true(&pk);
+		else
+			msgpack_pack_false(&pk);
+	}
+	for (size_t i = F_FIRST_BIN; i < FIELDS; i++)
+		if (bins[i].size) {
+			pack_text(&pk, field_names[i]);
+			pack_bin(&pk, bins[i].text, bins[i].size);
+		}
+}
+
+kpack_error_t kp_recipe_encode(const struct kp_recipe *r, uint8_t **out, size_t *size,
+			       struct kpackx_error *why)
+{
+	struct kp_compose bins[FIELDS] = {0};
+	KP_AUTO(kp_compose) map = {0};
+	ZSTD_CCtx *ctx;
+	size_t room, n;
+	uint8_t *data;
+
+	put_tables(bins, r);
+	pack_recipe(&map, r, bins);
+	for (size_t i = 0; i < FIELDS; i++)
+		kp_compose_fini(&bins[i]);
+	if (map.size > KP_LAYOUT_MAX)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "recipe: %zu bytes, at most %llu", map.size,
+			       (unsigned long long)KP_LAYOUT_MAX);
+	room = ZSTD_compressBound(map.size);
+	data = malloc(room + r->n_kept);
+	ctx = ZSTD_createCCtx();
+	if (map.no_memory || !data || !ctx ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1)) ||
+	    ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
+						map.size > SLOW_MAX ? 3 : 19)) ||
+	    ZSTD_isError(n = ZSTD_compress2(ctx, data, room, map.text, map.size))) {
+		ZSTD_freeCCtx(ctx);
+		free(data);
+		return kp_fail_memory(why, room + r->n_kept, "a recipe");
+	}
+	ZSTD_freeCCtx(ctx);
+	if (r->n_kept)
+		memcpy(data + n, r->kept, r->n_kept);
+	*out = data;
+	*size = n + r->n_kept;
+	return KPACK_SUCCESS;
 }

@@ -37,38 +37,28 @@ void binary_close(struct binary *b)
 	*b = (struct binary){.path = b->path, .fd = -1};
 }
 
-/* Read bytes of the file to the heap; the caller frees them. */
-static kpack_error_t read_bytes(const struct binary *b, uint64_t offset, uint64_t size,
-				uint8_t **out, struct kpackx_error *why)
-{
-	struct kp_source file = kp_source_fd(b->fd, 0, b->size), part;
-
-	if (!kp_source_sub(&file, offset, size, &part))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "a section passes the end of the file");
-	return kp_source_load(&part, UINT64_MAX, "a section", out, why);
-}
-
 kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)
 {
-	uint64_t size;
+	const struct kp_elf_part *marker = &b->fat.elf.marker;
+	struct kp_source section = kp_source_fd(b->fd, marker->offset, marker->size);
 	uint8_t *bytes = NULL;
 	kpack_error_t err;
 
-	KP_TRY(kp_converted_find(b->fd, b->size, &b->fat, &b->where, why));
+	KP_TRY(kp_fatbin_check_marker(&b->fat, why));
 	/* bytes beyond that limit are ignored */
-	size = b->where.marker_size < KP_MARKER_MAX ? b->where.marker_size
-						    : KP_MARKER_MAX;
-	KP_TRY(read_bytes(b, b->where.marker_offset, size, &bytes, why));
-	err = kp_marker_parse((struct kp_span){bytes, (size_t)size}, &b->marker, why);
+	if (section.size > KP_MARKER_MAX)
+		section.size = KP_MARKER_MAX;
+	KP_TRY(kp_source_load(&section, KP_MARKER_MAX, "a section", &bytes, why));
+	err = kp_marker_parse((struct kp_span){bytes, (size_t)section.size}, &b->marker,
+			      why);
 	free(bytes);
 	return err;
 }
 
 kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why)
 {
-	struct kp_source section =
-		kp_source_fd(b->fd, b->where.layout_offset, b->where.layout_size);
+	const struct kp_elf_part *layout = &b->fat.elf.layout;
+	struct kp_source section = kp_source_fd(b->fd, layout->offset, layout->size);
 
 	if (section.size == 0)
 		return KPACK_SUCCESS;
@@ -88,13 +78,12 @@ kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
 	struct kp_recipe_maker maker = {
 		.recipe = &recipe, .fd = b->fd, .converted = true};
 	struct kp_convert_options options = {.marker = marker, .recipe_arg = &maker};
-	struct kp_converted where;
-	struct kp_source section;
+	const struct kp_elf_part *layout = &b->fat.elf.layout;
+	struct kp_source section = kp_source_fd(b->fd, layout->offset, layout->size);
 	kpack_error_t err;
 
-	KP_TRY(kp_converted_find(b->fd, b->size, &b->fat, &where, why));
+	KP_TRY(kp_fatbin_check_marker(&b->fat, why));
 	/* what is no recipe of ours, or a damaged one, stays */
-	section = kp_source_fd(b->fd, where.layout_offset, where.layout_size);
 	err = section.size ? kp_recipe_read(&section, &recipe, why)
 			   : KPACK_ERROR_NOT_IMPLEMENTED;
 	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR)

@@ -8,7 +8,7 @@
 
 #include <sys/stat.h>
 #include "core/elf/convert.h"
-#include "core/restore/make.h"
+#include "core/restore/recipe.h"
 #include "packer/files/below.h"
 #include "packer/files/target.h"
 
@@ -20,7 +20,6 @@ struct binary {
 	struct kp_fatbin fat;
 
 	/* kind CONVERTED, after binary_read_marker */
-	struct kp_converted where;
 	struct kp_marker marker;
 	/* after binary_read_layout */
 	bool has_layout;
@@ -33,7 +32,7 @@ void binary_close(struct binary *b); /* does nothing if fd is -1 */
 
 /*
  * Read the marker of a converted binary, and find its layout.  INVALID_FORMAT,
- * INVALID_METADATA, and all errors of kp_converted_find and kp_marker_parse.
+ * INVALID_METADATA, and all errors of kp_fatbin_check_marker and kp_marker_parse.
  */
 kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why);
 

@@ -9,7 +9,7 @@
 #include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/command.h"
-#include "packer/inspect/extract.h"
+#include "packer/inspect/inspect.h"
 
 struct bulk_unbundle {
 	const char *dir, *arch;

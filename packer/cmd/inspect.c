@@ -7,8 +7,7 @@
 #include <fcntl.h>
 #include "core/archive/archive.h"
 #include "packer/command.h"
-#include "packer/inspect/extract.h"
-#include "packer/inspect/inspect_print.h"
+#include "packer/inspect/inspect.h"
 #include "core/base/bounds.h"
 #include "packer/cli/report.h"
 

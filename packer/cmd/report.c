@@ -16,8 +16,7 @@
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/target.h"
-#include "packer/inspect/report_figures.h"
-#include "packer/inspect/report_page.h"
+#include "packer/inspect/report.h"
 
 struct args {
 	const char *output;

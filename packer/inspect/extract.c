@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Extraction is a walk (inspect_read.h) whose threads write each leaf as a file.  A name must
+ * Extraction is a walk (inspect.h) whose threads write each leaf as a file.  A name must
  * not depend on which thread comes first: images that are plain in the file are named before
  * the walk, those of a compressed container by the one thread that decodes it.  Faults are
  * kept per image and reported in the order of the file for the same reason.
  */
-#include "extract.h"
 #include <errno.h>
 #include <pthread.h>
 #include <search.h>
@@ -13,7 +12,7 @@
 #include <stdlib.h>
 #include "core/format/format.h"
 #include "core/base/order.h"
-#include "inspect_read.h"
+#include "inspect.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
@@ -44,57 +43,41 @@ struct extract {
 	bool stop;                    /* no further file can be written */
 };
 
-/* --- names of images ------------------------------------------------------------ */
-
-/* Make TEXT fit for a file name: keep only bytes that target IDs and types consist of. */
-static void clean_name(char *text)
-{
-	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				   "0123456789_:+-.";
-
-	for (char *p = text; *p; p++)
-		if (!strchr(good, *p) || (*p == '.' && p == text))
-			*p = '_';
-}
+/* ---- names of images ---- */
 
 static int compare_used(const void *a, const void *b)
 {
 	return strcmp(((const struct used *)a)->name, ((const struct used *)b)->name);
 }
 
-/* Count NAME, and return how many images of CONTAINER had it before. */
-static size_t count_use(struct extract *e, size_t container, const char *name)
+/*
+ * The name of IMAGE's file, of ARCH and TYPE, on the heap.  Only bytes that target IDs and types
+ * consist of are kept; it has a number if its container had such an image before.
+ */
+static char *make_name(struct extract *e, size_t image, char *arch, const char *type)
 {
-	struct used *own = xcalloc(1, sizeof(*own));
-	struct used **found;
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789_:+-.";
+	size_t container = e->file->list.images[image].container;
+	size_t number = e->file->numbers[container];
+	struct used *own = xcalloc(1, sizeof(*own)), **found;
+	char of[24] = "", at[24] = "";
 
-	snprintf(own->name, sizeof(own->name), "%s", name);
+	for (char *p = arch; *p; p++)
+		if (!strchr(good, *p) || (*p == '.' && p == arch))
+			*p = '_';
+	snprintf(own->name, sizeof(own->name), "%s.%s", arch, type);
 	found = tsearch(own, &e->used[container], compare_used);
 	if (!found)
 		xalloc_fail(0);
 	if (*found != own)
 		free(own);
-	return (*found)->count++;
-}
-
-/* The name of IMAGE's file, of ARCH and TYPE, on the heap. */
-static char *make_name(struct extract *e, size_t image, const char *arch,
-		       const char *type)
-{
-	size_t container = e->file->list.images[image].container;
-	size_t number = e->file->numbers[container];
-	char base[NAME_SIZE], clean_arch[KP_TARGET_TEXT_MAX], of[24] = "", at[24] = "";
-	size_t before;
-
-	snprintf(clean_arch, sizeof(clean_arch), "%s", arch);
-	clean_name(clean_arch);
-	snprintf(base, sizeof(base), "%s.%s", clean_arch, type);
-	before = count_use(e, container, base);
-	if (before > 0)
-		snprintf(of, sizeof(of), "~%zu", before);
+	if ((*found)->count)
+		snprintf(of, sizeof(of), "~%zu", (*found)->count);
+	(*found)->count++;
 	if (number > 0)
 		snprintf(at, sizeof(at), "#%zu", number);
-	return xasprintf("%s%s%s.%s", clean_arch, of, at, type);
+	return xasprintf("%s%s%s.%s", arch, of, at, type);
 }
 
 /*
@@ -144,14 +127,14 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
 	type = kp_image_type(img, head);
 	find_arch(&e->file->list, img, src, type, arch);
-	/* count unselected images too: names do not depend on the selection */
-	name = make_name(e, image, arch, type);
 	pthread_mutex_lock(&e->lock);
 	chosen = arch_filter_match(&e->x->filter, kp_span_str(arch));
 	/* PTX of sm_90 is compute_90 by name, and is chosen as either */
 	if (!chosen && img->arch[0] && !img->host)
 		chosen = arch_filter_match(&e->x->filter, kp_span_str(img->arch));
 	pthread_mutex_unlock(&e->lock);
+	/* count unselected images too: names do not depend on the selection */
+	name = make_name(e, image, arch, type);
 	if (chosen)
 		e->names[image] = name;
 	else
@@ -159,7 +142,7 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	return KPACK_SUCCESS;
 }
 
-/* --- files ---------------------------------------------------------------------- */
+/* ---- files ---- */
 
 static kpack_error_t fail_exists(struct kpackx_error *why, const char *name)
 {
@@ -197,22 +180,6 @@ static kpack_error_t write_file(const struct inspect_extract *x, const char *nam
 	return err;
 }
 
-/*
- * Report the files that were not written, in the order of the images, whatever the order of
- * the threads.  Returns their number.
- */
-static size_t report_unwritten(const struct extract *e)
-{
-	size_t failed = 0;
-
-	for (size_t i = 0; i < e->file->list.n_images; i++)
-		if (e->faults[i] && ++failed <= REPORTED_MAX)
-			report_why(e->x->dir, e->faults[i]);
-	if (failed > REPORTED_MAX)
-		report_error(e->x->dir, "and %zu files more", failed - REPORTED_MAX);
-	return failed;
-}
-
 static kpack_error_t extract_leaf(void *arg, struct inspect_thread *thread, size_t image,
 				  const struct kp_source *src, struct kpackx_error *why)
 {
@@ -244,19 +211,7 @@ static kpack_error_t extract_leaf(void *arg, struct inspect_thread *thread, size
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check_decoded(void *arg, size_t container,
-				   const struct kp_source *src,
-				   const struct kp_payload *payload,
-				   struct kpackx_error *why)
-{
-	const struct extract *e = arg;
-	struct inspect_packed packed;
-
-	return inspect_packed_read(src, &e->file->list.items[container], payload, &packed,
-				   why);
-}
-
-/* --- the whole file ------------------------------------------------------------- */
+/* ---- the whole file ---- */
 
 kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file *file,
 				  struct kpackx_error *why)
@@ -271,10 +226,9 @@ kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file
 		.used = xcalloc(list->count, sizeof(*e.used)),
 		.faults = xcalloc(list->n_images, sizeof(*e.faults)),
 	};
-	const struct inspect_walk walk = {
-		.file = file, .arg = &e, .leaf = extract_leaf, .decoded = check_decoded};
+	const struct inspect_walk walk = {.file = file, .arg = &e, .leaf = extract_leaf};
 	kpack_error_t err = below_make_root(x->dir, 0777, why);
-	size_t failed;
+	size_t failed = 0;
 
 	for (size_t i = 0; x->names && i < list->n_images; i++) {
 		e.names[i] = x->names[i] ? xstrdup(x->names[i]) : NULL;
@@ -289,7 +243,12 @@ kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file
 	if (err)
 		goto out;
 	err = inspect_walk_run(&walk, why);
-	failed = report_unwritten(&e);
+	/* in the order of the images, whatever that of the threads was */
+	for (size_t i = 0; i < list->n_images; i++)
+		if (e.faults[i] && ++failed <= REPORTED_MAX)
+			report_why(x->dir, e.faults[i]);
+	if (failed > REPORTED_MAX)
+		report_error(x->dir, "and %zu files more", failed - REPORTED_MAX);
 	if (err)
 		goto out;
 	arch_filter_unmatched(&x->filter, "image");
@@ -310,40 +269,22 @@ out:
 	return err;
 }
 
-/* --- names of bulk-unbundle ----------------------------------------------------- */
+/* ---- names of bulk-unbundle ---- */
 
-/* Whether ID, of a bundle's entry, is for the processor ARCH. */
-static bool is_for(const char *id, const char *arch)
-{
-	const char *last = NULL;
-
-	for (const char *at = id; (at = strstr(at, "--")); at++)
-		last = at + 2;
-	return last && strlen(arch) == strcspn(last, ":") &&
-	       strncmp(last, arch, strlen(arch)) == 0;
-}
-
+/* Whether IMAGE is device code in a bundle, and for the processor ARCH unless that is NULL. */
 static bool is_wanted(const struct inspect_file *file, size_t image, const char *arch)
 {
 	const struct kp_image *img = &file->list.images[image];
 	const struct kp_format *format = file->list.items[img->container].format;
+	const char *last = NULL;
 
-	return (format == &kp_format_bundle || format == &kp_format_ccob) && img->id &&
-	       img->size && !img->host && inspect_leaf(img) &&
-	       (!arch || is_for(img->id, arch));
-}
-
-/* The name of entry NUMBER, on the heap; a slash in its ID would lead elsewhere. */
-static char *name_entry(const char *id, size_t number, bool numbered)
-{
-	const char *type = strncmp(id, "hip", 3) == 0 ? "hsaco" : "elf";
-	char *name = numbered ? xasprintf("%s_%zu.%s", id, number, type)
-			      : xasprintf("%s.%s", id, type);
-
-	for (char *c = name; *c; c++)
-		if (*c == '/' || (*c == '.' && c == name))
-			*c = '_';
-	return name;
+	if ((format != &kp_format_bundle && format != &kp_format_ccob) || !img->id ||
+	    !img->size || img->host || !inspect_leaf(img))
+		return false;
+	for (const char *at = img->id; (at = strstr(at, "--")); at++)
+		last = at + 2;
+	return !arch || (last && strlen(arch) == strcspn(last, ":") &&
+			 strncmp(last, arch, strlen(arch)) == 0);
 }
 
 kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *arch,
@@ -375,9 +316,18 @@ kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *a
 	for (size_t i = 1; i < out->count; i++)
 		numbered |= strcmp(ids[i - 1], ids[i]) == 0;
 	free(ids);
-	for (size_t i = 0; i < out->count; i++)
-		out->items[out->images[i]] =
-			name_entry(file->list.images[out->images[i]].id, i, numbered);
+	for (size_t i = 0; i < out->count; i++) {
+		const char *id = file->list.images[out->images[i]].id;
+		const char *type = strncmp(id, "hip", 3) == 0 ? "hsaco" : "elf";
+		char *name = numbered ? xasprintf("%s_%zu.%s", id, i, type)
+				      : xasprintf("%s.%s", id, type);
+
+		/* a slash in its ID would lead elsewhere */
+		for (char *c = name; *c; c++)
+			if (*c == '/' || (*c == '.' && c == name))
+				*c = '_';
+		out->items[out->images[i]] = name;
+	}
 	return KPACK_SUCCESS;
 }
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening a file to inspect: its containers become a tree of rows, and of jobs that read them
- * (the tree); the wrappers of a host binary are matched with its containers (wrappers); and
- * what is damaged is reported with its place (faults).
+ * A file to inspect: its containers become a tree of rows, and of jobs that read them (the tree);
+ * the wrappers of a host binary are matched with its containers (wrappers); what is damaged is
+ * reported with its place (faults).
+ *
+ * Then the jobs go through the pipeline (reading): threads decode containers and visit their leaves;
+ * faults are noted and reported when a job's turn comes, so that the output does not depend on the
+ * threads.
  */
-#include "inspect_file.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +15,27 @@
 #include "core/base/bounds.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
+#include "core/format/ccob.h"
+#include "core/format/offload_binary.h"
+#include "inspect.h"
+#include "packer/cli/pipeline.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 
-/* --- faults --------------------------------------------------------------------- */
+/* Decoded bytes held at once, unless one container has more. */
+#define BUDGET (UINT64_C(128) << 20)
+/* With more threads they would only wait for the disk and for memory. */
+#define THREADS_MAX 8
+
+/*
+ * Bytes to read at most: WORK_RATIO times the decoded size of the file, and WORK_MIN
+ * more.
+ */
+#define WORK_RATIO 16
+#define WORK_MIN (UINT64_C(1) << 30)
+
+/* ---- faults ---- */
 
 /* "TEXT: MORE", or MORE if TEXT is NULL; frees TEXT. */
 static char *join_texts(char *text, const char *more)
@@ -30,8 +49,8 @@ static char *join_texts(char *text, const char *more)
 /* The place of IMAGE: the names of all that encloses it; NULL for the file itself. */
 static char *place_text(const struct kp_containers *list, size_t image)
 {
-	const struct kp_image *img;
 	const struct kp_container *c;
+	const struct kp_image *img;
 	char own[64], *text, *id;
 
 	if (image == KP_NOWHERE)
@@ -39,15 +58,14 @@ static char *place_text(const struct kp_containers *list, size_t image)
 	img = &list->images[image];
 	c = &list->items[img->container];
 	text = place_text(list, c->inside);
+	if (c->format->type)
+		return text;
 	/* in these containers the names of the images say enough */
-	if (!c->format->type && !kp_format_is_host(c->format) &&
-	    c->format != &kp_format_archive) {
+	if (!kp_format_is_host(c->format) && c->format != &kp_format_archive) {
 		snprintf(own, sizeof(own), "%s at offset %" PRIu64, c->format->name,
 			 c->offset);
 		text = join_texts(text, own);
 	}
-	if (c->format->type)
-		return text;
 	snprintf(own, sizeof(own), "image %zu", image - c->first_image);
 	id = img->id ? kp_text_escape_new(kp_span_str(img->id)) : NULL;
 	text = join_texts(text, id ? id : own);
@@ -55,18 +73,19 @@ static char *place_text(const struct kp_containers *list, size_t image)
 	return text;
 }
 
-void inspect_fault(struct inspect_file *file, size_t image, const char *text)
+/*
+ * Report what is wrong with IMAGE (KP_NOWHERE: the file), with the names of all that
+ * encloses it.  Equal messages are reported once.
+ */
+static void add_fault(struct inspect_file *file, size_t image, const char *text)
 {
 	char *whole = join_texts(place_text(&file->list, image), text);
+	bool known = false;
 
-	for (size_t i = 0; i < file->n_reported; i++) {
-		if (strcmp(file->reported[i], whole) == 0) {
-			free(whole);
-			return;
-		}
-	}
-	file->faults++;
-	if (file->n_reported == KP_FAULTS_MAX) {
+	for (size_t i = 0; i < file->n_reported; i++)
+		known |= strcmp(file->reported[i], whole) == 0;
+	file->faults += !known;
+	if (known || file->n_reported == KP_FAULTS_MAX) {
 		free(whole);
 		return;
 	}
@@ -80,10 +99,10 @@ static void scan_fault(void *arg, const struct kp_containers *list, size_t image
 		       const struct kpackx_error *why)
 {
 	(void)list; /* it is FILE's */
-	inspect_fault(arg, image, why->text);
+	add_fault(arg, image, why->text);
 }
 
-/* --- the tree ------------------------------------------------------------------- */
+/* ---- the tree ---- */
 
 /* Whether IMAGE is the .hip_fatbin of a host ELF, into which wrappers lead. */
 static bool is_fatbin(const struct kp_containers *list, size_t image)
@@ -119,9 +138,12 @@ static void add_place(struct inspect_file *f, size_t first, place_source *src,
 static void add_container(struct inspect_file *f, size_t number, size_t image,
 			  place_source *around, unsigned depth);
 
-/* An empty image may state any offset. */
-bool inspect_image_source(const struct kp_image *image, const struct kp_source *payload,
-			  struct kp_source *out)
+/*
+ * Set OUT to the bytes of IMAGE in its container's PAYLOAD; false: they pass the end.  An empty
+ * image may state any offset.
+ */
+static bool image_source(const struct kp_image *image, const struct kp_source *payload,
+			 struct kp_source *out)
 {
 	if (kp_source_sub(payload, image->offset, image->size, out))
 		return true;
@@ -145,56 +167,43 @@ const char *inspect_arch(const struct kp_containers *list, const struct kp_image
 	return "";
 }
 
-/* Whether IMAGE may be device code: an archive's member can be anything. */
-static bool may_be_code(const struct kp_containers *list, const struct kp_image *image,
-			place_source *src)
-{
-	uint8_t bytes[KP_HEAD_SIZE];
-	struct kp_span head;
-
-	if (list->items[image->container].format != &kp_format_archive || !src)
-		return true;
-	return kp_source_head(src, 0, bytes, sizeof(bytes), &head, NULL) !=
-		       KPACK_SUCCESS ||
-	       kp_format_probe(head) != NULL;
-}
-
-static void add_leaf(struct inspect_file *f, size_t image, place_source *payload,
-		     unsigned depth)
-{
-	struct inspect_job job = {.container = KP_NOWHERE, .image = image};
-	size_t container = f->list.images[image].container;
-
-	f->n_leaves++;
-	if (f->numbers[container] == KP_NOWHERE)
-		f->numbers[container] = f->n_numbered++;
-	add_row(f, (struct inspect_row){INSPECT_IMAGE, depth, container, image});
-	job.end_row = f->n_rows;
-	/* an image that passes the end was reported when it was found */
-	if (payload && inspect_image_source(&f->list.images[image], payload, &job.src))
-		add_job(f, job);
-}
-
 static void add_image(struct inspect_file *f, size_t image, place_source *payload,
 		      unsigned depth)
 {
 	const struct kp_containers *list = &f->list;
 	const struct kp_image *img = &list->images[image];
 	struct kp_source src;
-	place_source *own =
-		payload && inspect_image_source(img, payload, &src) ? &src : NULL;
+	place_source *own = payload && image_source(img, payload, &src) ? &src : NULL;
+	size_t *number = &f->numbers[img->container];
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
 
-	if (inspect_leaf(img)) {
-		if (may_be_code(list, img, own))
-			add_leaf(f, image, payload, depth);
-	} else if (!img->stream && list->items[img->inside].next == KP_NOWHERE) {
+	if (!inspect_leaf(img)) {
 		/* a container that is all of the image has no line of its own */
-		add_container(f, img->inside, image, own, depth);
-	} else {
+		if (!img->stream && list->items[img->inside].next == KP_NOWHERE) {
+			add_container(f, img->inside, image, own, depth);
+			return;
+		}
 		add_row(f, (struct inspect_row){INSPECT_PLACE, depth, img->container,
 						image});
 		add_place(f, img->inside, own, depth + 1);
+		return;
 	}
+	/* an archive's member can be anything */
+	if (list->items[img->container].format == &kp_format_archive && own &&
+	    !kp_source_head(own, 0, bytes, sizeof(bytes), &head, NULL) &&
+	    !kp_format_probe(head))
+		return;
+	f->n_leaves++;
+	if (*number == KP_NOWHERE)
+		*number = f->n_numbered++;
+	add_row(f, (struct inspect_row){INSPECT_IMAGE, depth, img->container, image});
+	/* an image that passes the end was reported when it was found */
+	if (own)
+		add_job(f, (struct inspect_job){.src = src,
+						.container = KP_NOWHERE,
+						.image = image,
+						.end_row = f->n_rows});
 }
 
 static void add_container(struct inspect_file *f, size_t number, size_t image,
@@ -242,18 +251,7 @@ static void add_place(struct inspect_file *f, size_t first, place_source *src,
 		add_container(f, c, KP_NOWHERE, src, depth);
 }
 
-static void build_tree(struct inspect_file *f)
-{
-	size_t n = f->list.count;
-
-	f->numbers = xmalloc(n * sizeof(*f->numbers));
-	for (size_t i = 0; i < n; i++)
-		f->numbers[i] = KP_NOWHERE;
-	if (n)
-		add_place(f, 0, &f->source, 0);
-}
-
-/* --- wrappers ------------------------------------------------------------------- */
+/* ---- wrappers ---- */
 
 /* A container of .hip_fatbin. */
 struct fatbin_item {
@@ -282,74 +280,62 @@ static struct fatbin_item *fatbin_items(const struct inspect_file *f, size_t *co
 	return order;
 }
 
-/* Give the wrappers of F the numbers of the N containers at ORDER that they lead to. */
-static void match_wrappers(struct inspect_file *f, const struct fatbin_item *order,
-			   size_t n)
+/* Read the wrappers, and find the number of the container that each leads to. */
+static void read_wrappers(struct inspect_file *f)
 {
+	struct kpackx_error fault = {0};
 	struct kp_elf *elf = &f->elf;
-	size_t kept = 0;
+	struct fatbin_item *order;
+	size_t n, kept = 0;
+	bool leads;
 
-	f->converted = elf->n_wrappers > 0;
+	if (kp_elf_read(f->fd, f->source.size, elf, &fault)) {
+		add_fault(f, KP_NOWHERE, fault.text);
+		return;
+	}
+	/* objects whose device code is linked later have wrappers that lead nowhere yet */
+	leads = elf->has_fatbin;
+	for (size_t i = 0; i < elf->n_wrappers; i++)
+		leads |= elf->wrappers[i].fields.magic == KP_WRAPPER_HIPK;
+	if (!leads)
+		elf->n_wrappers = 0;
+	order = fatbin_items(f, &n);
+	f->wrapper_number = xcalloc(elf->n_wrappers, sizeof(*f->wrapper_number));
+	f->converted = true;
 	for (size_t i = 0; i < elf->n_wrappers; i++) {
 		const struct kp_elf_wrapper w = elf->wrappers[i];
 		bool fat = w.fields.magic != KP_WRAPPER_HIPK;
-		bool inside = fat && w.source != KP_POINTER_UNRESOLVED &&
-			      w.target >= elf->fatbin_vaddr;
+		bool resolved = w.source != KP_POINTER_UNRESOLVED;
 		const struct fatbin_item probe = {.offset = w.target - elf->fatbin_vaddr};
-		const struct fatbin_item *found =
-			inside ? kp_find(order, n, &probe,
-					 KP_BY_NUMBER(struct fatbin_item, offset))
-			       : NULL;
+		const struct fatbin_item *found = NULL;
 		char text[160];
 
+		if (fat && resolved && w.target >= elf->fatbin_vaddr)
+			found = kp_find(order, n, &probe,
+					KP_BY_NUMBER(struct fatbin_item, offset));
 		/* bytes that only look like a wrapper */
 		if (fat && !found && elf->wrappers_scanned)
 			continue;
-		if (fat && !found) {
-			if (w.source == KP_POINTER_UNRESOLVED)
-				snprintf(text, sizeof(text),
-					 "wrapper %zu: its pointer is set from outside "
-					 "this file",
-					 i);
-			else
-				snprintf(text, sizeof(text),
-					 "wrapper %zu: no container begins at address "
-					 "0x%" PRIx64,
-					 i, w.target);
-			inspect_fault(f, KP_NOWHERE, text);
-		}
+		if (fat && !found && resolved)
+			snprintf(text, sizeof(text),
+				 "wrapper %zu: no container begins at address 0x%" PRIx64,
+				 i, w.target);
+		else if (fat && !found)
+			snprintf(text, sizeof(text),
+				 "wrapper %zu: its pointer is set from outside this file",
+				 i);
+		if (fat && !found)
+			add_fault(f, KP_NOWHERE, text);
 		f->converted &= !fat;
 		f->wrapper_number[kept] = found ? (ptrdiff_t)found->number : -1;
 		elf->wrappers[kept++] = w;
 	}
 	elf->n_wrappers = kept;
 	f->converted &= kept > 0;
-}
-
-static void read_wrappers(struct inspect_file *f)
-{
-	struct kpackx_error fault = {0};
-	struct fatbin_item *order;
-	bool leads = false;
-	size_t n;
-
-	if (kp_elf_read(f->fd, f->source.size, &f->elf, &fault)) {
-		inspect_fault(f, KP_NOWHERE, fault.text);
-		return;
-	}
-	/* objects whose device code is linked later have wrappers that lead nowhere yet */
-	leads = f->elf.has_fatbin;
-	for (size_t i = 0; i < f->elf.n_wrappers; i++)
-		leads |= f->elf.wrappers[i].fields.magic == KP_WRAPPER_HIPK;
-	if (!leads)
-		f->elf.n_wrappers = 0;
-	order = fatbin_items(f, &n);
-	f->wrapper_number = xcalloc(f->elf.n_wrappers, sizeof(*f->wrapper_number));
-	match_wrappers(f, order, n);
 	free(order);
 }
 
-/* --- the file ------------------------------------------------------------------- */
+/* ---- the file ---- */
 
 kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 				struct kpackx_error *why)
@@ -363,9 +349,13 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	KP_TRY(below_file_open(path, &f->fd, &st, why));
 	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
 	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
-	build_tree(f);
+	f->numbers = xmalloc(f->list.count * sizeof(*f->numbers));
+	f->packed = xcalloc(f->list.count, sizeof(*f->packed));
+	for (size_t i = 0; i < f->list.count; i++)
+		f->numbers[i] = KP_NOWHERE;
 	if (f->list.count == 0)
 		return KPACK_SUCCESS;
+	add_place(f, 0, &f->source, 0);
 	c = &f->list.items[0];
 	f->format = c->format->name;
 	KP_TRY(kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, why));
@@ -385,10 +375,243 @@ void inspect_file_close(struct inspect_file *f)
 	free(f->rows);
 	free(f->jobs);
 	free(f->numbers);
+	free(f->packed);
 	free(f->wrapper_number);
 	kp_elf_fini(&f->elf);
 	kp_containers_fini(&f->list);
 	if (f->fd >= 0)
 		close(f->fd);
 	*f = (struct inspect_file){.fd = -1};
+}
+
+/* ---- reading ---- */
+
+/* A fault of a job; it is reported when the job is committed, in order. */
+struct note {
+	struct note *next;
+	size_t image;
+	struct kpackx_error why;
+};
+
+struct walker {
+	const struct inspect_walk *walk;
+	struct inspect_thread *thread;
+	struct note *notes, **end;
+};
+
+/* Note the fault ERR of IMAGE; returns an error only if it ends the walk. */
+static kpack_error_t judge_fault(struct walker *w, size_t image, kpack_error_t err,
+				 const struct kpackx_error *fault,
+				 struct kpackx_error *why)
+{
+	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
+		*why = *fault;
+		return err;
+	}
+	if (err) {
+		struct note *note = xmalloc(sizeof(*note));
+
+		*note = (struct note){.image = image, .why = *fault};
+		*w->end = note;
+		w->end = &note->next;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t visit_leaf(struct walker *w, size_t image,
+				const struct kp_source *src, struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	kpack_error_t err = w->walk->leaf(w->walk->arg, w->thread, image, src, &fault);
+
+	return judge_fault(w, image, err, &fault, why);
+}
+
+/* Whether image NUMBER is known to be damaged; if not, the file has changed since. */
+static bool was_damaged(void *arg, size_t number, const struct kpackx_error *why)
+{
+	const struct kp_image *images = arg;
+
+	(void)why; /* reported when it was found */
+	return images[number].damaged;
+}
+
+/* Note the version and compression of container NUMBER, in SRC, decoded to PAYLOAD. */
+static kpack_error_t read_packed(struct inspect_file *f, size_t number,
+				 const struct kp_source *src,
+				 const struct kp_payload *payload,
+				 struct kpackx_error *why)
+{
+	static const char *const methods[] = {
+		[KP_OFFLOAD_ZSTD] = "zstd", [KP_OFFLOAD_ZLIB] = "zlib"};
+	const struct kp_container *c = &f->list.items[number];
+	struct inspect_packed *out = &f->packed[number];
+	struct kp_offload_form offload;
+	struct kp_ccob_form form;
+
+	if (c->format == &kp_format_offload_binary) {
+		KP_TRY(kp_offload_form_read(src, c, &offload, why));
+		*out = (struct inspect_packed){.version = offload.version,
+					       .method = methods[offload.method]};
+	} else if (c->format == &kp_format_ccob) {
+		/* decoded bytes are in memory */
+		struct kp_span bytes = {payload->source.mem,
+					(size_t)payload->source.size};
+
+		KP_TRY(kp_ccob_form_read(src, c, &form, why));
+		*out = (struct inspect_packed){
+			.version = form.version,
+			.method = form.method == KP_CCOB_ZSTD ? "zstd" : "zlib",
+			.has_hash = true,
+			.hash = form.hash,
+			.hash_ok = form.hash == kp_ccob_hash(bytes),
+		};
+		if (!out->hash_ok)
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_FORMAT,
+				"ccob at offset %" PRIu64
+				": the content does not match the hash %016" PRIx64,
+				c->offset, form.hash);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t visit_container(struct walker *w, size_t container,
+				     const struct kp_source *around,
+				     struct kpackx_error *why)
+{
+	struct inspect_file *f = w->walk->file;
+	const struct kp_container *c = &f->list.items[container];
+	struct kpackx_error fault = {0};
+	struct kp_payload payload;
+	struct kp_source src;
+	kpack_error_t err =
+		kp_container_load_most(around, c, was_damaged,
+				       &f->list.images[c->first_image], &payload, &fault);
+
+	if (err)
+		return judge_fault(w, c->inside, err, &fault, why);
+	if (c->format->load) {
+		err = read_packed(f, container, around, &payload, &fault);
+		err = judge_fault(w, c->inside, err, &fault, why);
+	}
+	for (size_t i = c->first_image; i < c->first_image + c->n_images && !err; i++) {
+		const struct kp_image *img = &f->list.images[i];
+
+		/* a damaged image, or one that passes the end, was reported when it was found */
+		if (img->damaged || !image_source(img, &payload.source, &src))
+			continue;
+		if (inspect_leaf(img))
+			err = visit_leaf(w, i, &src, why);
+		else
+			for (size_t k = img->inside; k != KP_NOWHERE && !err;
+			     k = f->list.items[k].next)
+				err = visit_container(w, k, &src, why);
+	}
+	kp_payload_fini(&payload);
+	return err;
+}
+
+static void end_thread(void *state)
+{
+	struct inspect_thread *thread = state;
+
+	digest_fini(&thread->hash);
+	free(thread->buf);
+	free(thread);
+}
+
+static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *why)
+{
+	struct inspect_thread *thread = xcalloc(1, sizeof(*thread));
+
+	(void)arg, (void)why;
+	*state = thread;
+	return KPACK_SUCCESS;
+}
+
+static uint64_t job_cost(void *arg, size_t number)
+{
+	const struct inspect_walk *walk = arg;
+	const struct inspect_job *job = &walk->file->jobs[number];
+
+	return job->image != KP_NOWHERE
+		       ? job->src.size
+		       : walk->file->list.items[job->container].payload_size;
+}
+
+static kpack_error_t do_job(void *arg, void *state, size_t number, void **result,
+			    struct kpackx_error *why)
+{
+	struct walker w = {.walk = arg, .thread = state};
+	const struct inspect_job *job = &w.walk->file->jobs[number];
+	kpack_error_t err;
+
+	w.end = &w.notes;
+	if (job->image != KP_NOWHERE)
+		err = visit_leaf(&w, job->image, &job->src, why);
+	else
+		err = visit_container(&w, job->container, &job->src, why);
+	*result = w.notes;
+	return err;
+}
+
+static void free_notes(void *arg, void *result)
+{
+	(void)arg;
+	for (struct note *note = result, *next; note; note = next) {
+		next = note->next;
+		free(note);
+	}
+}
+
+static kpack_error_t commit_job(void *arg, size_t number, void *result,
+				struct kpackx_error *why)
+{
+	const struct inspect_walk *walk = arg;
+
+	(void)why;
+	for (const struct note *note = result; note; note = note->next)
+		add_fault(walk->file, note->image, note->why.text);
+	free_notes(NULL, result);
+	if (walk->done)
+		walk->done(walk->arg, &walk->file->jobs[number]);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_error *why)
+{
+	const struct inspect_file *file = walk->file;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	struct pipeline p = {
+		.n_jobs = file->n_jobs,
+		.threads = cores < 1             ? 1
+			   : cores > THREADS_MAX ? THREADS_MAX
+						 : (unsigned)cores,
+		.budget = BUDGET,
+		.arg = (void *)walk,
+		.begin = begin_thread,
+		.end = end_thread,
+		.cost = job_cost,
+		.work = do_job,
+		.commit = commit_job,
+		.discard = free_notes,
+	};
+	uint64_t there = WORK_MIN / WORK_RATIO + file->source.size, wanted = 0;
+
+	/* refuse files whose images overlap so often that reading them takes too long */
+	for (size_t i = 0; i < file->list.count; i++)
+		if (file->list.items[i].format->load)
+			there += file->list.items[i].payload_size;
+	for (size_t i = 0; i < file->list.n_images; i++)
+		if (inspect_leaf(&file->list.images[i]))
+			wanted += file->list.images[i].size < there
+					  ? file->list.images[i].size
+					  : there;
+	if (wanted / WORK_RATIO > there)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "its images overlap: they have %" PRIu64
+			       " bytes in all, in %" PRIu64,
+			       wanted, there);
+	return pipeline_run(&p, NULL, why);
 }

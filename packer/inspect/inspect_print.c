@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two outputs of kpack inspect.  Both print the rows that a job completes as soon as it is
- * their turn.  For JSON the threads that read images also turn them into text, so that files
- * with many kernels need little memory; the tree follows at the end and refers to images by
- * number.
+ * The two outputs of kpack inspect.  Threads hash and describe every image, and the rows that a job
+ * completes are printed as soon as it is their turn.  For JSON the threads also turn images into
+ * text, so that files with many kernels need little memory; the tree follows at the end and refers
+ * to images by number.
  */
-#include "inspect_print.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/text.h"
-#include "inspect_read.h"
+#include "inspect.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/library/cutile_signature.h"
@@ -40,7 +39,105 @@ static int64_t kernel_number(const struct kp_kernel *kernel,
 	return value;
 }
 
-/* --- text: containers ----------------------------------------------------------- */
+/* ---- looking at images ---- */
+
+/*
+ * Images up to this size are held in memory and read once; larger ones are partly reread.
+ */
+#define HOLD_MAX (64 << 20)
+#define PIECE (1 << 20)
+
+/* Facts about an image. */
+struct seen_image {
+	const char *type; /* NULL: it could not be read */
+	bool in_file;
+	uint64_t offset;               /* in the file, where in_file */
+	char sha256[DIGEST_TEXT];      /* "" if it is unknown */
+	char arch[KP_TARGET_TEXT_MAX]; /* see inspect_arch */
+	struct kp_object *object;      /* NULL: not read, or freed already */
+	size_t n_kernels;
+	char *json;
+};
+
+/* What is known of the images of FILE; the caller frees it by forget_images. */
+static struct seen_image *new_images(const struct inspect_file *file)
+{
+	struct seen_image *seen = xcalloc(file->list.n_images, sizeof(*seen));
+
+	/* the default until an image is read */
+	for (size_t i = 0; i < file->list.n_images; i++)
+		memcpy(seen[i].arch, file->list.images[i].arch, sizeof(seen[i].arch));
+	return seen;
+}
+
+static void drop_object(struct seen_image *seen)
+{
+	if (seen->object)
+		kp_object_fini(seen->object);
+	free(seen->object);
+	seen->object = NULL;
+}
+
+static void forget_images(const struct inspect_file *file, struct seen_image *seen)
+{
+	for (size_t i = 0; i < file->list.n_images; i++) {
+		drop_object(&seen[i]);
+		free(seen[i].json);
+	}
+	free(seen);
+}
+
+/* Hash and describe IMAGE of FILE, whose bytes are SRC. */
+static kpack_error_t see_image(const struct inspect_file *file,
+			       struct inspect_thread *thread, size_t image,
+			       const struct kp_source *src, struct seen_image *seen,
+			       struct kpackx_error *why)
+{
+	const struct kp_image *img = &file->list.images[image];
+	bool hold = src->size <= HOLD_MAX || src->fd < 0;
+	size_t room = src->fd < 0 ? 0 : hold ? (size_t)src->size + 1 : PIECE;
+	struct kp_source own = *src;
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
+
+	seen->in_file = src->fd >= 0;
+	seen->offset = src->offset;
+	if (thread->cap < room) {
+		free(thread->buf);
+		thread->buf = malloc(room);
+		thread->cap = thread->buf ? room : 0;
+		if (!thread->buf)
+			return kp_fail_memory(why, room, "an image");
+	}
+	if (hold && src->fd >= 0) {
+		KP_TRY(kp_source_read(src, 0, thread->buf, (size_t)src->size, why));
+		own = kp_source_memory(thread->buf, (size_t)src->size);
+	}
+	if (hold) {
+		KP_TRY(digest_text((struct kp_span){own.mem, (size_t)own.size},
+				   seen->sha256, why));
+	} else {
+		digest_begin(&thread->hash, DIGEST_SHA256);
+		for (uint64_t at = 0, n; at < src->size; at += n) {
+			n = src->size - at < PIECE ? src->size - at : PIECE;
+			KP_TRY(kp_source_read(src, at, thread->buf, (size_t)n, why));
+			digest_add(&thread->hash,
+				   (struct kp_span){thread->buf, (size_t)n});
+		}
+		KP_TRY(digest_end_text(&thread->hash, seen->sha256, why));
+	}
+	/* the first bytes tell the type of objects that cannot be described, too */
+	KP_TRY(kp_source_head(&own, 0, bytes, sizeof(bytes), &head, why));
+	seen->type = kp_image_type(img, head);
+	seen->object = xcalloc(1, sizeof(*seen->object));
+	KP_TRY(kp_object_describe(&own, seen->object, why));
+	seen->n_kernels = seen->object->n_kernels;
+	snprintf(seen->arch, sizeof(seen->arch), "%s",
+		 inspect_arch(&file->list, img, seen->object->arch));
+	return KPACK_SUCCESS;
+}
+
+/* ---- text ---- */
 
 /*
  * Beyond these limits kernels are counted and not listed: images of a file, kernels of an
@@ -51,25 +148,23 @@ static int64_t kernel_number(const struct kp_kernel *kernel,
 
 struct text {
 	struct inspect_file *file;
-	struct inspect_look look;
-	bool all;      /* list every kernel */
+	struct seen_image *seen; /* per image */
+	bool all;                /* list every kernel */
 	bool details;  /* print facts about objects, and kernels if they are few */
 	size_t row;    /* the next row to print */
 	size_t hidden; /* kernels that were only counted */
 	int width;     /* of the first column */
 };
 
-static bool lists_kernels(const struct text *t, size_t n)
+static kpack_error_t see_for_text(void *arg, struct inspect_thread *thread, size_t image,
+				  const struct kp_source *src, struct kpackx_error *why)
 {
-	return t->all || (t->details && n <= KERNELS_MAX);
-}
-
-static void finish_text(struct inspect_look *look, size_t image)
-{
-	const struct text *t = look->arg;
+	struct text *t = arg;
+	kpack_error_t err = see_image(t->file, thread, image, src, &t->seen[image], why);
 
 	if (!t->details)
-		inspect_seen_drop(&look->seen[image]);
+		drop_object(&t->seen[image]);
+	return err;
 }
 
 static void print_name(const struct kp_image *image)
@@ -83,7 +178,7 @@ static void print_name(const struct kp_image *image)
 static void print_container(const struct text *t, const struct inspect_row *row)
 {
 	const struct kp_container *c = &t->file->list.items[row->container];
-	const struct inspect_packed *packed = &t->look.packed[row->container];
+	const struct inspect_packed *packed = &t->file->packed[row->container];
 	size_t number = t->file->numbers[row->container];
 
 	printf("%*s", (int)(2 * row->depth), "");
@@ -107,17 +202,6 @@ static void print_container(const struct text *t, const struct inspect_row *row)
 		       packed->hash_ok ? "ok" : "WRONG");
 	putchar('\n');
 }
-
-static void print_place(const struct text *t, const struct inspect_row *row)
-{
-	const struct kp_image *image = &t->file->list.images[row->image];
-
-	printf("%*s", (int)(2 * row->depth), "");
-	print_name(image);
-	printf(": %" PRIu64 " bytes at %" PRIu64 "\n", image->size, image->offset);
-}
-
-/* --- text: images --------------------------------------------------------------- */
 
 static void print_pairs(const struct kp_pairs *pairs, int margin, const char *between)
 {
@@ -165,26 +249,11 @@ static bool same_arch(const char *a, const char *b)
 	return strcmp(x && y ? x : a, x && y ? y : b) == 0;
 }
 
-/* Print the object's facts, and its architecture if it differs from the container's. */
-static void print_object(const struct text *t, const struct kp_image *image,
-			 const struct kp_object *object, int margin)
-{
-	print_pairs(&image->pairs, margin, "=");
-	if (object->arch[0] && image->arch[0] && !same_arch(object->arch, image->arch)) {
-		printf("%*sthe object says ", margin, "");
-		report_text(object->arch);
-		putchar('\n');
-	}
-	print_pairs(&object->facts, margin, " ");
-	for (size_t i = 0; i < object->n_kernels && lists_kernels(t, object->n_kernels);
-	     i++)
-		print_kernel(&object->kernels[i], margin);
-}
-
 static void print_image(struct text *t, const struct inspect_row *row)
 {
 	const struct kp_image *image = &t->file->list.images[row->image];
-	struct inspect_seen *seen = &t->look.seen[row->image];
+	struct seen_image *seen = &t->seen[row->image];
+	const struct kp_object *object = seen->object;
 	char arch[4 * KP_TARGET_TEXT_MAX];
 	int margin = (int)(2 * row->depth);
 
@@ -205,34 +274,47 @@ static void print_image(struct text *t, const struct inspect_row *row)
 	/* without an ID, print the kind */
 	report_text(image->id ? image->id : image->kind[0] ? image->kind : "-");
 	putchar('\n');
-	if (seen->object)
-		print_object(t, image, seen->object, margin + 4);
-	else if (t->details)
-		print_pairs(&image->pairs, margin + 4, "=");
-	if (!lists_kernels(t, seen->n_kernels))
+	margin += 4;
+	if (object || t->details)
+		print_pairs(&image->pairs, margin, "=");
+	if (object && object->arch[0] && image->arch[0] &&
+	    !same_arch(object->arch, image->arch)) {
+		printf("%*sthe object says ", margin, "");
+		report_text(object->arch);
+		putchar('\n');
+	}
+	if (object)
+		print_pairs(&object->facts, margin, " ");
+	if (!t->all && !(t->details && seen->n_kernels <= KERNELS_MAX))
 		t->hidden += seen->n_kernels;
-	inspect_seen_drop(seen);
+	else
+		for (size_t i = 0; object && i < object->n_kernels; i++)
+			print_kernel(&object->kernels[i], margin);
+	drop_object(seen);
 }
-
-/* --- text: the whole file ------------------------------------------------------- */
 
 static void print_rows(struct text *t, size_t end)
 {
 	for (; t->row < end; t->row++) {
 		const struct inspect_row *row = &t->file->rows[t->row];
+		const struct kp_image *image = &t->file->list.images[row->image];
 
-		if (row->kind == INSPECT_CONTAINER)
+		if (row->kind == INSPECT_CONTAINER) {
 			print_container(t, row);
-		else if (row->kind == INSPECT_PLACE)
-			print_place(t, row);
-		else
+		} else if (row->kind == INSPECT_IMAGE) {
 			print_image(t, row);
+		} else {
+			printf("%*s", (int)(2 * row->depth), "");
+			print_name(image);
+			printf(": %" PRIu64 " bytes at %" PRIu64 "\n", image->size,
+			       image->offset);
+		}
 	}
 }
 
-static void text_job_done(struct inspect_look *look, const struct inspect_job *job)
+static void text_job_done(void *arg, const struct inspect_job *job)
 {
-	print_rows(look->arg, job->end_row);
+	print_rows(arg, job->end_row);
 }
 
 static void print_count(size_t n, const char *what)
@@ -240,69 +322,56 @@ static void print_count(size_t n, const char *what)
 	printf(", %zu %s%s", n, what, n == 1 ? "" : "s");
 }
 
-static void print_head(const struct text *t)
-{
-	const struct inspect_file *f = t->file;
-
-	report_text(f->path);
-	printf(": %s", f->format);
-	print_count(f->n_numbered, "container");
-	print_count(f->n_leaves, "image");
-	if (f->elf.type)
-		print_count(f->elf.n_wrappers, "wrapper");
-	puts(f->converted ? ", converted" : "");
-	if (f->n_leaves)
-		printf("%-*s  %-24s  %12s  %12s  %7s  %-64s  %s\n", t->width, "FORMAT",
-		       "ARCH", "SIZE", "OFFSET", "KERNELS", "SHA256", "TARGET");
-}
-
-static void print_wrappers(const struct inspect_file *f)
-{
-	if (f->elf.n_wrappers)
-		printf("%9s  %s\n", "WRAPPER", "CONTAINER");
-	for (size_t i = 0; i < f->elf.n_wrappers; i++) {
-		if (f->wrapper_number[i] < 0)
-			printf("%9zu  -\n", i);
-		else
-			printf("%9zu  %td\n", i, f->wrapper_number[i]);
-	}
-}
-
 kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 				 struct kpackx_error *why)
 {
 	struct text t = {
 		.file = file,
-		.look = {.file = file,
-			 .finish = finish_text,
-			 .done = text_job_done,
-			 .arg = &t},
+		.seen = new_images(file),
 		.all = all,
 		.details = all || file->n_leaves <= IMAGES_MAX,
 		.width = (int)(2 * file->depth) + 8,
 	};
+	const struct inspect_walk walk = {
+		.file = file, .arg = &t, .leaf = see_for_text, .done = text_job_done};
 	kpack_error_t err;
 
-	print_head(&t);
-	err = inspect_look_run(&t.look, why);
+	report_text(file->path);
+	printf(": %s", file->format);
+	print_count(file->n_numbered, "container");
+	print_count(file->n_leaves, "image");
+	if (file->elf.type)
+		print_count(file->elf.n_wrappers, "wrapper");
+	puts(file->converted ? ", converted" : "");
+	if (file->n_leaves)
+		printf("%-*s  %-24s  %12s  %12s  %7s  %-64s  %s\n", t.width, "FORMAT",
+		       "ARCH", "SIZE", "OFFSET", "KERNELS", "SHA256", "TARGET");
+	err = inspect_walk_run(&walk, why);
 	if (!err)
 		print_rows(&t, file->n_rows);
-	inspect_look_fini(&t.look);
+	forget_images(file, t.seen);
 	if (t.hidden)
 		printf("%zu kernels; --kernels lists them\n", t.hidden);
-	print_wrappers(file);
+	if (file->elf.n_wrappers)
+		printf("%9s  %s\n", "WRAPPER", "CONTAINER");
+	for (size_t i = 0; i < file->elf.n_wrappers; i++) {
+		if (file->wrapper_number[i] < 0)
+			printf("%9zu  -\n", i);
+		else
+			printf("%9zu  %td\n", i, file->wrapper_number[i]);
+	}
 	return err;
 }
 
+/* ---- JSON ---- */
+
 struct writer {
 	struct inspect_file *file;
-	struct inspect_look look;
-	size_t row;        /* the next row to print */
-	size_t printed;    /* images printed so far */
-	size_t *positions; /* per image: its number in "images", or KP_NOWHERE */
+	struct seen_image *seen; /* per image */
+	size_t row;              /* the next row to print */
+	size_t printed;          /* images printed so far */
+	size_t *positions;       /* per image: its number in "images", or KP_NOWHERE */
 };
-
-/* --- JSON: an image ------------------------------------------------------------- */
 
 static json_t *text_or_null(const char *s)
 {
@@ -355,15 +424,14 @@ static json_t *kernel_json(const struct kp_kernel *k, size_t *signatures_left)
 	return kernel;
 }
 
-static json_t *image_json(const struct inspect_look *look, size_t image_number)
+static json_t *image_json(const struct inspect_file *file, const struct kp_image *image,
+			  const struct seen_image *seen)
 {
-	const struct kp_image *image = &look->file->list.images[image_number];
-	const struct inspect_seen *seen = &look->seen[image_number];
 	size_t signatures_left = SIGNATURE_JSON_MAX;
 	json_t *json = json_object(), *kernels;
 
 	json_object_set_new(json, "container",
-			    number_json(look->file->numbers[image->container]));
+			    number_json(file->numbers[image->container]));
 	json_object_set_new(json, "format", text_or_null(seen->type));
 	json_object_set_new(json, "target",
 			    image->id ? report_json_text(image->id) : json_null());
@@ -386,47 +454,52 @@ static json_t *image_json(const struct inspect_look *look, size_t image_number)
 	return json;
 }
 
-static void finish_json(struct inspect_look *look, size_t image)
+static void make_json(const struct writer *w, size_t image)
 {
-	struct inspect_seen *seen = &look->seen[image];
-	json_t *json = image_json(look, image);
+	struct seen_image *seen = &w->seen[image];
 
-	seen->text = report_json_new(json, 0);
-	inspect_seen_drop(seen);
+	seen->json = report_json_new(
+		image_json(w->file, &w->file->list.images[image], seen), 0);
+	drop_object(seen);
 }
 
-/* --- JSON: in order ------------------------------------------------------------- */
+static kpack_error_t see_for_json(void *arg, struct inspect_thread *thread, size_t image,
+				  const struct kp_source *src, struct kpackx_error *why)
+{
+	const struct writer *w = arg;
+	kpack_error_t err = see_image(w->file, thread, image, src, &w->seen[image], why);
+
+	make_json(w, image);
+	return err;
+}
 
 /* Write the images of the rows before END. */
 static void write_images(struct writer *w, size_t end)
 {
 	for (; w->row < end; w->row++) {
 		size_t image = w->file->rows[w->row].image;
-		struct inspect_seen *seen = &w->look.seen[image];
 
 		if (w->file->rows[w->row].kind != INSPECT_IMAGE)
 			continue;
-		/* an image that could not be read has not been finished yet */
-		if (!seen->text)
-			finish_json(&w->look, image);
-		printf("%s\n  %s", w->printed ? "," : "", seen->text);
+		/* an image that could not be read has none yet */
+		if (!w->seen[image].json)
+			make_json(w, image);
+		printf("%s\n  %s", w->printed ? "," : "", w->seen[image].json);
 		w->positions[image] = w->printed++;
-		free(seen->text);
-		seen->text = NULL;
+		free(w->seen[image].json);
+		w->seen[image].json = NULL;
 	}
 }
 
-static void json_job_done(struct inspect_look *look, const struct inspect_job *job)
+static void json_job_done(void *arg, const struct inspect_job *job)
 {
-	write_images(look->arg, job->end_row);
+	write_images(arg, job->end_row);
 }
 
 static void write_value(json_t *value)
 {
 	report_json_put(stdout, value, 0);
 }
-
-/* --- JSON: the tree ------------------------------------------------------------- */
 
 static void write_containers(struct writer *w, size_t first);
 
@@ -451,7 +524,7 @@ static void write_node(struct writer *w, size_t image)
 static void write_container(struct writer *w, size_t container)
 {
 	const struct kp_container *c = &w->file->list.items[container];
-	const struct inspect_packed *packed = &w->look.packed[container];
+	const struct inspect_packed *packed = &w->file->packed[container];
 	size_t n = w->file->numbers[container];
 
 	printf("{\"format\": \"%s\", \"container\": ", c->format->name);
@@ -492,26 +565,23 @@ static void write_containers(struct writer *w, size_t first)
 	putchar(']');
 }
 
-/* --- JSON: the whole file ------------------------------------------------------- */
-
 kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error *why)
 {
 	struct writer w = {
 		.file = file,
-		.look = {.file = file,
-			 .finish = finish_json,
-			 .done = json_job_done,
-			 .arg = &w},
+		.seen = new_images(file),
+		.positions = xmalloc(file->list.n_images * sizeof(*w.positions)),
 	};
+	const struct inspect_walk walk = {
+		.file = file, .arg = &w, .leaf = see_for_json, .done = json_job_done};
 	kpack_error_t err;
 
-	w.positions = xmalloc(file->list.n_images * sizeof(*w.positions));
 	for (size_t i = 0; i < file->list.n_images; i++)
 		w.positions[i] = KP_NOWHERE;
 	fputs("{\n \"file\": ", stdout);
 	write_value(report_json_text(file->path));
 	printf(",\n \"format\": \"%s\",\n \"images\": [", file->format);
-	err = inspect_look_run(&w.look, why);
+	err = inspect_walk_run(&walk, why);
 	if (!err)
 		write_images(&w, file->n_rows);
 	fputs(w.printed ? "\n ],\n" : "],\n", stdout);
@@ -530,7 +600,7 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 	write_containers(&w, 0);
 	fputs("\n}\n", stdout);
 out:
-	inspect_look_fini(&w.look);
+	forget_images(file, w.seen);
 	free(w.positions);
 	return err;
 }

@@ -2,9 +2,13 @@
 /*
  * The subcommands of `kpack mark`, as in command.h: each gets its name as argv[0] and
  * returns the exit status.
+ *
+ *	mark_show.c     show, set
+ *	mark_check.c    check
+ *	mark_convert.c  convert, restore, strip-safe: other files from converted ones, and back
  */
-#ifndef PACKER_MARK_MARK_H
-#define PACKER_MARK_MARK_H
+#ifndef PACKER_INSPECT_MARK_H
+#define PACKER_INSPECT_MARK_H
 
 #include "packer/cli/exit.h"
 #include "packer/cli/options.h"

@@ -8,6 +8,8 @@
  * without a layout they alone say what there is: those objects must be decodable, and what
  * no archive has was not built.  GPUs of --arch that a binary was not built for are faults
  * only if no binary was built for them.  What no binary asks for must be decodable, too.
+ *
+ * So some of what is found is judged in the end, when all binaries were looked at.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -15,35 +17,52 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/alloc.h"
-#include "mark_check.h"
+#include "core/base/order.h"
+#include "core/base/text.h"
+#include "mark.h"
 #include "packer/archives/arch_filter.h"
-#include "packer/cli/xalloc.h"
 #include "packer/archives/reachable_archives.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 #include "packer/trees/artifact.h"
 #include "packer/trees/generic_tree.h"
-#include "mark.h"
-#include "packer/cli/report.h"
-#include "core/base/text.h"
+
+#define NO_WRAPPER SIZE_MAX
+
+/* An architecture that the binary FILE lacks. */
+struct missing_arch {
+	char *file, *arch;
+	/*
+	 * Decided in the end.  Code that is not installed: archives have code of other
+	 * binaries for it; a GPU of --arch: another binary was built for it.
+	 */
+	bool elsewhere;
+};
+
+struct missing_arches {
+	struct missing_arch *items;
+	size_t count, cap;
+};
 
 struct check {
 	struct arch_filter filter;
-	bool verbose;
+	bool verbose, json;
 	struct installed set;
+	/* Built without an archive for it: right if it is installed for no binary at all. */
 	struct missing_arches absent;
 	struct missing_arches unbuilt[2]; /* GPUs of --arch; 1: as a layout says */
 	struct generic_tree generic;
 	struct artifact_root artifact;
 	size_t n_seen; /* host binaries of any kind */
-	size_t n_binaries, n_fat, n_archives, n_objects;
-	struct mark_faults faults;
+	size_t n_binaries, n_fat, n_archives, n_objects, n_faults;
+	json_t *faults; /* with JSON */
 };
 
 static const struct option_help options[] = {
 	ARCH_FILTER_OPTIONS(struct check, filter),
-	{0, "json", NULL, "print one JSON object",
-	 OPTION_PLACE(struct check, faults.json)},
+	{0, "json", NULL, "print one JSON object", OPTION_PLACE(struct check, json)},
 	{'v', "verbose", NULL, "also report binaries without faults",
 	 OPTION_PLACE(struct check, verbose)},
 	{0},
@@ -58,16 +77,209 @@ const struct command_help mark_check_help = {
 	"generic tree of a split, and in no other.",
 };
 
+/* ---- what is found ---- */
+
+/* Record a fault of FILE; ARCH may be NULL.  The caller has escaped names in the text. */
+__attribute__((format(printf, 5, 6))) static void
+add_fault(struct check *c, const char *file, size_t wrapper, const char *arch,
+	  const char *fmt, ...)
+{
+	KP_AUTO_FREE char *text = NULL, *shown = NULL;
+	char number[40] = "";
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		xalloc_fail(0);
+	va_end(ap);
+	c->n_faults++;
+	if (c->json) {
+		json_array_append_new(
+			c->faults,
+			json_pack("{so so so so}", "file", report_json_text(file),
+				  "wrapper",
+				  wrapper == NO_WRAPPER
+					  ? json_null()
+					  : json_integer((json_int_t)wrapper),
+				  "arch", arch ? report_json_text(arch) : json_null(),
+				  "text", report_json_message(text)));
+		return;
+	}
+	if (wrapper != NO_WRAPPER)
+		snprintf(number, sizeof(number), "wrapper %zu: ", wrapper);
+	shown = arch ? kp_text_escape_new(kp_span_str(arch)) : NULL;
+	report_error(file, "%s%s%s%s", number, shown ? shown : "", shown ? ": " : "",
+		     text);
+}
+
+static void add_why(struct check *c, const char *file, const struct kpackx_error *why)
+{
+	add_fault(c, file, NO_WRAPPER, NULL, "%s",
+		  why->text[0] ? why->text : kpackx_error_name(why->code));
+}
+
+/* Print what is no fault, with --verbose. */
+__attribute__((format(printf, 3, 4))) static void
+print_note(const struct check *c, const char *path, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	if (!c->verbose || c->json)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	report_text(path);
+	fputs(": ", stdout);
+	report_message(text);
+	putchar('\n');
+}
+
+static void add_missing(struct missing_arches *list, const char *file, const char *arch)
+{
+	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
+	list->items[list->count++] =
+		(struct missing_arch){xstrdup(file), xstrdup(arch), false};
+}
+
+static void missing_arches_fini(struct missing_arches *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		free(list->items[i].file);
+		free(list->items[i].arch);
+	}
+	free(list->items);
+}
+
+/* A name, escaped, for a message; the caller frees it. */
+static char *shown_name(const char *name)
+{
+	char *text = kp_text_escape_new(kp_span_str(name));
+
+	return text ? text : xstrdup("?");
+}
+
+/* ---- what GPUs would load ---- */
+
 /* The binary that is being checked. */
 struct subject {
 	struct check *check;
 	struct binary b;
 	struct reach reach;
 	struct built_arches arches;
-	struct losses losses;
+
+	bool *built; /* per GPU of --arch: the binary was built for it */
+	/*
+	 * Per architecture of the binary: 1 + the number of the first GPU that would load
+	 * it, and does not find it in an archive; or 0.
+	 */
+	size_t *lost;
+	size_t *numbers; /* per image of the layout: number of its architecture */
+	struct kp_target *targets; /* per architecture; no processor: no target ID */
+	unsigned *ranks; /* per architecture: how well it fits the GPU; 0: not at all */
 };
 
-/* --- architectures ---------------------------------------------------------------- */
+/* The number of the architecture of item I: of an image, or of all if there are none. */
+static size_t number_of(const struct subject *s, size_t i)
+{
+	return s->b.has_layout ? s->numbers[i] : i;
+}
+
+/*
+ * Look at the items [FIRST, END), which GPU number WHICH can choose from, beside the code that
+ * other builds added.  It loads the best; one of the best must be in an archive.
+ */
+static void check_choice(struct subject *s, size_t which, size_t first, size_t end)
+{
+	unsigned added = 0, best;
+	bool found = false;
+
+	for (size_t k = 0; s->b.has_layout && k < s->arches.count; k++)
+		if (!s->arches.in_layout[k] && s->ranks[k] > added)
+			added = s->ranks[k];
+	best = added;
+	for (size_t i = first; i < end; i++)
+		if (s->ranks[number_of(s, i)] > best)
+			best = s->ranks[number_of(s, i)];
+	if (!best)
+		return;
+	s->built[which] = true;
+	if (best == added)
+		return;
+	for (size_t i = first; i < end; i++)
+		found |= s->ranks[number_of(s, i)] == best &&
+			 s->arches.installed[number_of(s, i)];
+	for (size_t i = first; i < end && !found; i++)
+		if (s->ranks[number_of(s, i)] == best && !s->lost[number_of(s, i)])
+			s->lost[number_of(s, i)] = which + 1;
+}
+
+/* Rank all architectures for GPU, one setting of number WHICH, and look at each container. */
+static void check_setting(struct subject *s, size_t which, const struct kp_target *gpu)
+{
+	const struct kp_recipe_image *images = s->b.layout.images;
+	bool exact = s->check->filter.chosen.exact;
+	size_t n = s->b.layout.n_images, end;
+
+	for (size_t k = 0; k < s->arches.count; k++) {
+		const struct kp_target *code = &s->targets[k];
+
+		s->ranks[k] = 0;
+		if (!*code->processor || (exact && !kp_target_eq(gpu, code)))
+			continue;
+		/* of two objects for a processor, the one that states more features is loaded */
+		s->ranks[k] = 4 * (unsigned)kp_target_fit(gpu, code);
+		if (kp_target_loadable(gpu, code))
+			s->ranks[k] += (code->xnack != KP_FEATURE_ANY) +
+				       (code->sramecc != KP_FEATURE_ANY);
+	}
+	s->ranks[s->arches.count] = 0; /* the host's */
+	if (!s->b.has_layout)
+		check_choice(s, which, 0, s->arches.count);
+	for (size_t i = 0; s->b.has_layout && i < n; i = end) {
+		for (end = i + 1; end < n && images[end].container == images[i].container;
+		     end++)
+			;
+		check_choice(s, which, i, end);
+	}
+}
+
+/*
+ * Find what the GPUs of --arch would load, of each container the object that fits best.  A GPU
+ * whose unstated features may be on or off would load what it would load in each of these
+ * settings; with --arch-exact, only code for the very target ID.  Without a layout, the binary is
+ * known to have only what archives have.
+ */
+static void find_losses(struct subject *s)
+{
+	const struct kp_choice *gpus = &s->check->filter.chosen;
+	const struct kp_recipe *layout = &s->b.layout;
+	size_t n = s->arches.count;
+
+	s->built = xcalloc(gpus->count + 1, sizeof(*s->built));
+	s->lost = xcalloc(n + 1, sizeof(*s->lost));
+	s->targets = xcalloc(n + 1, sizeof(*s->targets));
+	s->ranks = xcalloc(n + 1, sizeof(*s->ranks));
+	s->numbers = xcalloc(layout->n_images + 1, sizeof(*s->numbers));
+	for (size_t k = 0; k < n; k++)
+		if (kp_target_parse(kp_span_str(s->arches.items[k]), &s->targets[k],
+				    NULL))
+			s->targets[k].processor[0] = '\0';
+	for (size_t i = 0; i < layout->n_images; i++)
+		if (layout->images[i].host ||
+		    !built_arches_number(&s->arches, layout->images[i].arch,
+					 &s->numbers[i]))
+			s->numbers[i] = n; /* the host's */
+	for (size_t i = 0; i < gpus->count && !kp_choice_is_all(gpus); i++) {
+		struct kp_target settings[KP_TARGET_SETTINGS] = {gpus->gpus[i]};
+		size_t n_settings =
+			gpus->exact ? 1 : kp_target_settings(&gpus->gpus[i], settings);
+
+		for (size_t k = 0; k < n_settings; k++)
+			check_setting(s, i, &settings[k]);
+	}
+}
 
 /* Whether an archive of the binary has code, of any binary, for the GPU of --arch. */
 static bool group_has(const struct subject *s, size_t gpu)
@@ -88,130 +300,104 @@ static bool group_has(const struct subject *s, size_t gpu)
 	return false;
 }
 
-/*
- * Look at each GPU of --arch that the binary was not built for.  A layout says so.  Without
- * one, an archive that has code for it might have lost this binary's.
- */
-static void check_unbuilt(struct subject *s)
+/* Check that each GPU of --arch finds the code that the binary was built with for it. */
+static void check_gpus(struct subject *s)
 {
 	struct check *c = s->check;
 	const struct kp_choice *chosen = &c->filter.chosen;
 	char gpu[KP_TARGET_TEXT_MAX];
 
+	find_losses(s);
+	for (size_t k = 0; k < s->arches.count; k++) {
+		const char *arch = s->arches.items[k];
+
+		if (!s->lost[k])
+			continue;
+		kp_target_format(&chosen->gpus[s->lost[k] - 1], gpu);
+		if (strcmp(gpu, arch) == 0)
+			add_fault(c, s->b.path, NO_WRAPPER, arch, "no archive has it");
+		else
+			add_fault(c, s->b.path, NO_WRAPPER, arch,
+				  "no archive has it, which %s would load", gpu);
+	}
+	/*
+	 * What it was not built for.  A layout says so; without one, an archive that has code
+	 * for the GPU might have lost this binary's.
+	 */
 	for (size_t i = 0; i < chosen->count && !chosen->all; i++) {
-		if (s->losses.built[i])
+		if (s->built[i])
 			continue;
 		kp_target_format(&chosen->gpus[i], gpu);
 		if (s->b.has_layout || !group_has(s, i))
-			missing_arches_add(&c->unbuilt[s->b.has_layout], s->b.path, gpu);
+			add_missing(&c->unbuilt[s->b.has_layout], s->b.path, gpu);
 		else
-			mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, gpu,
-				   "no archive has it");
+			add_fault(c, s->b.path, NO_WRAPPER, gpu, "no archive has it");
 	}
 	for (size_t k = 0; k < s->arches.count; k++)
 		arch_filter_match(&c->filter, kp_span_str(s->arches.items[k]));
 }
 
-/* Check that each GPU of --arch finds the code that the binary was built with for it. */
-static void check_demanded(struct subject *s)
-{
-	const struct kp_choice *chosen = &s->check->filter.chosen;
-	struct mark_faults *faults = &s->check->faults;
-	char gpu[KP_TARGET_TEXT_MAX];
+/* ---- objects ---- */
 
-	for (size_t k = 0; k < s->arches.count; k++) {
-		const char *arch = s->arches.items[k];
-
-		if (!s->losses.lost[k])
-			continue;
-		kp_target_format(&chosen->gpus[s->losses.lost[k] - 1], gpu);
-		if (strcmp(gpu, arch) == 0)
-			mark_fault(faults, s->b.path, MARK_NO_WRAPPER, arch,
-				   "no archive has it");
-		else
-			mark_fault(faults, s->b.path, MARK_NO_WRAPPER, arch,
-				   "no archive has it, which %s would load", gpu);
-	}
-	check_unbuilt(s);
-}
-
-/* --- objects ---------------------------------------------------------------------- */
-
-/* Check the object WANT, which must exist if MUST. */
-static void check_object(struct subject *s, size_t wrapper,
-			 const struct wanted_object *want, bool must)
+/* Check the object WANT of WRAPPER, which must exist if MUST. */
+static void check_object(struct subject *s, size_t wrapper, struct wanted_object *want,
+			 bool must)
 {
 	struct check *c = s->check;
+	KP_AUTO_FREE char *name = NULL, *archive = NULL;
 	struct kpackx_error why = {0};
 	struct found_object found;
-	char *name, *archive;
 
+	want->name = s->b.marker.kernel_name;
+	want->index = binary_index(&s->b, wrapper);
 	installed_find(&s->reach, want, &found);
 	if (!found.archive && !must)
 		return;
 	c->n_objects++;
-	name = kp_text_escape_new(kp_span_str(want->name));
-	archive = found.archive ? kp_text_escape_new(kp_span_str(found.archive->path))
-				: NULL;
+	name = shown_name(want->name);
+	archive = found.archive ? shown_name(found.archive->path) : NULL;
 	if (!found.archive)
-		mark_fault(&c->faults, s->b.path, wrapper, want->arch,
-			   "no archive has %s#%u", name ? name : "?", want->index);
+		add_fault(c, s->b.path, wrapper, want->arch, "no archive has %s#%u", name,
+			  want->index);
 	else if (found.differs)
-		mark_fault(&c->faults, s->b.path, wrapper, want->arch,
-			   "%s#%u in %s is from another build", name ? name : "?",
-			   want->index, archive ? archive : "?");
+		add_fault(c, s->b.path, wrapper, want->arch,
+			  "%s#%u in %s is from another build", name, want->index,
+			  archive);
 	else if (installed_decode(found.archive, found.entry, NULL, &why))
-		mark_fault(&c->faults, s->b.path, wrapper, want->arch, "%s#%u in %s: %s",
-			   name ? name : "?", want->index, archive ? archive : "?",
-			   why.text);
-	free(name);
-	free(archive);
+		add_fault(c, s->b.path, wrapper, want->arch, "%s#%u in %s: %s", name,
+			  want->index, archive, why.text);
 }
 
-static void check_image(struct subject *s, size_t wrapper,
-			const struct kp_recipe_image *img)
-{
-	struct wanted_object want = {
-		.name = s->b.marker.kernel_name,
-		.index = binary_index(&s->b, wrapper),
-		.arch = img->arch,
-		.kind = wanted_kind(img),
-		.xxh3 = img->has_xxh3 ? img->xxh3 : NULL,
-		.size = &img->size,
-	};
-
-	if (built_arches_installed(&s->arches, img->arch))
-		check_object(s, wrapper, &want, true);
-}
-
-static void check_by_layout(struct subject *s, size_t wrapper)
+/*
+ * Check the objects of a wrapper: those that the layout states, if their architecture is
+ * installed; and those for architectures that the layout does not have, if there is one.
+ */
+static void check_wrapper(struct subject *s, size_t wrapper)
 {
 	const struct kp_recipe *layout = &s->b.layout;
 	const struct kp_recipe_container *c =
-		&layout->containers[layout->wrapper_container[wrapper]];
+		s->b.has_layout ? &layout->containers[layout->wrapper_container[wrapper]]
+				: &(const struct kp_recipe_container){0};
 
-	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
-		if (!layout->images[i].host)
-			check_image(s, wrapper, &layout->images[i]);
-}
+	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
+		const struct kp_recipe_image *img = &layout->images[i];
+		struct wanted_object want = {.arch = img->arch,
+					     .kind = wanted_kind(img),
+					     .xxh3 = img->has_xxh3 ? img->xxh3 : NULL,
+					     .size = &img->size};
 
-/* Check the objects for architectures that the layout does not have, if there is one. */
-static void check_by_archives(struct subject *s, size_t wrapper)
-{
-	struct wanted_object want = {
-		.name = s->b.marker.kernel_name,
-		.index = binary_index(&s->b, wrapper),
-		.kind = kp_span_str("co"),
-	};
-
-	for (size_t i = 0; i < s->arches.count; i++) {
-		want.arch = s->arches.items[i];
-		if (!s->arches.in_layout[i])
-			check_object(s, wrapper, &want, false);
+		if (!img->host && built_arches_installed(&s->arches, img->arch))
+			check_object(s, wrapper, &want, true);
 	}
+	for (size_t i = 0; i < s->arches.count; i++)
+		if (!s->arches.in_layout[i])
+			check_object(s, wrapper,
+				     &(struct wanted_object){.arch = s->arches.items[i],
+							     .kind = kp_span_str("co")},
+				     false);
 }
 
-/* --- a binary --------------------------------------------------------------------- */
+/* ---- a binary ---- */
 
 /*
  * Check each archive of REACH once over all binaries: whether it can be read, and has no entry
@@ -233,35 +419,19 @@ static size_t check_archives(struct check *c, const struct reach *reach)
 		a->reported = true;
 		c->n_archives++;
 		if (!a->archive)
-			mark_fault_why(&c->faults, a->path, &a->why);
+			add_why(c, a->path, &a->why);
 		else
 			faults = kp_archive_faults(a->archive, &kept, &counted);
 		for (size_t k = 0; k < kept; k++)
 			if (faults[k].refused)
-				mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, NULL,
-					   "%s", faults[k].text);
+				add_fault(c, a->path, NO_WRAPPER, NULL, "%s",
+					  faults[k].text);
 		/* it is found only by programs on GPUs that cannot use it */
 		if (r->misnamed)
-			mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, r->arch,
-				   "the archive is named for it, but has no code for it");
+			add_fault(c, a->path, NO_WRAPPER, r->arch,
+				  "the archive is named for it, but has no code for it");
 	}
 	return usable;
-}
-
-/* The binary reaches no archive: in a generic tree none is expected, unless asked for. */
-static void check_nowhere(const struct subject *s)
-{
-	struct check *c = s->check;
-	char *path;
-
-	if (s->reach.count == 0 && generic_tree_inside(&c->generic) &&
-	    !arch_filter_given(&c->filter))
-		return;
-	path = kp_text_escape_new(kp_span_str(s->b.marker.search_paths[0]));
-	mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, NULL,
-		   "no archive where it looks: %s%s", path ? path : "?",
-		   s->b.marker.n_search_paths > 1 ? " and other places" : "");
-	free(path);
 }
 
 /*
@@ -293,55 +463,42 @@ static kpack_error_t find_reach(struct subject *s, struct kpackx_error *why)
 static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
 {
 	struct check *c = s->check;
+	const struct kp_marker *marker = &s->b.marker;
+	KP_AUTO_FREE char *shown = NULL;
 
 	KP_TRY(binary_read_marker(&s->b, why));
 	KP_TRY(binary_read_layout(&s->b, why));
 	KP_TRY(find_reach(s, why));
 	if (check_archives(c, &s->reach) == 0) {
-		check_nowhere(s);
+		/* in a generic tree none is expected, unless asked for */
+		if (s->reach.count == 0 && generic_tree_inside(&c->generic) &&
+		    !arch_filter_given(&c->filter))
+			return KPACK_SUCCESS;
+		shown = shown_name(marker->search_paths[0]);
+		add_fault(c, s->b.path, NO_WRAPPER, NULL,
+			  "no archive where it looks: %s%s", shown,
+			  marker->n_search_paths > 1 ? " and other places" : "");
 		return KPACK_SUCCESS;
 	}
 	built_arches_find(&s->b, &s->reach, &s->arches);
 	/* without a layout, no architecture means no object */
 	if (!s->arches.count && !s->b.has_layout) {
-		KP_AUTO_FREE char *name =
-			kp_text_escape_new(kp_span_str(s->b.marker.kernel_name));
-
-		mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, NULL,
-			   "no archive has an object of %s", name ? name : "?");
+		shown = shown_name(marker->kernel_name);
+		add_fault(c, s->b.path, NO_WRAPPER, NULL,
+			  "no archive has an object of %s", shown);
 	}
-	losses_find(&s->b, &s->arches, &c->filter.chosen, &s->losses);
-	check_demanded(s);
-	for (size_t i = 0; i < s->b.fat.elf.n_wrappers; i++) {
-		if (s->b.has_layout)
-			check_by_layout(s, i);
-		check_by_archives(s, i);
-	}
-	/* what is not installed, and no check above reported; check_absent judges it */
+	check_gpus(s);
+	for (size_t i = 0; i < s->b.fat.elf.n_wrappers; i++)
+		check_wrapper(s, i);
+	/* what is not installed, and no check above reported; judge_absent judges it */
 	for (size_t i = 0; i < s->arches.count; i++)
-		if (!s->arches.installed[i] && !s->losses.lost[i] &&
+		if (!s->arches.installed[i] && !s->lost[i] &&
 		    !reach_has_broken(&s->reach, s->arches.items[i]))
-			missing_arches_add(&c->absent, s->b.path, s->arches.items[i]);
+			add_missing(&c->absent, s->b.path, s->arches.items[i]);
 	return KPACK_SUCCESS;
 }
 
-__attribute__((format(printf, 3, 4))) static void
-print_note(const struct check *c, const char *path, const char *format, ...)
-{
-	char text[256];
-	va_list args;
-
-	if (!c->verbose || c->faults.json)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	report_text(path);
-	fputs(": ", stdout);
-	report_message(text);
-	putchar('\n');
-}
-
+/* What is not converted is right, unless some of its wrappers are. */
 static void check_fat(struct check *c, const struct binary *b)
 {
 	size_t n = b->fat.elf.n_wrappers, i = 0;
@@ -350,31 +507,16 @@ static void check_fat(struct check *c, const struct binary *b)
 	while (i < n && b->fat.elf.wrappers[i].fields.magic != KP_WRAPPER_HIPK)
 		i++;
 	if (i < n)
-		mark_fault(&c->faults, b->path, i, NULL,
-			   "is converted, other wrappers are not");
+		add_fault(c, b->path, i, NULL, "is converted, other wrappers are not");
 	else
 		print_note(c, b->path, "note: not converted");
-}
-
-static void check_binary(struct check *c, struct subject *s)
-{
-	struct kpackx_error why = {0};
-	size_t before = c->faults.count, objects = c->n_objects;
-
-	c->n_binaries++;
-	if (check_converted(s, &why))
-		mark_fault_why(&c->faults, s->b.path, &why);
-	if (c->faults.count == before)
-		print_note(c, s->b.path, "ok, %zu objects", c->n_objects - objects);
-	reach_fini(&s->reach);
-	built_arches_fini(&s->arches);
-	losses_fini(&s->losses);
 }
 
 static void check_file(struct check *c, const char *path)
 {
 	struct subject s = {.check = c};
 	struct kpackx_error why = {0};
+	size_t before = c->n_faults, objects = c->n_objects;
 	const char *unlisted;
 	kpack_error_t err = binary_open(path, &s.b, &why);
 
@@ -385,35 +527,46 @@ static void check_file(struct check *c, const char *path)
 		return;
 	}
 	if (err) {
-		mark_fault_why(&c->faults, path, &why);
+		add_why(c, path, &why);
 		return;
 	}
 	generic_tree_binary(&c->generic, &s.b);
 	c->n_seen += s.b.fat.elf.type != 0;
 	if (s.b.fat.kind == KP_FATBIN_CONVERTED) {
-		check_binary(c, &s);
+		before = c->n_faults;
+		c->n_binaries++;
+		if (check_converted(&s, &why))
+			add_why(c, path, &why);
+		if (c->n_faults == before)
+			print_note(c, path, "ok, %zu objects", c->n_objects - objects);
 	} else if (s.b.fat.kind == KP_FATBIN_ELF) {
 		check_fat(c, &s.b);
 	} else if (binary_unlisted(&s.b, &unlisted, &why)) {
-		mark_fault_why(&c->faults, path, &why);
+		add_why(c, path, &why);
 	} else if (unlisted) {
 		/* kpack pack leaves its device code alone */
 		c->n_fat++;
 		print_note(c, path, "note: not converted: %s", unlisted);
 	}
+	free(s.built);
+	free(s.lost);
+	free(s.targets);
+	free(s.ranks);
+	free(s.numbers);
+	reach_fini(&s.reach);
+	built_arches_fini(&s.arches);
 	binary_close(&s.b);
 }
 
-/* --- trees ------------------------------------------------------------------------ */
+/* ---- trees ---- */
 
 static void report_left(void *arg, const char *file, const char *text)
 {
-	mark_fault(arg, file, MARK_NO_WRAPPER, NULL, "%s", text);
+	add_fault(arg, file, NO_WRAPPER, NULL, "%s", text);
 }
 
 static void check_item(struct check *c, const struct tree_item *item)
 {
-	bool operand = item->level == 0;
 	struct stat st;
 
 	generic_tree_item(&c->generic, item);
@@ -421,14 +574,14 @@ static void check_item(struct check *c, const struct tree_item *item)
 	if (item->kind == TREE_OTHER && S_ISREG(item->st.st_mode))
 		check_file(c, item->path);
 	/* links, also to nothing, devices and so on are a fault only as operands */
-	else if (operand && (item->kind == TREE_OTHER ||
-			     (item->kind == TREE_FAULT && item->error == ENOENT &&
-			      below_lstat(item->path, &st) == 0)))
-		mark_fault(&c->faults, item->path, MARK_NO_WRAPPER, NULL,
-			   "leads to no file and no directory");
+	else if (item->level == 0 &&
+		 (item->kind == TREE_OTHER ||
+		  (item->kind == TREE_FAULT && item->error == ENOENT &&
+		   below_lstat(item->path, &st) == 0)))
+		add_fault(c, item->path, NO_WRAPPER, NULL,
+			  "leads to no file and no directory");
 	else if (item->kind == TREE_FAULT)
-		mark_fault(&c->faults, item->path, MARK_NO_WRAPPER, NULL, "%s",
-			   strerror(item->error));
+		add_fault(c, item->path, NO_WRAPPER, NULL, "%s", strerror(item->error));
 }
 
 static void check_root(struct check *c, const char *root)
@@ -439,20 +592,20 @@ static void check_root(struct check *c, const char *root)
 	bool empty = true; /* others may have only archives, or kernel databases */
 
 	if (below_root_if_directory(root, &why)) {
-		mark_fault_why(&c->faults, root, &why);
+		add_why(c, root, &why);
 	} else {
 		while (tree_list_next(list, &item)) {
 			empty &= item.kind == TREE_DIR || item.kind == TREE_DIR_END;
 			check_item(c, &item);
 		}
 		if (empty)
-			mark_fault(&c->faults, root, MARK_NO_WRAPPER, NULL,
-				   "there is no binary to check");
+			add_fault(c, root, NO_WRAPPER, NULL,
+				  "there is no binary to check");
 	}
 	tree_list_close(list);
 }
 
-/* --- in the end ------------------------------------------------------------------- */
+/* ---- in the end ---- */
 
 /* Decode what no binary asked for: code of libraries that are elsewhere, database files. */
 static void check_rest(struct check *c)
@@ -473,67 +626,59 @@ static void check_rest(struct check *c)
 			kp_archive_entry(a->archive, e, &info);
 			key = kp_text_escape_new(info.key);
 			arch = xstrndup((const char *)info.arch.data, info.arch.size);
-			mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, arch, "%s: %s",
-				   key ? key : "?", why.text);
+			add_fault(c, a->path, NO_WRAPPER, arch, "%s: %s", key ? key : "?",
+				  why.text);
 		}
 	}
 }
 
-static void check_absent(struct check *c)
+/* Whether item I of LIST, which is sorted, is the first of its architecture. */
+static bool begins_arch(const struct missing_arches *list, size_t i)
+{
+	return i == 0 || strcmp(list->items[i - 1].arch, list->items[i].arch) != 0;
+}
+
+static void judge_absent(struct check *c)
 {
 	struct missing_arches *list = &c->absent;
 
-	missing_arches_sort(list);
+	kp_sort(list->items, list->count, KP_BY_TEXT(struct missing_arch, arch),
+		KP_BY_TEXT(struct missing_arch, file));
 	for (size_t i = 0; i < list->count; i++) {
-		struct missing_arches_item *item = &list->items[i];
+		struct missing_arch *item = &list->items[i];
 
-		item->elsewhere = missing_arches_begins(list, i)
+		item->elsewhere = begins_arch(list, i)
 					  ? installed_has_arch(&c->set, item->arch)
 					  : item[-1].elsewhere;
 		if (item->elsewhere)
-			mark_fault(
-				&c->faults, item->file, MARK_NO_WRAPPER, item->arch,
-				"no archive has its code for this GPU, but archives have "
-				"code of other binaries for it");
+			add_fault(c, item->file, NO_WRAPPER, item->arch,
+				  "no archive has its code for this GPU, but archives "
+				  "have "
+				  "code of other binaries for it");
 	}
-}
-
-/* Whether a binary was built for the GPU of --arch. */
-static bool any_built(const struct check *c, const char *gpu)
-{
-	char text[KP_TARGET_TEXT_MAX];
-	bool any = false;
-
-	for (size_t i = 0; i < c->filter.chosen.count; i++) {
-		kp_target_format(&c->filter.chosen.gpus[i], text);
-		any |= c->filter.matched[i] && strcmp(text, gpu) == 0;
-	}
-	return any;
 }
 
 /* A GPU of --arch that one binary was not built for is a fault if no other was either. */
-static void check_unbuilt_anywhere(struct check *c, bool by_layout)
+static void judge_unbuilt(struct check *c, bool by_layout)
 {
 	const struct missing_arches *list = &c->unbuilt[by_layout];
+	char text[KP_TARGET_TEXT_MAX];
 
 	for (size_t i = 0; i < list->count; i++) {
-		struct missing_arches_item *item = &list->items[i];
+		struct missing_arch *item = &list->items[i];
 
-		item->elsewhere = any_built(c, item->arch);
-		if (!item->elsewhere)
-			mark_fault(&c->faults, item->file, MARK_NO_WRAPPER, item->arch,
-				   "%s",
-				   by_layout ? "no object was built for it"
-					     : "no archive has it");
-		else
+		for (size_t k = 0; k < c->filter.chosen.count; k++) {
+			kp_target_format(&c->filter.chosen.gpus[k], text);
+			item->elsewhere |=
+				c->filter.matched[k] && strcmp(text, item->arch) == 0;
+		}
+		if (item->elsewhere)
 			print_note(c, item->file, "note: not built for %s", item->arch);
+		else
+			add_fault(c, item->file, NO_WRAPPER, item->arch, "%s",
+				  by_layout ? "no object was built for it"
+					    : "no archive has it");
 	}
-}
-
-/* Whether item I is the first of an architecture that is installed for no binary. */
-static bool is_absent(const struct missing_arches *list, size_t i)
-{
-	return !list->items[i].elsewhere && missing_arches_begins(list, i);
 }
 
 static bool print_json(const struct check *c)
@@ -541,13 +686,13 @@ static bool print_json(const struct check *c)
 	json_t *absent = json_array(), *unbuilt = json_array();
 
 	for (size_t i = 0; i < c->absent.count; i++)
-		if (is_absent(&c->absent, i))
+		if (begins_arch(&c->absent, i) && !c->absent.items[i].elsewhere)
 			json_array_append_new(absent,
 					      report_json_text(c->absent.items[i].arch));
 	/* the binaries that were not built for GPUs of --arch for which others were */
 	for (size_t k = 0; k < 2; k++)
 		for (size_t i = 0; i < c->unbuilt[k].count; i++) {
-			const struct missing_arches_item *item = &c->unbuilt[k].items[i];
+			const struct missing_arch *item = &c->unbuilt[k].items[i];
 
 			if (item->elsewhere)
 				json_array_append_new(
@@ -559,7 +704,7 @@ static bool print_json(const struct check *c)
 		"{sI sI sI sI so so so}", "converted", (json_int_t)c->n_binaries, "fat",
 		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
 		(json_int_t)c->n_archives, "not_installed", absent, "not_built", unbuilt,
-		"faults", json_incref(c->faults.list)));
+		"faults", json_incref(c->faults)));
 }
 
 static void print_summary(const struct check *c)
@@ -567,7 +712,7 @@ static void print_summary(const struct check *c)
 	const char *lead = "not installed:";
 
 	for (size_t i = 0; i < c->absent.count; i++) {
-		if (!is_absent(&c->absent, i))
+		if (!begins_arch(&c->absent, i) || c->absent.items[i].elsewhere)
 			continue;
 		printf("%s ", lead);
 		report_text(c->absent.items[i].arch);
@@ -589,40 +734,38 @@ static void print_summary(const struct check *c)
 	}
 	printf("%zu converted, %zu not converted, %zu objects in %zu archives, "
 	       "%zu faults\n",
-	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->faults.count);
+	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->n_faults);
 }
 
-/* --- the command ------------------------------------------------------------------ */
-
-static bool check_all(struct check *c, int n, char **roots)
+static int check_all(struct check *c, int n, char **roots)
 {
 	bool printed = true;
 
 	installed_init(&c->set);
-	c->generic = (struct generic_tree){.fault = report_left, .arg = &c->faults};
-	c->faults.list = json_array();
+	c->generic = (struct generic_tree){.fault = report_left, .arg = c};
+	c->faults = json_array();
 	for (int i = 0; i < n; i++)
 		check_root(c, roots[i]);
-	if (c->n_seen == 0 && c->faults.count == 0)
-		mark_fault(&c->faults, roots[0], MARK_NO_WRAPPER, NULL,
-			   n == 1 ? "there is no binary to check"
-				  : "there is no binary to check, nor in the others");
+	if (c->n_seen == 0 && c->n_faults == 0)
+		add_fault(c, roots[0], NO_WRAPPER, NULL,
+			  n == 1 ? "there is no binary to check"
+				 : "there is no binary to check, nor in the others");
 	check_rest(c);
-	check_absent(c);
-	check_unbuilt_anywhere(c, false);
-	check_unbuilt_anywhere(c, true);
-	if (!c->faults.json)
+	judge_absent(c);
+	judge_unbuilt(c, false);
+	judge_unbuilt(c, true);
+	if (!c->json)
 		print_summary(c);
 	else
 		printed = print_json(c);
-	json_decref(c->faults.list);
+	json_decref(c->faults);
 	missing_arches_fini(&c->absent);
 	missing_arches_fini(&c->unbuilt[0]);
 	missing_arches_fini(&c->unbuilt[1]);
 	generic_tree_fini(&c->generic);
 	artifact_root_fini(&c->artifact);
 	installed_fini(&c->set);
-	return printed && c->faults.count == 0;
+	return report_finish(printed && c->n_faults == 0 ? EXIT_OK : EXIT_FAULT);
 }
 
 int mark_check(int argc, char **argv)
@@ -631,12 +774,10 @@ int mark_check(int argc, char **argv)
 	struct check c = {0};
 	int status = arch_filter_read(&o, &c, &c.filter);
 
-	if (status < 0 && optind == argc)
-		status = options_usage(o.help, "a tree or a file is missing");
-	else if (status < 0)
-		status = report_finish(check_all(&c, argc - optind, argv + optind)
-					       ? EXIT_OK
-					       : EXIT_FAULT);
+	if (status < 0)
+		status = optind == argc
+				 ? options_usage(o.help, "a tree or a file is missing")
+				 : check_all(&c, argc - optind, argv + optind);
 	arch_filter_fini(&c.filter);
 	return status;
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack mark show: print the marker, the wrappers and the layout that files carry, if
- * any.
+ * kpack mark show prints the marker, the wrappers and the layout that files carry, if any; kpack mark
+ * set changes the marker, in place.
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/order.h"
-#include "packer/cli/xalloc.h"
-#include "packer/archives/binary.h"
 #include "mark.h"
+#include "packer/archives/binary.h"
 #include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
 
-static const struct option_help options[] = {
+/* ---- show ---- */
+
+static const struct option_help show_options[] = {
 	{0, "json", NULL, "print one JSON array of objects", OPTION_FLAG_ALONE},
 	{0},
 };
@@ -20,37 +23,35 @@ const struct command_help mark_show_help = {
 	"mark show",
 	"[--json] FILE...",
 	"print what files carry: marker, wrappers, layout",
-	options,
+	show_options,
 	NULL,
 };
 
-struct show {
+struct shown {
 	struct binary b;
 	const char **arches; /* of the layout, sorted, borrowed from it */
 	size_t n_arches, n_objects;
+	uint64_t
+		size; /* of the device code that it has, or had before it was converted */
 	bool failed;
 };
-
-/* --- looking ---------------------------------------------------------------------- */
 
 /*
  * Read the marker and the layout.  Parts that cannot be read are reported, the rest is
  * shown.
  */
-static void read_binary(struct show *s)
+static void read_shown(struct shown *s)
 {
 	const struct kp_recipe *layout = &s->b.layout;
 	struct kpackx_error why = {0};
 
-	if (s->b.fat.kind != KP_FATBIN_CONVERTED)
-		return;
-	if (binary_read_marker(&s->b, &why) || binary_read_layout(&s->b, &why)) {
+	if (s->b.fat.kind == KP_FATBIN_CONVERTED &&
+	    (binary_read_marker(&s->b, &why) || binary_read_layout(&s->b, &why))) {
 		report_why(s->b.path, &why);
 		s->failed = true;
 	}
-	if (!s->b.has_layout)
-		return;
-	s->arches = xcalloc(layout->n_images, sizeof(*s->arches));
+	s->size = s->b.has_layout ? layout->section_size : s->b.fat.source.size;
+	s->arches = xcalloc(layout->n_images + 1, sizeof(*s->arches));
 	for (size_t i = 0; i < layout->n_images; i++)
 		if (!layout->images[i].host)
 			s->arches[s->n_objects++] = layout->images[i].arch;
@@ -60,18 +61,16 @@ static void read_binary(struct show *s)
 			s->arches[s->n_arches++] = s->arches[i];
 }
 
-/* Bytes of device code that the file has, or had before it was converted. */
-static uint64_t section_size(const struct binary *b)
-{
-	return b->has_layout ? b->layout.section_size : b->fat.source.size;
-}
-
 static const char *magic_name(const struct kp_elf_wrapper *w)
 {
 	return w->fields.magic == KP_WRAPPER_HIPK ? "HIPK" : "HIPF";
 }
 
-/* --- text ------------------------------------------------------------------------- */
+/* The container that wrapper I leads to, or -1. */
+static ptrdiff_t container_of(const struct binary *b, size_t i)
+{
+	return b->fat.wrapper_container ? b->fat.wrapper_container[i] : -1;
+}
 
 static void print_line(const char *name, const char *value)
 {
@@ -80,7 +79,7 @@ static void print_line(const char *name, const char *value)
 	putchar('\n');
 }
 
-static void print_marker(const struct show *s)
+static void print_marker(const struct shown *s)
 {
 	const struct kp_marker *marker = &s->b.marker;
 
@@ -103,33 +102,7 @@ static void print_marker(const struct show *s)
 	putchar('\n');
 }
 
-/* The container that wrapper I leads to, or -1. */
-static ptrdiff_t container_of(const struct binary *b, size_t i)
-{
-	return b->fat.wrapper_container ? b->fat.wrapper_container[i] : -1;
-}
-
-/*
- * Print a row.  INDEX: the object it asks for at run time.  LEADS TO: an address, and its
- * content.
- */
-static void print_wrapper(const struct binary *b, size_t i)
-{
-	const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
-	ptrdiff_t container = container_of(b, i);
-
-	printf("  %7zu  %-5s  %7" PRIu32 "  %7" PRIu64 "  %#14" PRIx64, i, magic_name(w),
-	       w->fields.version, w->fields.index, w->vaddr);
-	if (w->source == KP_POINTER_UNRESOLVED)
-		puts("  outside the file");
-	else if (container >= 0)
-		printf("  %#" PRIx64 " container %td\n", w->target, container);
-	else
-		printf("  %#" PRIx64 "%s\n", w->target,
-		       b->marker.kernel_name ? " marker" : "");
-}
-
-static void print_text(const struct show *s)
+static void print_shown(const struct shown *s)
 {
 	const struct binary *b = &s->b;
 	const char *unlisted = NULL;
@@ -140,60 +113,70 @@ static void print_text(const struct show *s)
 	if (b->fat.kind == KP_FATBIN_NONE)
 		return;
 	print_marker(s);
-	if (section_size(b))
-		printf("  %-13s  %" PRIu64 " bytes\n", "device code", section_size(b));
+	if (s->size)
+		printf("  %-13s  %" PRIu64 " bytes\n", "device code", s->size);
+	/* INDEX: the object it asks for at run time.  LEADS TO: an address, and its content. */
 	if (b->fat.elf.n_wrappers)
 		printf("  %7s  %-5s  %7s  %7s  %14s  %s\n", "WRAPPER", "MAGIC", "VERSION",
 		       "INDEX", "ADDRESS", "LEADS TO");
-	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++)
-		print_wrapper(b, i);
+	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++) {
+		const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
+		ptrdiff_t container = container_of(b, i);
+
+		printf("  %7zu  %-5s  %7" PRIu32 "  %7" PRIu64 "  %#14" PRIx64, i,
+		       magic_name(w), w->fields.version, w->fields.index, w->vaddr);
+		if (w->source == KP_POINTER_UNRESOLVED)
+			puts("  outside the file");
+		else if (container >= 0)
+			printf("  %#" PRIx64 " container %td\n", w->target, container);
+		else
+			printf("  %#" PRIx64 "%s\n", w->target,
+			       b->marker.kernel_name ? " marker" : "");
+	}
 }
 
-/* --- JSON ------------------------------------------------------------------------- */
-
-static json_t *wrapper_json(const struct binary *b, size_t i)
-{
-	const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
-	ptrdiff_t container = container_of(b, i);
-	bool known = w->source != KP_POINTER_UNRESOLVED;
-
-	return json_pack(
-		"{ss sI sI sI so so}", "magic", magic_name(w), "version",
-		(json_int_t)w->fields.version, "index", (json_int_t)w->fields.index,
-		"address", (json_int_t)w->vaddr, "target",
-		known ? json_integer((json_int_t)w->target) : json_null(), "container",
-		container < 0 ? json_null() : json_integer(container));
-}
-
-static json_t *show_json(const struct show *s)
+static json_t *shown_json(const struct shown *s)
 {
 	const struct binary *b = &s->b;
-	json_t *wrappers = json_array(), *paths = json_array(), *layout = json_null();
+	json_t *wrappers = json_array(), *paths = json_array(), *arches = json_array();
+	json_t *layout;
 
-	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++)
-		json_array_append_new(wrappers, wrapper_json(b, i));
+	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++) {
+		const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
+		ptrdiff_t container = container_of(b, i);
+
+		json_array_append_new(
+			wrappers,
+			json_pack("{ss sI sI sI so so}", "magic", magic_name(w),
+				  "version", (json_int_t)w->fields.version, "index",
+				  (json_int_t)w->fields.index, "address",
+				  (json_int_t)w->vaddr, "target",
+				  w->source != KP_POINTER_UNRESOLVED
+					  ? json_integer((json_int_t)w->target)
+					  : json_null(),
+				  "container",
+				  container < 0 ? json_null() : json_integer(container)));
+	}
 	for (size_t i = 0; i < b->marker.n_search_paths; i++)
 		json_array_append_new(paths, report_json_text(b->marker.search_paths[i]));
-	if (b->has_layout) {
-		json_t *arches = json_array();
-
-		for (size_t i = 0; i < s->n_arches; i++)
-			json_array_append_new(arches, report_json_text(s->arches[i]));
-		layout = json_pack("{sI sI so sI}", "containers",
-				   (json_int_t)b->layout.n_containers, "objects",
-				   (json_int_t)s->n_objects, "arches", arches, "size",
-				   (json_int_t)b->layout.section_size);
+	for (size_t i = 0; i < s->n_arches; i++)
+		json_array_append_new(arches, report_json_text(s->arches[i]));
+	layout = json_pack("{sI sI so sI}", "containers",
+			   (json_int_t)b->layout.n_containers, "objects",
+			   (json_int_t)s->n_objects, "arches", arches, "size",
+			   (json_int_t)b->layout.section_size);
+	if (!b->has_layout) {
+		json_decref(layout);
+		layout = json_null();
 	}
 	return json_pack("{so ss so so sI so sI so}", "file", report_json_text(b->path),
 			 "kind", binary_kind(b), "kernel_name",
 			 b->marker.kernel_name ? report_json_text(b->marker.kernel_name)
 					       : json_null(),
 			 "search_paths", paths, "marker_size", (json_int_t)b->marker.size,
-			 "layout", layout, "size", (json_int_t)section_size(b),
-			 "wrappers", wrappers);
+			 "layout", layout, "size", (json_int_t)s->size, "wrappers",
+			 wrappers);
 }
-
-/* --- the command ------------------------------------------------------------------ */
 
 int mark_show(int argc, char **argv)
 {
@@ -209,17 +192,17 @@ int mark_show(int argc, char **argv)
 	status = EXIT_OK;
 	for (int i = optind; i < argc; i++) {
 		struct kpackx_error why = {0};
-		struct show s = {.b = {.fd = -1}};
+		struct shown s = {.b = {.fd = -1}};
 
 		if (binary_open(argv[i], &s.b, &why)) {
 			report_why(argv[i], &why);
 			s.failed = true;
 		} else {
-			read_binary(&s);
+			read_shown(&s);
 			if (!json)
-				print_text(&s);
+				print_shown(&s);
 			else
-				report_array_add(&array, show_json(&s));
+				report_array_add(&array, shown_json(&s));
 		}
 		status = s.failed ? EXIT_FAULT : status;
 		free(s.arches);
@@ -227,5 +210,107 @@ int mark_show(int argc, char **argv)
 	}
 	if (json && !report_array_end(&array))
 		status = EXIT_FAULT;
+	return report_finish(status);
+}
+
+/* ---- set ---- */
+
+/* Returns an exit status, EXIT_OK if a marker can hold the option's argument. */
+static int check_text(const struct options *o, const struct option_help *row)
+{
+	if (marker_text_ok(o->arg))
+		return EXIT_OK;
+	return options_usage(o->help,
+			     "--%s: is empty, or not UTF-8 without control bytes",
+			     row->long_name);
+}
+
+int mark_take_name(const struct options *o, const struct option_help *row, void *slot)
+{
+	int status = check_text(o, row);
+
+	if (!status)
+		marker_set_name(slot, o->arg);
+	return status;
+}
+
+int mark_take_path(const struct options *o, const struct option_help *row, void *slot)
+{
+	int status = check_text(o, row);
+
+	if (!status)
+		marker_add_path(slot, o->arg);
+	return status;
+}
+
+static const struct option_help set_options[] = {
+	{0, "kernel-name", "NAME", "the new name", OPTION_TAKE_ALL(mark_take_name)},
+	{0, "search-path", "PATH",
+	 "a new path, in place of all old ones; may be repeated",
+	 OPTION_TAKE_ALL(mark_take_path)},
+	{0},
+};
+
+const struct command_help mark_set_help = {
+	"mark set",
+	"[--kernel-name NAME] [--search-path PATH]... FILE...",
+	"change the marker of converted binaries",
+	set_options,
+	"A file that already has the name and the paths is not touched.",
+};
+
+/* Apply CHANGES to the marker of the file PATH, unless it has them already. */
+static kpack_error_t set_marker(const char *path, const struct kp_marker *changes,
+				struct kpackx_error *why)
+{
+	KP_AUTO_FREE uint8_t *bytes = NULL;
+	struct kp_marker marker = {0};
+	struct rewrite r = {0};
+	struct binary b;
+	size_t size;
+	kpack_error_t err = binary_open(path, &b, why);
+
+	if (!err)
+		err = binary_read_marker(&b, why);
+	if (err)
+		goto out;
+	marker_merge(&b.marker, changes, &marker);
+	if (kp_marker_same(&b.marker, &marker))
+		goto out;
+	err = rewrite_open(&r, &b, path, why);
+	if (!err)
+		err = kp_marker_write(&marker, &bytes, &size, why);
+	if (!err)
+		err = binary_set_marker(&b, (struct kp_span){bytes, size}, &r.out, why);
+	if (!err)
+		err = rewrite_publish(&r, why);
+out:
+	rewrite_close(&r);
+	kp_marker_fini(&marker);
+	binary_close(&b);
+	return err;
+}
+
+int mark_set(int argc, char **argv)
+{
+	struct options o = {.help = &mark_set_help, .argc = argc, .argv = argv};
+	KP_AUTO(kp_marker) changes = {0};
+	int status = options_read(&o, &changes);
+
+	if (status >= 0)
+		return status;
+	if (!changes.kernel_name && changes.n_search_paths == 0)
+		return options_usage(o.help, "nothing to set");
+	if (optind == argc)
+		return options_usage(o.help, "a file is missing");
+	status = EXIT_OK;
+	for (int i = optind; i < argc; i++) {
+		struct kpackx_error why = {0};
+
+		if (set_marker(argv[i], &changes, &why)) {
+			report_why(argv[i], &why);
+			status = EXIT_FAULT;
+		}
+	}
 	return report_finish(status);
 }

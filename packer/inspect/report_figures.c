@@ -6,11 +6,9 @@
  * archive has each content of its members once.  Sizes that archives state cannot be trusted,
  * so sums do not wrap.
  */
-#include "report_figures.h"
-
+#include "report.h"
 #include <stdio.h>
 #include <stdlib.h>
-
 #include "core/archive/entry.h"
 #include "core/base/hash.h"
 #include "core/base/msgpack_read.h"
@@ -36,7 +34,7 @@ static void add_bytes(uint64_t *sum, uint64_t value)
 		*sum = UINT64_MAX;
 }
 
-/* --- entries --------------------------------------------------------------------------- */
+/* ---- entries ---- */
 
 /*
  * Name ENTRY after the binary that KEY is of, without "#n" and without the "@kind" that
@@ -132,7 +130,7 @@ static kpack_error_t read_entries(struct report_figures *f, const struct report_
 	return KPACK_SUCCESS;
 }
 
-/* --- contents -------------------------------------------------------------------------- */
+/* ---- contents ---- */
 
 /* Objects without a hash are the only ones of their size, or could not be read. */
 static int compare_contents(const struct report_object *a, const struct report_object *b)
@@ -286,7 +284,7 @@ static void find_contents(struct report_figures *f, struct report_input *in,
 		f->entries[i].content = f->objects[f->entries[i].object].content;
 }
 
-/* --- sums ------------------------------------------------------------------------------ */
+/* ---- sums ---- */
 
 static void add_entry_to(struct report_row *row, const struct report_entry *entry)
 {
@@ -404,7 +402,7 @@ static void sum_choice(struct report_figures *f, struct arch_filter *filter)
 	free(stays);
 }
 
-/* --- families -------------------------------------------------------------------------- */
+/* ---- families ---- */
 
 enum family_kind { FEATURES, GENERIC, SUBFAMILY, FAMILY, EVERY_GPU, FAMILY_KINDS };
 

@@ -6,13 +6,11 @@
  * count like the others.  In a directory that has archives only binaries are measured, because
  * its kernel databases may be in the archives and unpacked on purpose.
  */
-#include "report_input.h"
-
+#include "report.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
 #include "core/archive/naming.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
@@ -88,7 +86,7 @@ static const char *last_component(const char *operand)
 	return slash && slash[1] ? slash + 1 : operand;
 }
 
-/* --- device code that is not packed --------------------------------------------------- */
+/* ---- device code that is not packed ---- */
 
 enum measured {
 	MEASURE_FILE,
@@ -213,7 +211,7 @@ out:
 	packing_close(&p);
 }
 
-/* --- operands -------------------------------------------------------------------------- */
+/* ---- operands ---- */
 
 /* A file with several names. */
 struct linked_file {

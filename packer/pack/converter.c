@@ -9,7 +9,7 @@
 #include "packer/files/copy.h"
 #include "packer/files/below.h"
 #include "core/elf/convert.h"
-#include "core/restore/make.h"
+#include "core/restore/recipe.h"
 #include "packer/cli/pipeline.h"
 #include "packer/files/target.h"
 #include "marker.h"

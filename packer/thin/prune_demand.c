@@ -66,7 +66,7 @@ static void list_indices(const struct binary *b, struct demand_binary *out)
 	for (size_t i = 0; i < wrappers; i++)
 		out->indices[out->n_indices++] = binary_index(b, i);
 	for (size_t i = 0; i < b->layout.n_containers; i++)
-		out->indices[out->n_indices++] = kp_recipe_index(&b->layout, (uint32_t)i);
+		out->indices[out->n_indices++] = b->layout.containers[i].index;
 	qsort(out->indices, out->n_indices, sizeof(*out->indices), by_index);
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/alloc.h"
-#include "core/elf/relocatable.h"
+#include "core/elf/convert.h"
 #include "core/format/ar_archive.h"
 #include "packer/cli/xalloc.h"
 #include "thin.h"

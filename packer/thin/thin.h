@@ -8,7 +8,7 @@
 #define PACKER_THIN_THIN_H
 
 #include <pthread.h>
-#include "core/restore/selection.h"
+#include "selection.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/files/spill_dir.h"
 #include "packer/library/library.h"

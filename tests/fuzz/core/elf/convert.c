@@ -6,9 +6,8 @@
  * loses every other code object must have the remaining ones.
  */
 #include "core/elf/convert.h"
-#include "core/restore/apply.h"
-#include "core/restore/make.h"
-#include "core/restore/selection.h"
+#include "core/restore/recipe.h"
+#include "packer/thin/selection.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -147,16 +146,16 @@ static void restore_all(int fd, int original, const struct kp_fatbin *fat)
 	struct kp_outfile out = open_out();
 	struct kp_recipe_result result;
 	struct kpackx_error why = {0};
-	struct kp_converted where;
 	struct kp_fatbin converted;
 	struct kp_recipe recipe;
 	bool fits;
 
 	source.arg = (void *)fat;
 	if (kp_fatbin_open(fd, file.size, &converted, &why) ||
-	    kp_converted_find(fd, file.size, &converted, &where, &why))
+	    kp_fatbin_check_marker(&converted, &why))
 		abort();
-	section = kp_source_fd(fd, where.layout_offset, where.layout_size);
+	section =
+		kp_source_fd(fd, converted.elf.layout.offset, converted.elf.layout.size);
 	if (kp_recipe_read(&section, &recipe, &why) ||
 	    kp_recipe_fits(&recipe, &file, &fits, &why) || !fits ||
 	    kp_recipe_restore(&recipe, &source, &out, &result, &why))

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/restore/apply.h"
+#include "core/restore/recipe.h"
 
 /* More bytes are not worth the time. */
 #define BYTES_MAX (16 << 20)

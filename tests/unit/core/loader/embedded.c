@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include "tests/unit/unit.h"
 #include "core/elf/convert.h"
-#include "core/restore/make.h"
+#include "core/restore/recipe.h"
 #include "tests/unit/link_builder.h"
 #include "core/rocm_kpack/kpack.h"
 

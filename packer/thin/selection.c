@@ -8,7 +8,7 @@
 #include "core/format/strip.h"
 #include "core/format/ccob.h"
 #include "core/format/bundle.h"
-#include "make.h"
+#include "core/restore/recipe.h"
 
 /* Where a container is written: to memory that has room for it, or to a file from OFFSET on. */
 struct dest {

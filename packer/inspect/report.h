@@ -1,16 +1,61 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The figures of kpack report: what archives hold in all, by architecture and by library,
- * what is stored more than once, and what one archive for a family of GPUs would save.
+ * What kpack report looks at, and the figures that it shows.
+ *
+ *	report_input.c    archives, the files next to them, and device code that is not packed yet,
+ *	                  whose packed size is measured by packing it into files without a name
+ *	report_figures.c  what archives hold in all, by architecture and by library, what is stored
+ *	                  more than once, and what one archive for a family of GPUs would save
+ *	report.html, report.css, report.js  the page
+ *
  * Decoded bytes count for each entry; the stored bytes of an object count for the first of
  * its entries, in order of key and architecture.
  */
-#ifndef PACKER_INSPECT_REPORT_FIGURES_H
-#define PACKER_INSPECT_REPORT_FIGURES_H
+#ifndef PACKER_INSPECT_REPORT_H
+#define PACKER_INSPECT_REPORT_H
 
+#include "core/archive/archive.h"
+#include "core/base/errors.h"
 #include "core/target/target.h"
 #include "packer/archives/arch_filter.h"
-#include "report_input.h"
+
+/* ---- what it looks at ---- */
+
+struct report_archive {
+	struct kpack_archive *archive;
+	char *name; /* path inside the operand: a report shows nothing above it */
+	uint64_t bytes;
+};
+
+struct report_input {
+	struct report_archive *archives;
+	size_t count;
+	uint64_t archive_bytes;
+
+	/* The other regular files; a file with several links counts once. */
+	uint64_t host_files, host_bytes;
+	bool trees; /* an operand is not an archive: the two numbers above are known */
+
+	/* Files that were not packed yet: */
+	bool measured;
+	uint64_t coded_files;    /* files with device code */
+	uint64_t coded_bytes;    /* bytes of code in them */
+	uint64_t measured_bytes; /* the part of ARCHIVE_BYTES that packing made of them */
+
+	struct kp_faults faults;
+};
+
+/*
+ * Read N OPERANDS: archives, directories, files with device code.  What cannot be read is
+ * reported, is a fault of OUT, and is left out.
+ */
+void report_input_open(int n, char **operands, bool quiet, struct report_input *out);
+void report_input_close(struct report_input *in);
+
+/* Report a fault of NAME and keep it for the page. */
+void report_input_fault(struct report_input *in, const char *name, const char *text);
+
+/* ---- the figures ---- */
 
 /* An entry. */
 struct report_entry {
@@ -106,5 +151,8 @@ kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *f
 				  bool progress, struct report_figures *out,
 				  struct kpackx_error *why);
 void report_figures_close(struct report_figures *f);
+
+/* The page: report.html, report.css and report.js, which the Makefile embeds. */
+extern const char report_page_html[], report_page_css[], report_page_js[];
 
 #endif

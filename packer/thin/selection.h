@@ -3,8 +3,8 @@
  * The containers of a file with device code, smaller: without some of its code objects,
  * without their debugging information, compressed.
  */
-#ifndef KP_CORE_RESTORE_SELECTION_H
-#define KP_CORE_RESTORE_SELECTION_H
+#ifndef KP_PACKER_THIN_SELECTION_H
+#define KP_PACKER_THIN_SELECTION_H
 
 #include "core/elf/host_fatbin.h"
 #include "core/base/file.h"
