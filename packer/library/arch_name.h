@@ -29,9 +29,6 @@ bool arch_in_path(const char *path);
  */
 bool arch_agrees(const char *a, const char *b);
 
-/* The more specific of two canonical IDs that agree. */
-const char *arch_more_exact(const char *a, const char *b);
-
 /*
  * Give the part of PATH after the first occurrence of the directories DIR
  * ("rocblas/library"), each of which may be a pattern as of fnmatch.  false: PATH does not
@@ -82,5 +79,8 @@ void arch_named(const char *path, const char *directory, char named[KP_TARGET_TE
  */
 kpack_error_t arch_decide(const struct library_question *q, const char *named,
 			  struct library_object *out, struct kpackx_error *why);
+/* The same for a host library, whose fat binary is looked into. */
+kpack_error_t arch_decide_fat(const struct library_question *q, const char *named,
+			      struct library_object *out, struct kpackx_error *why);
 
 #endif

@@ -29,9 +29,7 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/read_file.h"
 #include "rocfft.h"
-#include "tensile_directory.h"
-#include "tensile_index.h"
-#include "tensile_name.h"
+#include "tensile.h"
 
 /* Limit of faults whose text is kept: a directory of kernels has some thousand files. */
 #define FAULTS_MAX 65536
@@ -40,9 +38,6 @@
  * are their product: real trees have some 20, and some 1000. */
 #define ROWS_MAX 4096
 #define CODE_MAX (1 << 20)
-
-/* Smallest size of a kernel database: MIOpen ignores smaller ones. */
-#define KDB_MIN 512
 
 struct closure_fault {
 	char *path, *text;
@@ -471,8 +466,7 @@ static kpack_error_t check_tensile(struct closure *c, struct kpackx_error *why)
 		return KPACK_SUCCESS;
 	else if (dat && strcmp(name.role, "mapping") != 0)
 		check_reached(c, parents);
-	else if (tensile_name_is_code(&name) &&
-		 arch_of_directory(kp_span_tail(name.stem, 15), gpu, NULL))
+	else if (name.code && arch_of_directory(kp_span_tail(name.stem, 15), gpu, NULL))
 		check_reached(c, parents + 1);
 	return KPACK_SUCCESS;
 }
@@ -531,10 +525,10 @@ static kpack_error_t check_file(struct closure *c, struct kpackx_error *why)
 	if (is_tensile(c->found, c->file))
 		return check_tensile(c, why);
 	if (strcmp(object->library, "miopen") == 0 && kp_span_ends(name, ".kdb") &&
-	    size < KDB_MIN)
+	    size < MIOPEN_KDB_MIN)
 		add_fault(c, c->path,
 			  "%llu bytes: no database of kernels has less than %d", size,
-			  KDB_MIN);
+			  MIOPEN_KDB_MIN);
 	if (strcmp(object->library, "rocfft") == 0 && is_kernel_table(name))
 		err = kernel_paths_each(c->tree, c->file, check_row, c, &fault);
 	return add_unreadable(c, err, &fault, why);

@@ -2,6 +2,7 @@
 #include "facts.h"
 #include <msgpack.h>
 #include <stdlib.h>
+#include "core/base/text.h"
 #include "packer/cli/xalloc.h"
 
 static int append_bytes(void *data, const char *bytes, size_t size)
@@ -12,7 +13,8 @@ static int append_bytes(void *data, const char *bytes, size_t size)
 		f->cap = 2 * f->cap + size + 64;
 		f->pairs = xrealloc(f->pairs, f->cap);
 	}
-	memcpy(f->pairs + f->size, bytes, size);
+	if (size)
+		memcpy(f->pairs + f->size, bytes, size);
 	f->size += size;
 	return 0;
 }
@@ -44,6 +46,12 @@ void facts_text(struct facts *f, const char *name, struct kp_span text)
 void facts_string(struct facts *f, const char *name, const char *text)
 {
 	facts_text(f, name, kp_span_str(text));
+}
+
+void facts_short(struct facts *f, const char *name, struct kp_span text, size_t most)
+{
+	if (text.size && text.size <= most && kp_text_ok(text))
+		facts_text(f, name, text);
 }
 
 void facts_number(struct facts *f, const char *name, uint64_t number)
@@ -96,18 +104,12 @@ void facts_texts(struct facts *f, const char *name, const struct kp_span *texts,
 		pack_text(&pk, texts[i]);
 }
 
-static void pack_map(msgpack_packer *pk, struct facts *f, const struct facts *map)
-{
-	msgpack_pack_map(pk, map->count);
-	if (map->size)
-		append_bytes(f, (const char *)map->pairs, map->size);
-}
-
 void facts_map(struct facts *f, const char *name, const struct facts *map)
 {
 	msgpack_packer pk = begin_pair(f, name);
 
-	pack_map(&pk, f, map);
+	msgpack_pack_map(&pk, map->count);
+	append_bytes(f, (const char *)map->pairs, map->size);
 }
 
 void facts_maps(struct facts *f, const char *name, const struct facts *maps, size_t n)
@@ -115,14 +117,15 @@ void facts_maps(struct facts *f, const char *name, const struct facts *maps, siz
 	msgpack_packer pk = begin_pair(f, name);
 
 	msgpack_pack_array(&pk, n);
-	for (size_t i = 0; i < n; i++)
-		pack_map(&pk, f, &maps[i]);
+	for (size_t i = 0; i < n; i++) {
+		msgpack_pack_map(&pk, maps[i].count);
+		append_bytes(f, (const char *)maps[i].pairs, maps[i].size);
+	}
 }
 
 void facts_join(struct facts *f, const struct facts *other)
 {
-	if (other->size)
-		append_bytes(f, (const char *)other->pairs, other->size);
+	append_bytes(f, (const char *)other->pairs, other->size);
 	f->count += other->count;
 }
 
@@ -150,10 +153,9 @@ bool facts_has(const struct facts *f, const char *name)
 
 struct facts facts_copy(const struct facts *f)
 {
-	struct facts copy = {.count = f->count};
+	struct facts copy = {0};
 
-	if (f->size)
-		append_bytes(&copy, (const char *)f->pairs, f->size);
+	facts_join(&copy, f);
 	return copy;
 }
 
