@@ -469,7 +469,7 @@ static kpack_error_t aotriton_check(const struct library *self,
 	if (!kp_span_take_end(&rest, ".hsaco"))
 		return KPACK_SUCCESS;
 	facts_short(&out->facts, "operation", rest, TEXT_MAX);
-	library_add_key(out, "aotriton/%s/%.*s", arch, (int)rest.size,
+	library_add_key(out, (struct facts){0}, "aotriton/%s/%.*s", arch, (int)rest.size,
 			(const char *)rest.data);
 	return add_kernel(q, &out->facts, why);
 }

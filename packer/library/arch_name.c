@@ -368,16 +368,16 @@ static kpack_error_t add_targets(const struct kp_containers *list, struct conten
 	return KPACK_SUCCESS;
 }
 
-/* List the targets in Q's code object or bundle; FAT: in the fat binary of a host library. */
-static kpack_error_t list_targets(const struct library_question *q, bool fat,
-				  struct content *c, struct kpackx_error *why)
+/* List the targets in Q's code object or bundle, or in the fat binary of a host library. */
+static kpack_error_t list_targets(const struct library_question *q, struct content *c,
+				  struct kpackx_error *why)
 {
 	struct kp_container object = {.format = &kp_format_code_object};
 	struct kp_containers list = {0};
 	struct kp_fatbin binary;
 	kpack_error_t err;
 
-	if (fat) {
+	if (q->look_inside) {
 		KP_TRY(kp_fatbin_open(q->source->fd, q->source->size, &binary, why));
 		err = add_targets(&binary.containers, c, why);
 		kp_fatbin_fini(&binary);
@@ -393,17 +393,18 @@ static kpack_error_t list_targets(const struct library_question *q, bool fat,
 	return err;
 }
 
-static kpack_error_t look_at(const struct library_question *q, bool fat,
-			     struct content *out, struct kpackx_error *why)
+kpack_error_t content_look(const struct library_question *q, struct content *out,
+			   struct kpackx_error *why)
 {
 	kpack_error_t err;
 
 	*out = (struct content){.container = content_container(q)};
 	/* an archive's entry is not a file, and was checked when it was packed */
-	if (fat ? q->source->fd < 0 || q->source->offset != 0
-		: !kp_span_is_one_of(kp_span_str(out->container), "elf ccob bundle"))
+	if (q->look_inside
+		    ? q->source->fd < 0 || q->source->offset != 0
+		    : !kp_span_is_one_of(kp_span_str(out->container), "elf ccob bundle"))
 		return KPACK_SUCCESS;
-	err = list_targets(q, fat, out, &out->fault);
+	err = list_targets(q, out, &out->fault);
 	if (library_ends_run(err, &out->fault, why)) {
 		content_fini(out);
 		return err;
@@ -413,12 +414,6 @@ static kpack_error_t look_at(const struct library_question *q, bool fat,
 	if (err)
 		out->n_arches = 0;
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t content_look(const struct library_question *q, struct content *out,
-			   struct kpackx_error *why)
-{
-	return look_at(q, false, out, why);
 }
 
 void content_fini(struct content *c)
@@ -448,14 +443,14 @@ void arch_named(const char *path, const char *directory, char named[KP_TARGET_TE
 	snprintf(named, KP_TARGET_TEXT_MAX, "%s", chosen);
 }
 
-static kpack_error_t decide(const struct library_question *q, bool fat, const char *named,
-			    struct library_object *out, struct kpackx_error *why)
+kpack_error_t arch_decide(const struct library_question *q, const char *named,
+			  struct library_object *out, struct kpackx_error *why)
 {
 	KP_AUTO(content) c = {0};
 	const char *arch = KP_ARCH_GENERIC;
 	size_t agreeing = 0;
 
-	KP_TRY(look_at(q, fat, &c, why));
+	KP_TRY(content_look(q, &c, why));
 	if (*c.container)
 		facts_string(&out->facts, "container", c.container);
 	for (size_t i = 0; *named && i < c.n_arches; i++)
@@ -478,16 +473,4 @@ static kpack_error_t decide(const struct library_question *q, bool fat, const ch
 			     "packed as %s",
 			     named, c.arches[0], c.n_arches - 1, arch);
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t arch_decide(const struct library_question *q, const char *named,
-			  struct library_object *out, struct kpackx_error *why)
-{
-	return decide(q, false, named, out, why);
-}
-
-kpack_error_t arch_decide_fat(const struct library_question *q, const char *named,
-			      struct library_object *out, struct kpackx_error *why)
-{
-	return decide(q, true, named, out, why);
 }

@@ -79,8 +79,5 @@ void arch_named(const char *path, const char *directory, char named[KP_TARGET_TE
  */
 kpack_error_t arch_decide(const struct library_question *q, const char *named,
 			  struct library_object *out, struct kpackx_error *why);
-/* The same for a host library, whose fat binary is looked into. */
-kpack_error_t arch_decide_fat(const struct library_question *q, const char *named,
-			      struct library_object *out, struct kpackx_error *why);
 
 #endif

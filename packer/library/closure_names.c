@@ -8,6 +8,7 @@
 #include <yaml.h>
 #include "closure.h"
 #include "core/base/bounds.h"
+#include "core/base/cut.h"
 #include "core/base/msgpack_read.h"
 #include "packer/cli/xalloc.h"
 
@@ -54,30 +55,17 @@ struct yaml_reader {
 /* Whether S has a file's ending, and no character that indicates a sentence, pattern or URL. */
 static bool is_file_name(struct kp_span s)
 {
-	static const char *const endings[] = {".co", ".hsaco", ".dat", ".yaml"};
-	bool known = false;
+	struct kp_span stem = s;
 
-	for (size_t i = 0; i < KP_COUNT(endings) && !known; i++)
-		known = kp_span_ends(s, endings[i]) && s.size > strlen(endings[i]);
-	if (!known || s.size > KP_NAME_MAX)
+	if (s.size > KP_NAME_MAX || kp_span_has(s, "://") ||
+	    !(kp_span_take_end(&stem, ".co") || kp_span_take_end(&stem, ".hsaco") ||
+	      kp_span_take_end(&stem, ".dat") || kp_span_take_end(&stem, ".yaml")))
 		return false;
 	for (size_t i = 0; i < s.size; i++)
-		if (s.data[i] <= ' ' || strchr("*?|<>\"'", s.data[i]) ||
-		    s.data[i] == 0x7f)
+		if (s.data[i] <= ' ' || s.data[i] == 0x7f ||
+		    strchr("*?|<>\"'", s.data[i]))
 			return false;
-	return !memmem(s.data, s.size, "://", 3);
-}
-
-/* What a file mentions of GPUs tells for which it is: predicates, keys, lists of architectures. */
-static void note_gpu(struct file_names *x, struct kp_span text)
-{
-	struct kp_target target;
-
-	if (!kp_span_starts(text, "gfx", 3) || kp_target_parse(text, &target, NULL) ||
-	    x->n_gpus == GPUS_MAX)
-		return;
-	xgrow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus));
-	x->gpus[x->n_gpus++] = xstrndup((const char *)text.data, text.size);
+	return true;
 }
 
 static void forget_flat(struct yaml_reader *r, size_t n)
@@ -89,9 +77,17 @@ static void forget_flat(struct yaml_reader *r, size_t n)
 
 static void read_scalar(struct yaml_reader *r, struct kp_span text)
 {
+	struct file_names *x = r->out;
+	struct kp_target target;
+
 	if (is_file_name(text))
-		add_name(r->out, text, "");
-	note_gpu(r->out, text);
+		add_name(x, text, "");
+	/* what a file mentions of GPUs tells for which it is: predicates, keys, lists */
+	if (kp_span_begins(text, "gfx") && x->n_gpus < GPUS_MAX &&
+	    !kp_target_parse(text, &target, NULL)) {
+		xgrow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus));
+		x->gpus[x->n_gpus++] = xstrndup((const char *)text.data, text.size);
+	}
 	if (r->n_flat < FLAT_MAX && text.size <= KP_NAME_MAX)
 		r->flat[r->n_flat++] = xstrndup((const char *)text.data, text.size);
 	else

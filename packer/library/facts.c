@@ -2,6 +2,7 @@
 #include "facts.h"
 #include <msgpack.h>
 #include <stdlib.h>
+#include "core/base/msgpack_read.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
 
@@ -129,26 +130,17 @@ void facts_join(struct facts *f, const struct facts *other)
 	f->count += other->count;
 }
 
-/* The functions above wrote the pairs, so they are well-formed. */
 bool facts_has(const struct facts *f, const char *name)
 {
-	msgpack_unpacked value;
-	size_t off = 0;
-	bool found = false;
+	struct kp_mp c = kp_mp_over((struct kp_span){f->pairs, f->size});
+	struct kp_span key;
 
-	msgpack_unpacked_init(&value);
-	for (size_t i = 0; i < 2 * f->count && !found; i++) {
-		const msgpack_object *o = &value.data;
-
-		if (msgpack_unpack_next(&value, (const char *)f->pairs, f->size, &off) !=
-		    MSGPACK_UNPACK_SUCCESS)
-			break;
-		found = i % 2 == 0 && o->type == MSGPACK_OBJECT_STR &&
-			o->via.str.size == strlen(name) &&
-			memcmp(o->via.str.ptr, name, o->via.str.size) == 0;
+	for (size_t i = 0; i < f->count && kp_mp_str(&c, &key); i++) {
+		if (kp_span_is(key, name))
+			return true;
+		kp_mp_skip(&c);
 	}
-	msgpack_unpacked_destroy(&value);
-	return found;
+	return false;
 }
 
 struct facts facts_copy(const struct facts *f)

@@ -106,7 +106,7 @@ static char *print_text(const char *fmt, va_list args)
 	return text;
 }
 
-void library_add_key(struct library_object *o, const char *fmt, ...)
+void library_add_key(struct library_object *o, struct facts facts, const char *fmt, ...)
 {
 	va_list args;
 
@@ -115,14 +115,7 @@ void library_add_key(struct library_object *o, const char *fmt, ...)
 	va_start(args, fmt);
 	o->keys[o->n_keys] = print_text(fmt, args);
 	va_end(args);
-	o->key_facts[o->n_keys++] = (struct facts){0};
-}
-
-void library_key_facts(struct library_object *o, struct facts *facts)
-{
-	facts_fini(&o->key_facts[o->n_keys - 1]);
-	o->key_facts[o->n_keys - 1] = *facts;
-	*facts = (struct facts){0};
+	o->key_facts[o->n_keys++] = facts;
 }
 
 void library_warn(struct library_object *o, const char *fmt, ...)

@@ -57,6 +57,7 @@ struct library_question {
 	const char *path;               /* of the file, relative to the root */
 	const struct kp_source *source; /* its bytes; NULL in probe */
 	bool plain; /* the file stays a file: do not check that its content is whole */
+	bool look_inside;  /* the GPUs of a host library are those of its fat binary */
 	uint8_t head[512]; /* its first bytes, zeros after its end; check only */
 	size_t head_size;
 };
@@ -149,10 +150,9 @@ bool library_ends_run(kpack_error_t err, const struct kpackx_error *fault,
 
 /* Add the canonical ARCH once. */
 void library_add_arch(struct library_object *o, const char *arch);
-void library_add_key(struct library_object *o, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-/* Give FACTS to the key that was added last.  O takes them over. */
-void library_key_facts(struct library_object *o, struct facts *facts);
+/* Add a key that has FACTS, which O takes over. */
+void library_add_key(struct library_object *o, struct facts facts, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Replace the object's warning. */
 void library_warn(struct library_object *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -339,6 +339,7 @@ static kpack_error_t miopen_check(const struct library *self,
 				  struct library_object *out, struct kpackx_error *why)
 {
 	bool elf = strcmp(content_container(q), "host-elf") == 0;
+	struct library_question fat = *q;
 	struct kp_span rest;
 	struct ck_name ck;
 
@@ -352,7 +353,8 @@ static kpack_error_t miopen_check(const struct library *self,
 		return KPACK_SUCCESS;
 	out->role = "library";
 	if (elf) {
-		KP_TRY(arch_decide_fat(q, ck.arch, out, why));
+		fat.look_inside = true;
+		KP_TRY(arch_decide(&fat, ck.arch, out, why));
 	} else {
 		facts_string(&out->facts, "container", "dll");
 		library_add_arch(out, ck.arch);

@@ -458,10 +458,9 @@ static kpack_error_t add_keys(struct path_keys *k, struct path_row *rows, size_t
 
 		add_new(&facts, &rows[i].facts);
 		if (rows[i].n)
-			library_add_key(o, "%s#%zu", rows[i].key, rows[i].n);
+			library_add_key(o, facts, "%s#%zu", rows[i].key, rows[i].n);
 		else
-			library_add_key(o, "%s", rows[i].key);
-		library_key_facts(o, &facts);
+			library_add_key(o, facts, "%s", rows[i].key);
 		for (size_t a = 0; a < o->n_arches; a++)
 			agrees |= strcmp(o->arches[a], KP_ARCH_GENERIC) == 0 ||
 				  arch_agrees(o->arches[a], rows[i].arch);

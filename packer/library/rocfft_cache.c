@@ -481,7 +481,7 @@ void kernel_name_describe(struct library_object *o, const char *arch, struct kp_
 			facts_string(&o->facts, facts_of[i], field[i]);
 	if (!length.size)
 		length = kp_span_str("any");
-	library_add_key(o, "fft/%s/%.*s/%s/%s", arch, (int)length.size,
+	library_add_key(o, (struct facts){0}, "fft/%s/%.*s/%s/%s", arch, (int)length.size,
 			(const char *)length.data,
 			field[PRECISION] ? field[PRECISION] : "any", component);
 }

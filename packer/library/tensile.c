@@ -306,7 +306,7 @@ static kpack_error_t tensile_check(const struct library *self,
 		return KPACK_SUCCESS;
 	/* the key has no ending: if x.co and x.hsaco both exist, only x.co gets it */
 	if (!kp_span_is(name.ending, "hsaco") || !has_file(q, size, "co"))
-		library_add_key(out, "%s/%s/%.*s", self->name, arch,
+		library_add_key(out, (struct facts){0}, "%s/%s/%.*s", self->name, arch,
 				(int)(text.size - name.ending.size - 1),
 				(const char *)text.data);
 	return KPACK_SUCCESS;
