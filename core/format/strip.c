@@ -17,10 +17,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "code_object.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/sink.h"
+#include "format.h"
+#include "sections.h"
 
 /* Segments of an object: linkers make ten. */
 #define SEGMENTS_MAX 128
@@ -482,21 +483,4 @@ kpack_error_t kp_stripped_read(const struct kp_stripped *s, const struct kp_sour
 					      why));
 	}
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_strip_build_id(const struct kp_source *src, char out[KP_BUILD_ID_TEXT],
-				struct kpackx_error *why)
-{
-	struct kp_amdgpu_notes notes = {0};
-	struct kp_sections sections;
-	kpack_error_t err;
-
-	*out = '\0';
-	KP_TRY(kp_sections_read(src, &sections, why));
-	err = kp_amdgpu_notes_read(src, &sections, &notes, why);
-	for (size_t i = 0; i < notes.build_id_size && notes.build_id_size > 1; i++)
-		snprintf(out + 2 * i, 3, "%02x", notes.build_id[i]);
-	kp_amdgpu_notes_fini(&notes);
-	kp_sections_fini(&sections);
-	return err;
 }
