@@ -360,17 +360,17 @@ static void add_signature_name(struct kp_span signature, struct facts *facts,
 }
 
 /* A file of a pack is for all GPUs of its family, unless its content states GPUs. */
-static kpack_error_t decide_arches(const struct library_question *q,
-				   const struct pack *pack, struct library_object *out,
+static kpack_error_t decide_arches(struct library_question *q, const struct pack *pack,
 				   struct kpackx_error *why)
 {
+	struct library_object *out = &q->out;
 	KP_AUTO(content) c = {0};
 
 	if (!*pack->family)
-		return arch_decide(q, pack->n_arches ? pack->arches[0] : "", out, why);
+		return arch_decide(q, pack->n_arches ? pack->arches[0] : "", why);
 	KP_TRY(content_look(q, &c, why));
 	if (c.n_arches)
-		return arch_decide(q, "", out, why);
+		return arch_decide(q, "", why);
 	if (*c.container)
 		facts_string(&out->facts, "container", c.container);
 	for (size_t i = 0; i < pack->n_arches; i++)
@@ -379,9 +379,10 @@ static kpack_error_t decide_arches(const struct library_question *q,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check_image(const struct library_question *q, struct kp_span rest,
-				 struct library_object *out, struct kpackx_error *why)
+static kpack_error_t check_image(struct library_question *q, struct kp_span rest,
+				 struct kpackx_error *why)
 {
+	struct library_object *out = &q->out;
 	struct kp_span first = path_component(rest, 0), name = path_name(q->path), device;
 	size_t depth = path_depth(rest);
 	struct kpackx_error fault = {0};
@@ -391,7 +392,7 @@ static kpack_error_t check_image(const struct library_question *q, struct kp_spa
 	/* "amd-common", and any other name than "amd-gfx...", is for every GPU */
 	if (depth > 1 && kp_span_take(&first, "amd-"))
 		pack = pack_named(first);
-	KP_TRY(decide_arches(q, &pack, out, why));
+	KP_TRY(decide_arches(q, &pack, why));
 	if (pack.n_arches)
 		facts_short(&out->facts, "pack", first, TEXT_MAX);
 	if (pack.unknown)
@@ -437,31 +438,28 @@ static bool in_kernels(const char *path, struct kp_span *rest, char *arch)
 	       arch_of_directory(path_component(*rest, 0), arch, NULL);
 }
 
-static bool aotriton_probe(const struct library *self, const struct library_question *q)
+static bool aotriton_probe(const struct library_question *q)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	struct kp_span rest;
 
-	(void)self;
 	return path_below(q->path, IMAGES, &rest) || in_kernels(q->path, &rest, arch);
 }
 
-static kpack_error_t aotriton_check(const struct library *self,
-				    const struct library_question *q, bool *mine,
-				    struct library_object *out, struct kpackx_error *why)
+static kpack_error_t aotriton_check(struct library_question *q, struct kpackx_error *why)
 {
 	char arch[KP_TARGET_TEXT_MAX], named[KP_TARGET_TEXT_MAX];
+	struct library_object *out = &q->out;
 	struct kp_span rest;
 
-	(void)self;
-	*mine = strcmp(content_container(q), "host-elf") != 0;
-	if (!*mine)
+	q->mine = strcmp(content_container(q), "host-elf") != 0;
+	if (!q->mine)
 		return KPACK_SUCCESS;
 	if (path_below(q->path, IMAGES, &rest))
-		return check_image(q, rest, out, why);
+		return check_image(q, rest, why);
 	in_kernels(q->path, &rest, arch);
 	arch_named(q->path, arch, named, out);
-	KP_TRY(arch_decide(q, named, out, why));
+	KP_TRY(arch_decide(q, named, why));
 	if (!kp_span_ends(rest, ".hsaco"))
 		return KPACK_SUCCESS;
 	out->role = "kernel";

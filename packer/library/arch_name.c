@@ -368,52 +368,39 @@ static kpack_error_t add_targets(const struct kp_containers *list, struct conten
 	return KPACK_SUCCESS;
 }
 
-/* List the targets in Q's code object or bundle, or in the fat binary of a host library. */
-static kpack_error_t list_targets(const struct library_question *q, struct content *c,
-				  struct kpackx_error *why)
+/* LIST was read with ERR: add its targets to C, or note that it is damaged. */
+static kpack_error_t take_targets(const struct kp_containers *list, kpack_error_t err,
+				  struct content *c, struct kpackx_error *why)
 {
-	struct kp_container object = {.format = &kp_format_code_object};
-	struct kp_containers list = {0};
-	struct kp_fatbin binary;
-	kpack_error_t err;
-
-	if (q->look_inside) {
-		KP_TRY(kp_fatbin_open(q->source->fd, q->source->size, &binary, why));
-		err = add_targets(&binary.containers, c, why);
-		kp_fatbin_fini(&binary);
-		return err;
-	}
-	/* bytes after a code object do no harm: only its own headers are read */
-	err = strcmp(c->container, "elf") == 0
-		      ? object.format->parse(q->source, &object, &list, why)
-		      : kp_containers_scan(q->source, &list, why);
 	if (!err)
-		err = add_targets(&list, c, why);
-	kp_containers_fini(&list);
-	return err;
+		err = add_targets(list, c, &c->fault);
+	if (library_ends_run(err, &c->fault, why))
+		return err;
+	/* a container that this build cannot read is not damaged */
+	c->damaged = err && err != KPACK_ERROR_NOT_IMPLEMENTED;
+	if (err)
+		c->n_arches = 0;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t content_look(const struct library_question *q, struct content *out,
 			   struct kpackx_error *why)
 {
-	kpack_error_t err;
+	struct kp_container object = {.format = &kp_format_code_object};
+	struct kp_containers list = {0};
+	kpack_error_t err = KPACK_SUCCESS;
 
 	*out = (struct content){.container = content_container(q)};
-	/* an archive's entry is not a file, and was checked when it was packed */
-	if (q->look_inside
-		    ? q->source->fd < 0 || q->source->offset != 0
-		    : !kp_span_is_one_of(kp_span_str(out->container), "elf ccob bundle"))
-		return KPACK_SUCCESS;
-	err = list_targets(q, out, &out->fault);
-	if (library_ends_run(err, &out->fault, why)) {
-		content_fini(out);
-		return err;
-	}
-	/* a container that this build cannot read is not damaged */
-	out->damaged = err && err != KPACK_ERROR_NOT_IMPLEMENTED;
+	/* bytes after a code object do no harm: only its own headers are read */
+	if (strcmp(out->container, "elf") == 0)
+		err = object.format->parse(q->source, &object, &list, &out->fault);
+	else if (kp_span_is_one_of(kp_span_str(out->container), "ccob bundle"))
+		err = kp_containers_scan(q->source, &list, &out->fault);
+	err = take_targets(&list, err, out, why);
+	kp_containers_fini(&list);
 	if (err)
-		out->n_arches = 0;
-	return KPACK_SUCCESS;
+		content_fini(out);
+	return err;
 }
 
 void content_fini(struct content *c)
@@ -443,34 +430,56 @@ void arch_named(const char *path, const char *directory, char named[KP_TARGET_TE
 	snprintf(named, KP_TARGET_TEXT_MAX, "%s", chosen);
 }
 
-kpack_error_t arch_decide(const struct library_question *q, const char *named,
-			  struct library_object *out, struct kpackx_error *why)
+static void decide(const struct content *c, const char *named, struct library_object *out)
 {
-	KP_AUTO(content) c = {0};
 	const char *arch = KP_ARCH_GENERIC;
 	size_t agreeing = 0;
 
-	KP_TRY(content_look(q, &c, why));
-	if (*c.container)
-		facts_string(&out->facts, "container", c.container);
-	for (size_t i = 0; *named && i < c.n_arches; i++)
-		agreeing += arch_agrees(named, c.arches[i]);
-	if (c.n_arches == 1)
-		arch = c.arches[0];
-	else if (*named && (c.n_arches == 0 || agreeing))
+	if (*c->container)
+		facts_string(&out->facts, "container", c->container);
+	for (size_t i = 0; *named && i < c->n_arches; i++)
+		agreeing += arch_agrees(named, c->arches[i]);
+	if (c->n_arches == 1)
+		arch = c->arches[0];
+	else if (*named && (c->n_arches == 0 || agreeing))
 		arch = named;
 	library_add_arch(out, arch);
-	if (c.damaged)
-		library_warn(out, "damaged, packed as it is: %s", c.fault.text);
-	if (!*named || agreeing == c.n_arches)
-		return KPACK_SUCCESS;
-	if (c.n_arches == 1)
+	if (c->damaged)
+		library_warn(out, "damaged, packed as it is: %s", c->fault.text);
+	if (!*named || agreeing == c->n_arches)
+		return;
+	if (c->n_arches == 1)
 		library_warn(out, "named for %s, but its code is for %s: packed as %s",
 			     named, arch, arch);
 	else
 		library_warn(out,
 			     "named for %s, but its code is for %s and %zu more: "
 			     "packed as %s",
-			     named, c.arches[0], c.n_arches - 1, arch);
+			     named, c->arches[0], c->n_arches - 1, arch);
+}
+
+kpack_error_t arch_decide(struct library_question *q, const char *named,
+			  struct kpackx_error *why)
+{
+	KP_AUTO(content) c = {0};
+
+	KP_TRY(content_look(q, &c, why));
+	decide(&c, named, &q->out);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t arch_decide_fat(struct library_question *q, const char *named,
+			      struct kpackx_error *why)
+{
+	KP_AUTO(content) c = {.container = content_container(q)};
+	struct kp_fatbin fat = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	/* an archive's entry is not a file, and was checked when it was packed */
+	if (q->source->fd >= 0 && q->source->offset == 0)
+		err = kp_fatbin_open(q->source->fd, q->source->size, &fat, &c.fault);
+	KP_TRY(take_targets(&fat.containers, err, &c, why));
+	kp_fatbin_fini(&fat);
+	decide(&c, named, &q->out);
 	return KPACK_SUCCESS;
 }

@@ -77,7 +77,10 @@ void arch_named(const char *path, const char *directory, char named[KP_TARGET_TE
  * Without any evidence the file is neutral.  Adds the fact "container".  The errors of
  * content_look.
  */
-kpack_error_t arch_decide(const struct library_question *q, const char *named,
-			  struct library_object *out, struct kpackx_error *why);
+kpack_error_t arch_decide(struct library_question *q, const char *named,
+			  struct kpackx_error *why);
+/* The same for a host library: its GPUs are those of the code in its fat binary. */
+kpack_error_t arch_decide_fat(struct library_question *q, const char *named,
+			      struct kpackx_error *why);
 
 #endif

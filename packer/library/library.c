@@ -32,21 +32,6 @@ static const struct library *const table[] = {
 
 /* --- objects ---------------------------------------------------------------------------- */
 
-struct library_object library_object_new(const struct library *library,
-					 const struct library_question *q)
-{
-	const struct file_tree_item *item = &q->tree->items[q->file];
-
-	return (struct library_object){
-		.library = library->name,
-		.role = "file",
-		.is_archive = strcmp(content_container(q), "kpack") == 0,
-		.size = q->source->size,
-		.path = xstrdup(item->path),
-		.mode = item->mode,
-	};
-}
-
 void library_object_fini(struct library_object *o)
 {
 	for (size_t i = 0; i < o->n_keys; i++) {
@@ -214,13 +199,25 @@ void library_set_close(struct library_set *set)
 kpack_error_t library_question_open(struct library_question *q, struct file_bytes *bytes,
 				    struct kpackx_error *why)
 {
-	if (q->source)
-		return KPACK_SUCCESS;
-	KP_TRY(file_tree_open(q->tree, q->file, bytes, why));
-	q->source = &bytes->source;
-	q->head_size = bytes->source.size < sizeof(q->head) ? (size_t)bytes->source.size
-							    : sizeof(q->head);
-	return kp_source_read(&bytes->source, 0, q->head, q->head_size, why);
+	const struct file_tree_item *item = &q->tree->items[q->file];
+
+	if (!q->source) {
+		KP_TRY(file_tree_open(q->tree, q->file, bytes, why));
+		q->source = &bytes->source;
+		q->head_size = bytes->source.size < sizeof(q->head)
+				       ? (size_t)bytes->source.size
+				       : sizeof(q->head);
+		KP_TRY(kp_source_read(&bytes->source, 0, q->head, q->head_size, why));
+	}
+	q->out = (struct library_object){
+		.library = q->library->name,
+		.role = "file",
+		.is_archive = strcmp(content_container(q), "kpack") == 0,
+		.size = q->source->size,
+		.path = xstrdup(item->path),
+		.mode = item->mode,
+	};
+	return KPACK_SUCCESS;
 }
 
 /* Ask the libraries of SET about FILE; its object, or NULL, goes to SLOT. */
@@ -237,25 +234,21 @@ static kpack_error_t recognise_file(const struct library_set *set,
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < set->count && !err && !*slot; i++) {
-		const struct library *library = set->items[i];
-		struct library_object object;
-		bool mine = false;
-
-		if (!library->probe(library, &q))
+		q.library = set->items[i];
+		if (!q.library->probe(&q))
 			continue;
+		q.mine = false;
 		err = library_question_open(&q, &bytes, why);
-		if (err)
-			break;
-		object = library_object_new(library, &q);
-		err = library->check(library, &q, &mine, &object, why);
-		if (err || !mine) {
-			library_object_fini(&object);
+		if (!err)
+			err = q.library->check(&q, why);
+		if (err || !q.mine) {
+			library_object_fini(&q.out);
 			continue;
 		}
-		if (object.n_arches == 0)
-			library_add_arch(&object, KP_ARCH_GENERIC);
-		*slot = xmalloc(sizeof(object));
-		**slot = object;
+		if (q.out.n_arches == 0)
+			library_add_arch(&q.out, KP_ARCH_GENERIC);
+		*slot = xmalloc(sizeof(q.out));
+		**slot = q.out;
 	}
 	file_bytes_close(&bytes);
 	return err;

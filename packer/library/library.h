@@ -50,16 +50,20 @@ void library_object_fini(struct library_object *o);
 void library_object_target(const struct library_object *o, size_t i,
 			   char out[KP_TARGET_TEXT_MAX]);
 
-/* The file that a library is asked about. */
+/* The file that a library is asked about, and what it answers. */
 struct library_question {
+	const struct library *library;
 	const struct file_tree *tree; /* to look for other files */
 	size_t file;
 	const char *path;               /* of the file, relative to the root */
 	const struct kp_source *source; /* its bytes; NULL in probe */
 	bool plain; /* the file stays a file: do not check that its content is whole */
-	bool look_inside;  /* the GPUs of a host library are those of its fat binary */
 	uint8_t head[512]; /* its first bytes, zeros after its end; check only */
 	size_t head_size;
+	/* The answer of check: whether the file is the library's, and its description, which
+	 * has path, size and mode already. */
+	bool mine;
+	struct library_object out;
 };
 
 /* Every file of a tree, and the library that it belongs to. */
@@ -70,15 +74,9 @@ struct library_found {
 
 struct library {
 	const char *name; /* as --libraries takes it, and as metadata.library says */
-	bool (*probe)(const struct library *self, const struct library_question *q);
-	/*
-	 * Set *MINE if the file is the library's, and describe it in OUT, which has path,
-	 * size and mode already.  An error is a fault of the file, which then is not
-	 * packed.
-	 */
-	kpack_error_t (*check)(const struct library *self,
-			       const struct library_question *q, bool *mine,
-			       struct library_object *out, struct kpackx_error *why);
+	bool (*probe)(const struct library_question *q);
+	/* Answer Q.  An error is a fault of the file, which then is not packed. */
+	kpack_error_t (*check)(struct library_question *q, struct kpackx_error *why);
 	/*
 	 * Called once after all files were checked, to use what the library's files say
 	 * about other files.  May claim and describe files that belong to no library yet,
@@ -133,13 +131,12 @@ void library_found_fini(struct library_found *found);
 
 /* --- for libraries --------------------------------------------------------------------- */
 
-/* Open the question's file into BYTES and read its first bytes, unless done already. */
+/*
+ * Open the question's file into BYTES and read its first bytes, unless done already; and begin its
+ * answer.
+ */
 kpack_error_t library_question_open(struct library_question *q, struct file_bytes *bytes,
 				    struct kpackx_error *why);
-
-/* The object of Q's file, which is open, as check gets it. */
-struct library_object library_object_new(const struct library *library,
-					 const struct library_question *q);
 
 /*
  * Whether ERR is one of the machine, which ends the run; then WHY gets the reason FAULT.  Other errors

@@ -137,25 +137,23 @@ static bool ck_static_library(const char *path, struct ck_name *out)
 		ck_library(name, "MIOpenCK", out));
 }
 
-static bool ck_probe(const struct library *self, const struct library_question *q)
+static bool ck_probe(const struct library_question *q)
 {
 	struct ck_name name;
 
-	(void)self;
 	return ck_static_library(q->path, &name);
 }
 
-static kpack_error_t ck_check(const struct library *self,
-			      const struct library_question *q, bool *mine,
-			      struct library_object *out, struct kpackx_error *why)
+static kpack_error_t ck_check(struct library_question *q, struct kpackx_error *why)
 {
+	struct library_object *out = &q->out;
 	struct ck_name name;
 
-	(void)self, (void)why;
+	(void)why;
 	if (q->head_size < 8 || memcmp(q->head, "!<arch>\n", 8) != 0 ||
 	    !ck_static_library(q->path, &name))
 		return KPACK_SUCCESS;
-	*mine = true;
+	q->mine = true;
 	out->role = "archive";
 	facts_string(&out->facts, "container", "ar");
 	if (name.variant.size)
@@ -277,19 +275,18 @@ static struct miopen_name miopen_name(struct kp_span text)
 
 /* --- MIOpen's files --------------------------------------------------------------------- */
 
-static bool miopen_probe(const struct library *self, const struct library_question *q)
+static bool miopen_probe(const struct library_question *q)
 {
 	struct kp_span rest;
 	struct ck_name ck;
 
-	(void)self;
 	return path_below(q->path, DB, &rest) || ck_host_library(q->path, &ck);
 }
 
-static kpack_error_t check_database_file(const struct library_question *q,
-					 struct kp_span rest, struct library_object *out,
+static kpack_error_t check_database_file(struct library_question *q, struct kp_span rest,
 					 struct kpackx_error *why)
 {
+	struct library_object *out = &q->out;
 	struct kp_span text = path_name(q->path);
 	struct miopen_name name = miopen_name(text);
 	bool kernels = strcmp(name.role, "kernels") == 0, known = *name.arch;
@@ -313,12 +310,12 @@ static kpack_error_t check_database_file(const struct library_question *q,
 			known = arch_of_name(text, named) ||
 				(path_depth(rest) > 1 &&
 				 arch_of_directory(path_component(rest, 0), named, NULL));
-		KP_TRY(arch_decide(q, known ? named : "", out, why));
+		KP_TRY(arch_decide(q, known ? named : "", why));
 		if (!known && arch_in_path((const char *)text.data))
 			library_warn(out, "no GPU that is known is in its name: "
 					  "packed for every GPU");
 	} else {
-		KP_TRY(arch_decide(q, "", out, why));
+		KP_TRY(arch_decide(q, "", why));
 	}
 
 	if (name.variant.size)
@@ -334,27 +331,23 @@ static kpack_error_t check_database_file(const struct library_question *q,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t miopen_check(const struct library *self,
-				  const struct library_question *q, bool *mine,
-				  struct library_object *out, struct kpackx_error *why)
+static kpack_error_t miopen_check(struct library_question *q, struct kpackx_error *why)
 {
 	bool elf = strcmp(content_container(q), "host-elf") == 0;
-	struct library_question fat = *q;
+	struct library_object *out = &q->out;
 	struct kp_span rest;
 	struct ck_name ck;
 
-	(void)self;
 	if (!ck_host_library(q->path, &ck)) {
-		*mine = path_below(q->path, DB, &rest) && !elf;
-		return *mine ? check_database_file(q, rest, out, why) : KPACK_SUCCESS;
+		q->mine = path_below(q->path, DB, &rest) && !elf;
+		return q->mine ? check_database_file(q, rest, why) : KPACK_SUCCESS;
 	}
-	*mine = elf || (q->head_size > 2 && memcmp(q->head, "MZ", 2) == 0);
-	if (!*mine)
+	q->mine = elf || (q->head_size > 2 && memcmp(q->head, "MZ", 2) == 0);
+	if (!q->mine)
 		return KPACK_SUCCESS;
 	out->role = "library";
 	if (elf) {
-		fat.look_inside = true;
-		KP_TRY(arch_decide(&fat, ck.arch, out, why));
+		KP_TRY(arch_decide_fat(q, ck.arch, why));
 	} else {
 		facts_string(&out->facts, "container", "dll");
 		library_add_arch(out, ck.arch);

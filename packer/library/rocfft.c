@@ -398,12 +398,13 @@ static kpack_error_t claim_file(struct path_keys *k, const struct path_row *row,
 				struct kpackx_error *why)
 {
 	const struct file_tree *tree = k->found->tree;
-	struct library_question q = {
-		.tree = tree, .file = row->file, .path = tree->items[row->file].path};
+	struct library_question q = {.library = k->self,
+				     .tree = tree,
+				     .file = row->file,
+				     .path = tree->items[row->file].path};
 	struct kp_span path = kp_span_str(q.path), container = {0};
 	struct file_bytes bytes = {.fd = -1};
 	struct kpackx_error fault = {0};
-	struct library_object o = {0};
 	bool is_code = false;
 	char text[240];
 	kpack_error_t err = library_question_open(&q, &bytes, &fault);
@@ -415,17 +416,16 @@ static kpack_error_t claim_file(struct path_keys *k, const struct path_row *row,
 			   (kp_span_ends(path, ".co") || kp_span_ends(path, ".hsaco")));
 	}
 	if (is_code) {
-		o = library_object_new(k->self, &q);
-		o.role = "kernel";
-		err = arch_decide(&q, row->arch, &o, &fault);
+		q.out.role = "kernel";
+		err = arch_decide(&q, row->arch, &fault);
 	}
 	file_bytes_close(&bytes);
 	if (!err && is_code) {
-		k->found->objects[row->file] = xmalloc(sizeof(o));
-		*k->found->objects[row->file] = o;
+		k->found->objects[row->file] = xmalloc(sizeof(q.out));
+		*k->found->objects[row->file] = q.out;
 		return KPACK_SUCCESS;
 	}
-	library_object_fini(&o);
+	library_object_fini(&q.out);
 	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
 		if (why)
 			*why = fault;
@@ -546,9 +546,8 @@ static bool is_in_fft(const char *path)
 }
 
 /* Below the directories any file may be a database; elsewhere the name must say so. */
-static bool rocfft_probe(const struct library *self, const struct library_question *q)
+static bool rocfft_probe(const struct library_question *q)
 {
-	(void)self;
 	return is_database_name(q->path) || is_in_fft(q->path);
 }
 
@@ -579,9 +578,7 @@ static kpack_error_t check_journal(const struct library_question *q,
 	return err;
 }
 
-static kpack_error_t rocfft_check(const struct library *self,
-				  const struct library_question *q, bool *mine,
-				  struct library_object *out, struct kpackx_error *why)
+static kpack_error_t rocfft_check(struct library_question *q, struct kpackx_error *why)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *named = kernel_cache_named(q->path, arch) ? arch : NULL;
@@ -590,30 +587,29 @@ static kpack_error_t rocfft_check(const struct library *self,
 	struct sqlite_file *f = NULL;
 	kpack_error_t err;
 
-	(void)self;
 	if (!expected && strcmp(content_container(q), "sqlite") != 0)
 		return KPACK_SUCCESS;
-	facts_string(&out->facts, "container", "sqlite");
-	out->role = "cache";
-	out->at_random = true;
+	facts_string(&q->out.facts, "container", "sqlite");
+	q->out.role = "cache";
+	q->out.at_random = true;
 	if (named && *named)
-		library_add_arch(out, named);
+		library_add_arch(&q->out, named);
 	err = sqlite_file_open(q->source, &f, why);
 	if (!err && named)
-		err = kernel_cache_describe(f, named, mine, out, why);
-	if (!err && !*mine)
-		err = kernel_paths_are_there(f, mine, why);
+		err = kernel_cache_describe(f, named, &q->mine, &q->out, why);
+	if (!err && !q->mine)
+		err = kernel_paths_are_there(f, &q->mine, why);
 	sqlite_file_close(f);
-	if (!err && *mine && !q->plain)
+	if (!err && q->mine && !q->plain)
 		err = check_journal(q, why);
 	/* a file that stays a file may be damaged, and still be for one GPU */
 	if (err == KPACK_ERROR_INVALID_FORMAT && expected && q->plain) {
-		*mine = true;
-		out->role = "file";
+		q->mine = true;
+		q->out.role = "file";
 		return KPACK_SUCCESS;
 	}
-	return err == KPACK_ERROR_INVALID_FORMAT && !expected && !*mine ? KPACK_SUCCESS
-									: err;
+	return err == KPACK_ERROR_INVALID_FORMAT && !expected && !q->mine ? KPACK_SUCCESS
+									  : err;
 }
 
 const struct library library_rocfft = {.name = "rocfft",

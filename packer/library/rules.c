@@ -105,35 +105,33 @@ static bool match_rule(const struct rule *r, const struct library_question *q,
 	return false;
 }
 
-/* The first rule of SELF, from number I on, that matches; NULL: none. */
-static const struct rule *first_match(const struct library *self,
-				      const struct library_question *q, size_t i,
+/* The first rule of Q's library, from number I on, that matches; NULL: none. */
+static const struct rule *first_match(const struct library_question *q, size_t i,
 				      char arch[KP_TARGET_TEXT_MAX],
 				      struct kp_span *variant)
 {
-	const struct rules *rules = self->data;
+	const struct rules *rules = q->library->data;
 
 	for (; i < rules->count; i++)
-		if (strcmp(rules->items[i].library, self->name) == 0 &&
+		if (strcmp(rules->items[i].library, q->library->name) == 0 &&
 		    match_rule(&rules->items[i], q, arch, variant))
 			return &rules->items[i];
 	return NULL;
 }
 
-static bool rules_probe(const struct library *self, const struct library_question *q)
+static bool rules_probe(const struct library_question *q)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	struct kp_span variant;
 
-	return first_match(self, q, 0, arch, &variant);
+	return first_match(q, 0, arch, &variant);
 }
 
-static kpack_error_t rules_check(const struct library *self,
-				 const struct library_question *q, bool *mine,
-				 struct library_object *out, struct kpackx_error *why)
+static kpack_error_t rules_check(struct library_question *q, struct kpackx_error *why)
 {
-	const struct rules *rules = self->data;
+	const struct rules *rules = q->library->data;
 	const char *container = content_container(q);
+	struct library_object *out = &q->out;
 	char arch[KP_TARGET_TEXT_MAX], named[KP_TARGET_TEXT_MAX];
 	const struct rule *r = NULL;
 	struct kp_span variant;
@@ -141,16 +139,16 @@ static kpack_error_t rules_check(const struct library *self,
 	/* a host library is of a database only if a user wrote a rule for it */
 	if (rules == &own && strcmp(container, "host-elf") == 0)
 		return KPACK_SUCCESS;
-	for (size_t i = 0; !*mine; i = (size_t)(r - rules->items) + 1) {
-		r = first_match(self, q, i, arch, &variant);
+	for (size_t i = 0; !q->mine; i = (size_t)(r - rules->items) + 1) {
+		r = first_match(q, i, arch, &variant);
 		if (!r)
 			return KPACK_SUCCESS;
-		*mine = true;
+		q->mine = true;
 		if (r->where == RULE_CONTENT) {
 			KP_AUTO(content) c = {0};
 
 			KP_TRY(content_look(q, &c, why));
-			*mine = c.n_arches > 0;
+			q->mine = c.n_arches > 0;
 		}
 	}
 	out->role = r->role;
@@ -165,7 +163,7 @@ static kpack_error_t rules_check(const struct library *self,
 	snprintf(named, sizeof(named), "%s", arch);
 	if (r->where == RULE_DIRECTORY || r->where == RULE_BELOW)
 		arch_named(q->path, arch, named, out);
-	KP_TRY(arch_decide(q, named, out, why));
+	KP_TRY(arch_decide(q, named, why));
 	if (variant.size)
 		facts_text(&out->facts, "variant", variant);
 	return KPACK_SUCCESS;

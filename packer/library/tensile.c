@@ -175,28 +175,27 @@ struct tensile {
 };
 
 /* Set REST to the part of the path after the library's directory; false: it is not in one. */
-static bool find_rest(const struct library *self, const struct library_question *q,
-		      struct kp_span *rest)
+static bool find_rest(const struct library_question *q, struct kp_span *rest)
 {
-	const struct tensile *t = self->data;
+	const struct tensile *t = q->library->data;
 
 	return path_below(q->path, t->directory, rest) ||
-	       tensile_directory_has(q->tree, q->path, self->name, rest);
+	       tensile_directory_has(q->tree, q->path, q->library->name, rest);
 }
 
-static bool tensile_probe(const struct library *self, const struct library_question *q)
+static bool tensile_probe(const struct library_question *q)
 {
 	struct kp_span rest;
 
-	return find_rest(self, q, &rest);
+	return find_rest(q, &rest);
 }
 
 /*
  * Warn if the parent Q has rows for GPUs and none of them agrees with NAMED, the GPU that OUT is packed
  * for.  A parent that cannot be read gets no warning here.
  */
-static kpack_error_t check_rows(const struct library_question *q, const char *named,
-				struct library_object *out, struct kpackx_error *why)
+static kpack_error_t check_rows(struct library_question *q, const char *named,
+				struct kpackx_error *why)
 {
 	bool zlib = strcmp(content_container(q), "zlib") == 0;
 	KP_AUTO(tensile_index) index = {0};
@@ -224,7 +223,8 @@ static kpack_error_t check_rows(const struct library_question *q, const char *na
 			other = index.gpus[i];
 	}
 	if (other.size)
-		library_warn(out, "named for %s, but its rows are for %.*s: packed as %s",
+		library_warn(&q->out,
+			     "named for %s, but its rows are for %.*s: packed as %s",
 			     named, (int)other.size, (const char *)other.data, named);
 	return KPACK_SUCCESS;
 }
@@ -238,11 +238,10 @@ static bool has_file(const struct library_question *q, size_t size, const char *
 	return file_tree_find(q->tree, kp_span_str(path), &ignored);
 }
 
-static kpack_error_t tensile_check(const struct library *self,
-				   const struct library_question *q, bool *mine,
-				   struct library_object *out, struct kpackx_error *why)
+static kpack_error_t tensile_check(struct library_question *q, struct kpackx_error *why)
 {
-	const struct tensile *t = self->data;
+	const struct tensile *t = q->library->data;
+	struct library_object *out = &q->out;
 	struct kp_span text = path_name(q->path), rest, drawn, directory = {0};
 	struct tensile_name name = tensile_name_split(text);
 	char arch[KP_TARGET_TEXT_MAX] = "", named[KP_TARGET_TEXT_MAX];
@@ -251,9 +250,8 @@ static kpack_error_t tensile_check(const struct library *self,
 	uint64_t kernels;
 	size_t size;
 
-	*mine = find_rest(self, q, &rest) &&
-		strcmp(content_container(q), "host-elf") != 0;
-	if (!*mine)
+	q->mine = find_rest(q, &rest) && strcmp(content_container(q), "host-elf") != 0;
+	if (!q->mine)
 		return KPACK_SUCCESS;
 	/* the first directory that is named after a GPU */
 	for (size_t i = 0; i + 1 < path_depth(rest); i++) {
@@ -266,9 +264,9 @@ static kpack_error_t tensile_check(const struct library *self,
 	}
 	out->role = name.role;
 	arch_named(q->path, arch, named, out);
-	KP_TRY(arch_decide(q, named, out, why));
+	KP_TRY(arch_decide(q, named, why));
 	if (*named && !out->warning && strcmp(out->role, "parent") == 0)
-		KP_TRY(check_rows(q, named, out, why));
+		KP_TRY(check_rows(q, named, why));
 	if (!*named && strcmp(out->role, "transform") == 0) {
 		/*
 		 * A file that the library opens by the same name for every GPU is stored for all
@@ -306,8 +304,8 @@ static kpack_error_t tensile_check(const struct library *self,
 		return KPACK_SUCCESS;
 	/* the key has no ending: if x.co and x.hsaco both exist, only x.co gets it */
 	if (!kp_span_is(name.ending, "hsaco") || !has_file(q, size, "co"))
-		library_add_key(out, (struct facts){0}, "%s/%s/%.*s", self->name, arch,
-				(int)(text.size - name.ending.size - 1),
+		library_add_key(out, (struct facts){0}, "%s/%s/%.*s", q->library->name,
+				arch, (int)(text.size - name.ending.size - 1),
 				(const char *)text.data);
 	return KPACK_SUCCESS;
 }

@@ -30,18 +30,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 							      .disk = disk,
 							      .size = size});
 	for (size_t i = 0; i < KP_COUNT(paths); i++) {
-		struct library_question q = {
-			.tree = &tree, .file = i, .path = paths[i], .source = &source};
-		struct library_object out = {.role = "file"};
-		bool mine = false;
+		struct library_question q = {.library = &library_aotriton,
+					     .tree = &tree,
+					     .file = i,
+					     .path = paths[i],
+					     .source = &source};
 
 		q.head_size = size < sizeof(q.head) ? size : sizeof(q.head);
 		if (size)
 			memcpy(q.head, data, q.head_size);
-		assert(library_aotriton.probe(&library_aotriton, &q));
-		assert(!library_aotriton.check(&library_aotriton, &q, &mine, &out, &why));
-		assert(!mine || (out.n_arches && out.facts.size < 8192));
-		library_object_fini(&out);
+		assert(library_aotriton.probe(&q) && !library_aotriton.check(&q, &why));
+		assert(!q.mine || (q.out.n_arches && q.out.facts.size < 8192));
+		library_object_fini(&q.out);
 	}
 	file_tree_fini(&tree);
 	close(fd);

@@ -8,20 +8,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void ask(const struct library *l, const char *path)
 {
 	static const struct file_tree none;
-	struct library_question q = {.tree = &none, .path = path};
 	struct kp_source source = kp_source_memory("text", 4);
-	struct library_object out = {.role = "file"};
+	struct library_question q = {.library = l, .tree = &none, .path = path};
 	struct kpackx_error why = {0};
-	bool mine = false;
 
-	if (!l->probe(l, &q))
+	if (!l->probe(&q))
 		return;
 	q.source = &source;
 	q.head_size = 4;
 	memcpy(q.head, "text", 4);
-	assert(l->check(l, &q, &mine, &out, &why) == KPACK_SUCCESS);
-	assert(!mine || (out.n_arches && *out.role));
-	library_object_fini(&out);
+	assert(l->check(&q, &why) == KPACK_SUCCESS);
+	assert(!q.mine || (q.out.n_arches && *q.out.role));
+	library_object_fini(&q.out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
