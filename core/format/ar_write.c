@@ -268,27 +268,25 @@ static kpack_error_t put_index(struct writer *w, struct kpackx_error *why)
 	return kp_sink_fill(w->sink, 0, w->index_size - (w->sink->size - begin), why);
 }
 
-static kpack_error_t put_names(struct writer *w, struct kpackx_error *why)
-{
-	if (!w->names_size)
-		return KPACK_SUCCESS;
-	KP_TRY(put_header(w, "//", "", "", even_size(w->names_size), why));
-	for (size_t i = 0; i < w->n; i++) {
-		struct kp_span name = w->members[i].name;
-
-		if (!owns_name(w, i))
-			continue;
-		KP_TRY(kp_sink_put(w->sink, name.data, name.size, why));
-		KP_TRY(kp_sink_text(w->sink, "/\n", why));
-	}
-	return kp_sink_fill(w->sink, '\n', w->names_size & 1, why);
-}
-
-/* Headers say owner 0, time 0 and mode 644: the same members give the same archive. */
+/*
+ * Write the long names, and the members.  Headers say owner 0, time 0 and mode 644: the same members
+ * give the same archive.
+ */
 static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
 {
 	char name[32];
 
+	if (w->names_size)
+		KP_TRY(put_header(w, "//", "", "", even_size(w->names_size), why));
+	for (size_t i = 0; i < w->n; i++) {
+		struct kp_span text = w->members[i].name;
+
+		if (!owns_name(w, i))
+			continue;
+		KP_TRY(kp_sink_put(w->sink, text.data, text.size, why));
+		KP_TRY(kp_sink_text(w->sink, "/\n", why));
+	}
+	KP_TRY(kp_sink_fill(w->sink, '\n', w->names_size & 1, why));
 	for (size_t i = 0; i < w->n; i++) {
 		const struct kp_ar_input *m = &w->members[i];
 
@@ -318,8 +316,6 @@ kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
 	}
 	if (!err)
 		err = put_index(&w, why);
-	if (!err)
-		err = put_names(&w, why);
 	if (!err)
 		err = put_members(&w, why);
 	free(w.rows);

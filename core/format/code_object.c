@@ -342,23 +342,6 @@ static bool place_in(const struct symbols *s, const struct kp_section *in, uint6
 	return true;
 }
 
-/* Read the numbers of kernel K from its descriptor: of v3 and later, or of V2. */
-static void take_descriptor(const uint8_t *d, bool v2, struct kp_kernel *k)
-{
-	k->lds = kp_le32(d + (v2 ? 64 : 0));
-	k->scratch = kp_le32(d + (v2 ? 60 : 4));
-	k->kernarg = kp_le32(d + (v2 ? 72 : 8));
-	if (v2) {
-		k->sgprs = kp_le16(d + 84);
-		k->vgprs = kp_le16(d + 86);
-		/* the exponent of a power of two */
-		k->wavefront = d[103] < 16 ? 1 << d[103] : KP_NOT_STATED;
-	} else {
-		/* ENABLE_WAVEFRONT_SIZE32, never set before gfx10 */
-		k->wavefront = kp_le16(d + 56) & 1 << 10 ? 32 : 64;
-	}
-}
-
 /*
  * Append the kernel of SYMBOL, if it is one: of type OBJECT, with the size of a
  * descriptor, and a name that ends in ".kd"; or of the type of v2.
@@ -408,7 +391,19 @@ static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *
 	     !place_in(s, s->usual[v2], value, size, &offset)))
 		return KPACK_SUCCESS;
 	KP_TRY(kp_source_read(s->src, offset, descriptor, size, why));
-	take_descriptor(descriptor, v2, kernel);
+	kernel->lds = kp_le32(descriptor + (v2 ? 64 : 0));
+	kernel->scratch = kp_le32(descriptor + (v2 ? 60 : 4));
+	kernel->kernarg = kp_le32(descriptor + (v2 ? 72 : 8));
+	if (v2) {
+		kernel->sgprs = kp_le16(descriptor + 84);
+		kernel->vgprs = kp_le16(descriptor + 86);
+		/* the exponent of a power of two */
+		kernel->wavefront =
+			descriptor[103] < 16 ? 1 << descriptor[103] : KP_NOT_STATED;
+	} else {
+		/* ENABLE_WAVEFRONT_SIZE32, never set before gfx10 */
+		kernel->wavefront = kp_le16(descriptor + 56) & 1 << 10 ? 32 : 64;
+	}
 	return KPACK_SUCCESS;
 }
 
