@@ -239,18 +239,12 @@ size_t kp_offload_strings(const struct kp_image *image)
 	return strcmp(image->pairs.items[n].name, KP_OFFLOAD_FLAGS_NAME) == 0 ? n - 1 : n;
 }
 
-static const struct kp_pair *last_pair(const struct kp_pairs *pairs, size_t n,
-				       const char *name)
-{
-	while (n--)
-		if (strcmp(pairs->items[n].name, name) == 0)
-			return &pairs->items[n];
-	return NULL;
-}
-
 const struct kp_pair *kp_offload_string(const struct kp_image *image, const char *name)
 {
-	return last_pair(&image->pairs, kp_offload_strings(image), name);
+	for (size_t n = kp_offload_strings(image); n--;)
+		if (strcmp(image->pairs.items[n].name, name) == 0)
+			return &image->pairs.items[n];
+	return NULL;
 }
 
 /* A kind without a name is in the pairs as its number. */
@@ -318,9 +312,6 @@ static kpack_error_t add_entry(struct reader *r, uint64_t at)
 	KP_TRY(kp_containers_add_named(r->list, r->c, (struct kp_span){0}, off, size,
 				       &image, r->why));
 	KP_TRY(read_pairs(r, kp_le64(e + 8), kp_le64(e + 16), &image->pairs));
-	arch = last_pair(&image->pairs, image->pairs.count, "arch");
-	if (arch)
-		kp_target_canonical(kp_span_str(arch->value), image->arch);
 	kind = kp_le16(e + 2);
 	name = kp_offload_kind_name(kind);
 	if (name)
@@ -333,10 +324,13 @@ static kpack_error_t add_entry(struct reader *r, uint64_t at)
 				     name)
 		    : kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_KIND_NAME, "%u",
 				     kind));
-	return kp_le32(e + 4)
-		       ? kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_FLAGS_NAME,
-					"0x%" PRIx32, kp_le32(e + 4))
-		       : KPACK_SUCCESS;
+	if (kp_le32(e + 4))
+		KP_TRY(kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_FLAGS_NAME,
+				      "0x%" PRIx32, kp_le32(e + 4)));
+	arch = kp_offload_string(image, "arch");
+	if (arch)
+		kp_target_canonical(kp_span_str(arch->value), image->arch);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t list_images(const struct kp_source *src, struct kp_container *c,
