@@ -115,7 +115,7 @@ core   := $(filter-out $(O)/core/hip/%,$(call objs,$(call c_below,core)))
 # The part of core that the exports of librocm_kpack use.  It reads the formats of
 # .hip_fatbin, but not bundles compressed with zlib.
 core_library := $(call objs,$(call c_below,$(addprefix core/,archive base loader target writer)) $(wildcard core/format/cutile*.c) \
-	$(addprefix core/,$(addsuffix .c,elf/elf_file elf/host_fatbin elf/marker elf/search_path format/amdgpu_kernels format/bundle \
+	$(addprefix core/,$(addsuffix .c,elf/elf_file elf/host_fatbin elf/marker elf/search_path format/bundle \
 	format/code_object format/format format/sections restore/recipe))) $(O)/no-zlib/core/format/ccob.o
 fs     := $(call objs,$(call c_below,fs))
 # What stands before the HIP runtime in other people's processes: of core only what it uses.

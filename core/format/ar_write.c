@@ -142,9 +142,17 @@ static uint64_t even_size(uint64_t n)
 	return n + (n & 1);
 }
 
-/* Check the members, and collect their symbols. */
+struct named {
+	struct kp_span name;
+	size_t member;
+};
+
+/* Check the members, collect their symbols, and find out which have the same name. */
 static kpack_error_t look_at_members(struct writer *w, struct kpackx_error *why)
 {
+	KP_AUTO_FREE struct named *sorted = NULL;
+
+	KP_TRY(kp_new(&sorted, w->n, "members", why));
 	for (size_t i = 0; i < w->n; i++) {
 		const struct kp_ar_input *m = &w->members[i];
 		size_t before = w->symbols.count;
@@ -164,23 +172,8 @@ static kpack_error_t look_at_members(struct writer *w, struct kpackx_error *why)
 				       shown, m->bytes.size, MEMBER_MAX);
 		KP_TRY(put_symbols(&m->bytes, &w->symbols, why));
 		w->rows[i].defined = w->symbols.count - before;
+		sorted[i] = (struct named){m->name, i};
 	}
-	return KPACK_SUCCESS;
-}
-
-struct named {
-	struct kp_span name;
-	size_t member;
-};
-
-/* Set same_name of every member. */
-static kpack_error_t find_same_names(struct writer *w, struct kpackx_error *why)
-{
-	KP_AUTO_FREE struct named *sorted = NULL;
-
-	KP_TRY(kp_new(&sorted, w->n, "members", why));
-	for (size_t i = 0; i < w->n; i++)
-		sorted[i] = (struct named){w->members[i].name, i};
 	kp_sort(sorted, w->n, KP_BY_SPAN(struct named, name),
 		KP_BY_NUMBER(struct named, member));
 	for (size_t i = 0; i < w->n; i++) {
@@ -198,29 +191,14 @@ static bool owns_name(const struct writer *w, size_t i)
 	return is_long(w->members[i].name) && w->rows[i].same_name == i;
 }
 
-/* Set the size of an index with offsets of WIDTH bytes, and the offset of the members. */
-static void place_index(struct writer *w, unsigned width)
-{
-	uint64_t names = w->symbols.count ? w->symbols.size : NO_NAMES_SIZE;
-
-	w->width = width;
-	w->index_size = w->symbols.object
-				? even_size(width + w->symbols.count * width + names)
-				: 0;
-	w->first = MAGIC_SIZE;
-	if (w->index_size)
-		w->first += HEADER_SIZE + w->index_size;
-	if (w->names_size)
-		w->first += HEADER_SIZE + even_size(w->names_size);
-}
-
 /*
  * Place long names in the order of members, each name once; and the members, with offsets
  * of 4 bytes in the index, or of 8 if the last member's header needs them.
  */
 static void place_all(struct writer *w)
 {
-	uint64_t last = 0;
+	uint64_t last = 0, symbols = w->symbols.count;
+	uint64_t names = symbols ? w->symbols.size : NO_NAMES_SIZE;
 
 	for (size_t i = 0; i < w->n; i++) {
 		if (i + 1 < w->n)
@@ -231,9 +209,17 @@ static void place_all(struct writer *w)
 		w->rows[i].name_at = w->names_size;
 		w->names_size += w->members[i].name.size + 2;
 	}
-	place_index(w, 4);
-	if (w->first + last > UINT32_MAX)
-		place_index(w, 8);
+	for (w->width = 4;; w->width = 8) {
+		w->first = MAGIC_SIZE;
+		if (w->names_size)
+			w->first += HEADER_SIZE + even_size(w->names_size);
+		if (w->symbols.object) {
+			w->index_size = even_size(w->width + symbols * w->width + names);
+			w->first += HEADER_SIZE + w->index_size;
+		}
+		if (w->width == 8 || w->first + last <= UINT32_MAX)
+			return;
+	}
 }
 
 /* Write a header; with OWNER "" the time, user and group are blank. */
@@ -282,27 +268,25 @@ static kpack_error_t put_index(struct writer *w, struct kpackx_error *why)
 	return kp_sink_fill(w->sink, 0, w->index_size - (w->sink->size - begin), why);
 }
 
-static kpack_error_t put_names(struct writer *w, struct kpackx_error *why)
-{
-	if (!w->names_size)
-		return KPACK_SUCCESS;
-	KP_TRY(put_header(w, "//", "", "", even_size(w->names_size), why));
-	for (size_t i = 0; i < w->n; i++) {
-		struct kp_span name = w->members[i].name;
-
-		if (!owns_name(w, i))
-			continue;
-		KP_TRY(kp_sink_put(w->sink, name.data, name.size, why));
-		KP_TRY(kp_sink_text(w->sink, "/\n", why));
-	}
-	return kp_sink_fill(w->sink, '\n', w->names_size & 1, why);
-}
-
-/* Headers say owner 0, time 0 and mode 644: the same members give the same archive. */
+/*
+ * Write the long names, and the members.  Headers say owner 0, time 0 and mode 644: the same members
+ * give the same archive.
+ */
 static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
 {
 	char name[32];
 
+	if (w->names_size)
+		KP_TRY(put_header(w, "//", "", "", even_size(w->names_size), why));
+	for (size_t i = 0; i < w->n; i++) {
+		struct kp_span text = w->members[i].name;
+
+		if (!owns_name(w, i))
+			continue;
+		KP_TRY(kp_sink_put(w->sink, text.data, text.size, why));
+		KP_TRY(kp_sink_text(w->sink, "/\n", why));
+	}
+	KP_TRY(kp_sink_fill(w->sink, '\n', w->names_size & 1, why));
 	for (size_t i = 0; i < w->n; i++) {
 		const struct kp_ar_input *m = &w->members[i];
 
@@ -326,16 +310,12 @@ kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
 
 	if (!err)
 		err = look_at_members(&w, why);
-	if (!err)
-		err = find_same_names(&w, why);
 	if (!err) {
 		place_all(&w);
 		err = kp_sink_text(sink, MAGIC, why);
 	}
 	if (!err)
 		err = put_index(&w, why);
-	if (!err)
-		err = put_names(&w, why);
 	if (!err)
 		err = put_members(&w, why);
 	free(w.rows);

@@ -1,13 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LLVM bitcode (bitcode.h has bitstreams): "BC" C0 DE, plain or in a wrapper; only a
- * wrapper states where it ends.
+ * LLVM bitcode: "BC" C0 DE, plain or in a wrapper; only a wrapper states where it ends.
  *
  *	0   u32   0x0b17c0de
  *	4   u32   version
  *	8   u32   offset of the bitcode
  *	12  u32   its size
  *	16  u32   processor
+ *
+ * After its magic bitcode is a bitstream, which consists of blocks; a block consists of
+ * blocks, definitions (LLVM: of abbreviations) and records.  Each begins with an ID,
+ * whose width in bits the enclosing block states; the width is 2 outside of all blocks:
+ *
+ *	0  the block's end, padded to a word
+ *	1  a block: number (VBR8), width of IDs (VBR4), padding to a word, u32 words
+ *	2  a definition: number of operands (VBR5), operands
+ *	3  a record: code (VBR6), number of values (VBR6), values (VBR6)
+ *	4  and above: a record written according to a definition
+ *
+ * A word has 32 bits.  VBRn splits a number into pieces of n bits, the lowest first; the
+ * highest bit of a piece says that another piece follows.
+ *
+ * Read are the target triple, the symbol table at the end, and the offload binaries that a
+ * host module has among its constants.
  */
 #include "bitcode.h"
 #include <inttypes.h>
@@ -21,7 +36,43 @@
 static const uint8_t raw_magic[] = {'B', 'C', 0xc0, 0xde};
 static const uint8_t wrapper_magic[] = {0xde, 0xc0, 0x17, 0x0b};
 
+enum { BLOCK_INFO = 0, BLOCK_MODULE = 8, BLOCK_CONSTANTS = 11, BLOCK_STRTAB = 23 };
+enum { BLOCK_SYMTAB = 25 };
+enum { INFO_SET_BLOCK = 1, MODULE_TRIPLE = 2 };
+enum { CONSTANT_STRING = 8, CONSTANT_CSTRING = 9, CONSTANT_DATA = 22 };
+
 /* ---- bitstreams ---- */
+
+enum {
+	ID_END,
+	ID_ENTER,
+	ID_DEFINITION,
+	ID_RECORD,
+	ID_DEFINED /* the first definition's */
+};
+
+/* Encodings of an operand; an array has elements as the next operand says. */
+enum { LITERAL, FIXED, VBR, ARRAY, CHAR6, BLOB };
+
+/* A reading position.  Once OVER is true, every read gives 0. */
+struct bits {
+	struct kp_window window;
+	uint64_t pos;      /* in bits; may be set */
+	uint64_t left;     /* limit of the bits still to be read; may be set */
+	bool over;         /* a read passed the end or the bound; may be set */
+	kpack_error_t err; /* the I/O error that set OVER, if any */
+	struct kpackx_error *why;
+};
+
+struct bits_block {
+	uint64_t number, width;
+	uint64_t begin, end; /* of its contents, in bits */
+};
+
+struct operand {
+	uint8_t encoding;
+	uint64_t value; /* of a literal; else the width */
+};
 
 /* Set OUT to the bitcode in SRC; *END becomes the offset of its end in SRC. */
 static kpack_error_t unwrap(const struct kp_source *src, struct kp_source *out,
@@ -48,7 +99,7 @@ static kpack_error_t unwrap(const struct kp_source *src, struct kp_source *out,
 }
 
 /* Begin to read SRC at bit POS. */
-static void bits_init(struct kp_bits *b, const struct kp_source *src, uint64_t pos,
+static void bits_init(struct bits *b, const struct kp_source *src, uint64_t pos,
 		      struct kpackx_error *why)
 {
 	kp_window_init(&b->window, src);
@@ -59,8 +110,12 @@ static void bits_init(struct kp_bits *b, const struct kp_source *src, uint64_t p
 	b->why = why;
 }
 
-kpack_error_t kp_bits_open(struct kp_bits *b, const struct kp_source *src,
-			   struct kpackx_error *why)
+/*
+ * Begin to read the bitcode in SRC, in a wrapper or not, at its first block.
+ * INVALID_FORMAT: SRC is not bitcode.
+ */
+static kpack_error_t open_bits(struct bits *b, const struct kp_source *src,
+			       struct kpackx_error *why)
 {
 	uint8_t magic[sizeof(raw_magic)];
 	struct kp_source code;
@@ -74,16 +129,8 @@ kpack_error_t kp_bits_open(struct kp_bits *b, const struct kp_source *src,
 	return KPACK_SUCCESS;
 }
 
-/* Get the SIZE bytes at the reading position. */
-static bool fetch_bytes(struct kp_bits *b, size_t size, const uint8_t **p)
-{
-	if (!kp_range_ok(b->window.src.size, b->pos / 8, size))
-		return false;
-	b->err = kp_window_get(&b->window, b->pos / 8, size, p, b->why);
-	return b->err == KPACK_SUCCESS;
-}
-
-uint64_t kp_bits_take(struct kp_bits *b, unsigned n)
+/* Read the next N bits, at most 64. */
+static uint64_t take_bits(struct bits *b, unsigned n)
 {
 	unsigned skip = b->pos % 8;
 	size_t size = (skip + n + 7) / 8;
@@ -93,10 +140,13 @@ uint64_t kp_bits_take(struct kp_bits *b, unsigned n)
 
 	if (n == 0)
 		return 0;
-	if (b->over || n > 64 || n > b->left || !fetch_bytes(b, size, &p)) {
-		b->over = true;
+	b->over |= n > 64 || n > b->left ||
+		   !kp_range_ok(b->window.src.size, b->pos / 8, size);
+	if (!b->over)
+		b->err = kp_window_get(&b->window, b->pos / 8, size, &p, b->why);
+	b->over |= b->err != KPACK_SUCCESS;
+	if (b->over)
 		return 0;
-	}
 	memcpy(bytes, p, size);
 	value = kp_le64(bytes) >> skip;
 	if (skip)
@@ -106,13 +156,14 @@ uint64_t kp_bits_take(struct kp_bits *b, unsigned n)
 	return n < 64 ? value & ((UINT64_C(1) << n) - 1) : value;
 }
 
-uint64_t kp_bits_vbr(struct kp_bits *b, unsigned n)
+/* Read a VBR number in pieces of N bits, 2 to 64; bits above the 64th are dropped. */
+static uint64_t take_vbr(struct bits *b, unsigned n)
 {
 	uint64_t more = UINT64_C(1) << (n - 1), value = 0, piece;
 	unsigned shift = 0;
 
 	do {
-		piece = kp_bits_take(b, n);
+		piece = take_bits(b, n);
 		if (shift < 64) {
 			value |= (piece & (more - 1)) << shift;
 			shift += n - 1;
@@ -121,57 +172,43 @@ uint64_t kp_bits_vbr(struct kp_bits *b, unsigned n)
 	return value;
 }
 
-void kp_bits_align(struct kp_bits *b)
+/* Skip to the next multiple of 32 bits. */
+static void align_bits(struct bits *b)
 {
 	b->pos = (b->pos + 31) / 32 * 32;
 	b->over |= b->pos / 8 > b->window.src.size;
 }
 
-struct kp_bits_block kp_bits_enter(struct kp_bits *b)
+/* After ENTER: read the block's header.  Returns whether the block ends inside the source. */
+static bool enter_block(struct bits *b, struct bits_block *block)
 {
-	struct kp_bits_block block;
 	uint64_t words;
 
-	block.number = kp_bits_vbr(b, 8);
-	block.width = kp_bits_vbr(b, 4);
-	kp_bits_align(b);
-	words = kp_bits_take(b, 32);
-	block.begin = b->pos;
-	block.end = b->pos + 32 * words;
-	return block;
-}
-
-bool kp_bits_holds(const struct kp_bits *b, const struct kp_bits_block *block)
-{
+	block->number = take_vbr(b, 8);
+	block->width = take_vbr(b, 4);
+	align_bits(b);
+	words = take_bits(b, 32);
+	block->begin = b->pos;
+	block->end = b->pos + 32 * words;
 	return !b->over && block->end / 8 <= b->window.src.size;
 }
 
-struct kp_bits_operand kp_bits_operand(struct kp_bits *b)
+/* Read the next operand of a definition; its encoding may be unknown. */
+static struct operand take_operand(struct bits *b)
 {
-	struct kp_bits_operand o = {.encoding = KP_BITS_LITERAL};
+	struct operand o = {.encoding = LITERAL};
 
-	if (kp_bits_take(b, 1)) {
-		o.value = kp_bits_vbr(b, 8);
+	if (take_bits(b, 1)) {
+		o.value = take_vbr(b, 8);
 		return o;
 	}
-	o.encoding = (uint8_t)kp_bits_take(b, 3);
-	if (o.encoding == KP_BITS_FIXED || o.encoding == KP_BITS_VBR)
-		o.value = kp_bits_vbr(b, 5);
+	o.encoding = (uint8_t)take_bits(b, 3);
+	if (o.encoding == FIXED || o.encoding == VBR)
+		o.value = take_vbr(b, 5);
 	return o;
 }
 
-uint64_t kp_bits_blob(struct kp_bits *b)
-{
-	uint64_t size = kp_bits_vbr(b, 6);
-
-	kp_bits_align(b);
-	return size;
-}
-
 /* ---- the triple ---- */
-
-enum { BLOCK_MODULE = 8, BLOCK_STRTAB = 23, BLOCK_SYMTAB = 25 };
-enum { RECORD_TRIPLE = 2 };
 
 #define TRIPLE_MAX 128
 
@@ -188,42 +225,43 @@ enum { RECORD_TRIPLE = 2 };
 static bool read_triple(const struct kp_source *src, char out[TRIPLE_MAX])
 {
 	uint64_t code, n, value, width;
-	struct kp_bits_block block;
-	struct kp_bits b;
+	struct bits_block block;
+	struct bits b;
 	size_t size;
 
 	bits_init(&b, src, 32, NULL);
 	b.left = TRIPLE_BITS_MAX;
 	do {
-		if (kp_bits_take(&b, 2) != KP_BITS_ENTER)
+		if (take_bits(&b, 2) != ID_ENTER)
 			return false;
-		block = kp_bits_enter(&b);
+		enter_block(&b, &block);
 		if (block.number != BLOCK_MODULE)
 			b.pos = block.end;
 	} while (block.number != BLOCK_MODULE);
 	width = block.width;
 	while (!b.over && width > 1 && width <= 32) {
-		switch (kp_bits_take(&b, (unsigned)width)) {
-		case KP_BITS_ENTER:
-			b.pos = kp_bits_enter(&b).end;
+		switch (take_bits(&b, (unsigned)width)) {
+		case ID_ENTER:
+			enter_block(&b, &block);
+			b.pos = block.end;
 			break;
-		case KP_BITS_DEFINITION:
-			n = kp_bits_vbr(&b, 5);
+		case ID_DEFINITION:
+			n = take_vbr(&b, 5);
 			while (n-- && !b.over)
-				kp_bits_operand(&b);
+				take_operand(&b);
 			break;
-		case KP_BITS_RECORD:
-			code = kp_bits_vbr(&b, 6);
-			n = kp_bits_vbr(&b, 6);
+		case ID_RECORD:
+			code = take_vbr(&b, 6);
+			n = take_vbr(&b, 6);
 			for (size = 0; n-- && !b.over;) {
-				value = kp_bits_vbr(&b, 6);
+				value = take_vbr(&b, 6);
 				if (size < TRIPLE_MAX - 1)
 					out[size++] = value > 0x20 && value < 0x7f
 							      ? (char)value
 							      : '?';
 			}
 			out[size] = '\0';
-			if (code == RECORD_TRIPLE)
+			if (code == MODULE_TRIPLE)
 				return !b.over;
 			break;
 		default:
@@ -258,23 +296,23 @@ static bool read_triple(const struct kp_source *src, char out[TRIPLE_MAX])
  * - to the heap.
  */
 static kpack_error_t read_blob(const struct kp_source *src,
-			       const struct kp_bits_block *block, struct kp_span *out,
+			       const struct bits_block *block, struct kp_span *out,
 			       struct kpackx_error *why)
 {
 	unsigned width = (unsigned)block->width;
 	struct kp_source bytes;
-	struct kp_bits b;
+	struct bits b;
 	uint8_t *data;
 	uint64_t n;
 
 	kp_source_sub(src, block->begin / 8, (block->end - block->begin) / 8, &bytes);
 	bits_init(&b, &bytes, 0, why);
-	if (kp_bits_take(&b, width) != KP_BITS_DEFINITION || kp_bits_vbr(&b, 5) != 2 ||
-	    kp_bits_operand(&b).encoding != KP_BITS_LITERAL ||
-	    kp_bits_operand(&b).encoding != KP_BITS_BLOB ||
-	    kp_bits_take(&b, width) != KP_BITS_DEFINED)
+	if (take_bits(&b, width) != ID_DEFINITION || take_vbr(&b, 5) != 2 ||
+	    take_operand(&b).encoding != LITERAL || take_operand(&b).encoding != BLOB ||
+	    take_bits(&b, width) != ID_DEFINED)
 		b.over = true;
-	n = kp_bits_blob(&b);
+	n = take_vbr(&b, 6);
+	align_bits(&b);
 	if (b.err)
 		return b.err;
 	if (b.over || n > KP_INDEX_MAX ||
@@ -323,22 +361,20 @@ kpack_error_t kp_bitcode_symbols(const struct kp_source *src,
 							struct kpackx_error *why),
 				 void *arg, struct kpackx_error *why)
 {
-	struct kp_bits_block block, symtab = {0}, strtab = {0};
+	struct bits_block block, symtab = {0}, strtab = {0};
 	struct kp_span table = {0}, strings = {0};
-	struct kp_bits b;
+	struct bits b;
 	kpack_error_t err;
 
-	KP_TRY(kp_bits_open(&b, src, why));
+	KP_TRY(open_bits(&b, src, why));
 	/* the first symbol table, and the first block of characters after it */
 	while (!strtab.end && b.window.src.size - b.pos / 8 > PADDING_MAX) {
 		uint64_t at = b.pos / 8;
-		bool ok = kp_bits_take(&b, 2) == KP_BITS_ENTER;
+		bool ok = take_bits(&b, 2) == ID_ENTER;
 
-		if (ok)
-			block = kp_bits_enter(&b);
 		/* as LLVM writes them, its number and width are single pieces */
-		if (!ok || block.number > 0x7f || block.width > 7 ||
-		    !kp_bits_holds(&b, &block))
+		if (!ok || !enter_block(&b, &block) || block.number > 0x7f ||
+		    block.width > 7)
 			return b.err ? b.err
 				     : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 					       "bitcode: no block is at offset %" PRIu64,
@@ -359,6 +395,261 @@ kpack_error_t kp_bitcode_symbols(const struct kp_source *src,
 	free((void *)table.data);
 	free((void *)strings.data);
 	return err;
+}
+
+/* ---- embedded offload binaries ---- */
+
+/*
+ * A definition says how a record is written.  It is in the record's block or, for all later blocks
+ * with a given number, in block 0.  Values are literals, of fixed width, VBR, characters
+ * of 6 bits, an array of one of these, or a blob.  Byte arrays are records 8 (the bytes),
+ * 9 (the bytes without their final zero) and 22 in the block of constants.
+ */
+
+/* Nesting of blocks: the file, its modules, their constants. */
+#define DEPTH_MAX 3
+
+static const uint8_t wanted[] = {0x10, 0xff, 0x10, 0xad};
+
+/* Definitions; number i has operands [ends[i - 1], ends[i]). */
+struct definitions {
+	struct operand *operands;
+	size_t n_operands, operands_cap;
+	size_t *ends;
+	size_t count, ends_cap;
+};
+
+struct finder {
+	struct bits bits;        /* over: the bitcode is damaged, or ERR */
+	struct definitions info; /* for all blocks of constants */
+	/* The record being read. */
+	uint64_t code_number, n_values;
+	uint64_t first; /* the first value */
+	uint8_t *bytes; /* the values, while they can be an offload binary */
+	size_t size, cap;
+	bool collect;
+	kpack_error_t (*found)(void *arg, struct kp_span bytes, struct kpackx_error *why);
+	void *arg;
+	struct kpackx_error *why;
+	kpack_error_t err;
+};
+
+/* Note ERR, which ends the reading. */
+static void stop_at(struct finder *r, kpack_error_t err)
+{
+	if (err) {
+		r->err = err;
+		r->bits.over = true;
+	}
+}
+
+static void definitions_fini(struct definitions *d)
+{
+	free(d->operands);
+	free(d->ends);
+}
+
+/* Refuse widths with which a record could continue without reading bits. */
+static void take_definition(struct finder *r, struct definitions *d)
+{
+	uint64_t n = take_vbr(&r->bits, 5);
+
+	while (n-- && !r->bits.over) {
+		struct operand o = take_operand(&r->bits);
+
+		if (o.encoding == FIXED || o.encoding == VBR) {
+			if (o.value == 0)
+				o.encoding = LITERAL;
+			r->bits.over |=
+				o.value > 64 || (o.encoding == VBR && o.value < 2);
+		}
+		r->bits.over |= o.encoding > BLOB;
+		stop_at(r, kp_room(&d->operands, d->n_operands, &d->operands_cap,
+				   "definitions of bitcode", r->why));
+		if (!r->bits.over)
+			d->operands[d->n_operands++] = o;
+	}
+	stop_at(r, kp_room(&d->ends, d->count, &d->ends_cap, "definitions of bitcode",
+			   r->why));
+	if (!r->bits.over)
+		d->ends[d->count++] = d->n_operands;
+}
+
+static void keep_byte(struct finder *r, uint8_t byte)
+{
+	if (r->size == r->cap)
+		stop_at(r, kp_room(&r->bytes, r->size, &r->cap, "an offload binary",
+				   r->why));
+	if (!r->bits.over)
+		r->bytes[r->size++] = byte;
+}
+
+/* Take the next value of the record; the first one is its code. */
+static void add_value(struct finder *r, uint64_t value)
+{
+	uint64_t n = r->n_values++;
+
+	if (n == 0) {
+		r->code_number = value;
+		return;
+	}
+	if (n == 1)
+		r->first = value;
+	/* all values so far fit an offload binary, and this one may be the next */
+	if (r->collect && r->size == n - 1 && value <= UINT8_MAX &&
+	    (n > sizeof(wanted) || value == wanted[n - 1]))
+		keep_byte(r, (uint8_t)value);
+}
+
+/* Read one value as O says. */
+static void take_scalar(struct finder *r, const struct operand *o)
+{
+	static const char chars[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
+
+	switch (o->encoding) {
+	case LITERAL:
+		add_value(r, o->value);
+		break;
+	case FIXED:
+		add_value(r, take_bits(&r->bits, (unsigned)o->value));
+		break;
+	case VBR:
+		add_value(r, take_vbr(&r->bits, (unsigned)o->value));
+		break;
+	case CHAR6:
+		add_value(r, (uint64_t)chars[take_bits(&r->bits, 6)]);
+		break;
+	default: /* an array of arrays */
+		r->bits.over = true;
+	}
+}
+
+/* Read the values of a record that definition NUMBER of D describes. */
+static void take_operands(struct finder *r, const struct definitions *d, size_t number)
+{
+	size_t at = number ? d->ends[number - 1] : 0, end = d->ends[number];
+
+	for (; at < end && !r->bits.over; at++) {
+		const struct operand *o = &d->operands[at];
+		uint64_t n;
+
+		if (o->encoding == BLOB) {
+			n = take_vbr(&r->bits, 6);
+			align_bits(&r->bits);
+			while (n-- && !r->bits.over)
+				add_value(r, take_bits(&r->bits, 8));
+			align_bits(&r->bits);
+		} else if (o->encoding == ARRAY && ++at < end) {
+			n = take_vbr(&r->bits, 6);
+			o++;
+			/* literals have no bits, and there could be any number of them */
+			r->bits.over |= o->encoding == LITERAL && n > 0;
+			while (n-- && !r->bits.over)
+				take_scalar(r, o);
+		} else {
+			take_scalar(r, o);
+		}
+	}
+}
+
+/*
+ * Read a record of BLOCK, and report it if it is an array of bytes that begins like an
+ * offload binary.  Numbers of definitions for all blocks of constants precede those of the
+ * block's OWN.
+ */
+static void read_record(struct finder *r, const struct definitions *own, uint64_t id,
+			uint64_t block)
+{
+	uint64_t before = block == BLOCK_CONSTANTS ? r->info.count : 0;
+
+	r->code_number = 0;
+	r->n_values = 0;
+	r->size = 0;
+	r->collect = block == BLOCK_CONSTANTS;
+	if (id == ID_RECORD) {
+		uint64_t code = take_vbr(&r->bits, 6), n = take_vbr(&r->bits, 6);
+
+		add_value(r, code);
+		while (n-- && !r->bits.over)
+			add_value(r, take_vbr(&r->bits, 6));
+	} else if (id - ID_DEFINED < before) {
+		take_operands(r, &r->info, (size_t)(id - ID_DEFINED));
+	} else if (id - ID_DEFINED - before < own->count) {
+		take_operands(r, own, (size_t)(id - ID_DEFINED - before));
+	} else {
+		r->bits.over = true;
+	}
+	if (!r->collect || r->bits.over || r->size < sizeof(wanted) ||
+	    r->size != r->n_values - 1)
+		return;
+	if (r->code_number == CONSTANT_CSTRING)
+		keep_byte(r, 0);
+	else if (r->code_number != CONSTANT_STRING && r->code_number != CONSTANT_DATA)
+		return;
+	if (!r->bits.over)
+		stop_at(r, r->found(r->arg, (struct kp_span){r->bytes, r->size}, r->why));
+}
+
+/*
+ * After ENTER: read a block inside of OUTER if it can matter: definitions for all blocks, a module, and
+ * the constants of one; else skip it.
+ */
+static void read_block(struct finder *r, uint64_t outer, unsigned depth)
+{
+	struct definitions own = {0}, other = {0};
+	uint64_t id, described = UINT64_MAX;
+	struct bits_block b;
+
+	r->bits.over |= !enter_block(&r->bits, &b) || b.width < 2 || b.width > 32;
+	if (r->bits.over)
+		return;
+	if (depth >= DEPTH_MAX ||
+	    (b.number != BLOCK_INFO && b.number != BLOCK_MODULE &&
+	     (b.number != BLOCK_CONSTANTS || outer != BLOCK_MODULE))) {
+		r->bits.pos = b.end;
+		return;
+	}
+	while (!r->bits.over && (id = take_bits(&r->bits, (unsigned)b.width)) != ID_END) {
+		if (id == ID_ENTER) {
+			read_block(r, b.number, depth + 1);
+		} else if (id == ID_DEFINITION) {
+			take_definition(r, b.number != BLOCK_INFO         ? &own
+					   : described == BLOCK_CONSTANTS ? &r->info
+									  : &other);
+		} else {
+			read_record(r, &own, id, b.number);
+			if (b.number == BLOCK_INFO && r->code_number == INFO_SET_BLOCK &&
+			    r->n_values > 1)
+				described = r->first;
+		}
+	}
+	align_bits(&r->bits);
+	definitions_fini(&own);
+	definitions_fini(&other);
+}
+
+kpack_error_t kp_bitcode_embedded(struct kp_span code,
+				  kpack_error_t (*found)(void *arg, struct kp_span bytes,
+							 struct kpackx_error *why),
+				  void *arg, struct kpackx_error *why)
+{
+	struct kp_source src = kp_source_memory(code.data, code.size);
+	struct finder r = {.found = found, .arg = arg, .why = why};
+
+	KP_TRY(open_bits(&r.bits, &src, why));
+	/* zeros may pad the last word */
+	while (!r.bits.over && r.bits.window.src.size - r.bits.pos / 8 >= 8 &&
+	       take_bits(&r.bits, 2) == ID_ENTER)
+		read_block(&r, UINT64_MAX, 0);
+	definitions_fini(&r.info);
+	free(r.bytes);
+	if (!r.bits.over)
+		return KPACK_SUCCESS;
+	return r.err ? r.err
+		     : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the bitcode is damaged before byte %" PRIu64,
+			       r.bits.pos / 8);
 }
 
 /* ---- the format ---- */

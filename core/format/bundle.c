@@ -106,14 +106,21 @@ static kpack_error_t fetch_header(kp_bundle_more_fn *more, void *arg, uint64_t s
 	}
 }
 
-static kpack_error_t add_entries(const uint8_t *header, uint64_t header_size,
-				 uint64_t size, struct kp_container *c,
-				 struct kp_containers *list, uint64_t *end,
-				 struct kpackx_error *why)
+kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
+			     struct kp_container *c, struct kp_containers *list,
+			     uint64_t *end, struct kpackx_error *why)
 {
-	const uint8_t *p = header + KP_BUNDLE_HEADER_MIN;
-	uint64_t n = kp_le64(header + sizeof(magic));
+	KP_AUTO_FREE uint8_t *header = NULL;
+	uint64_t header_size = 0, n;
+	const uint8_t *p;
 
+	if (size < KP_BUNDLE_HEADER_MIN)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " bytes are no bundle, the header has %d", size,
+			       KP_BUNDLE_HEADER_MIN);
+	KP_TRY(fetch_header(more, arg, size, &header, &header_size, why));
+	p = header + KP_BUNDLE_HEADER_MIN;
+	n = kp_le64(header + sizeof(magic));
 	*end = header_size;
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t offset = kp_le64(p), len = kp_le64(p + 8),
@@ -138,30 +145,10 @@ static kpack_error_t add_entries(const uint8_t *header, uint64_t header_size,
 		p += KP_BUNDLE_ROW_SIZE + id_len;
 	}
 	/* the bundler does not write the gap before an empty last entry */
-	for (size_t i = c->first_image; i < list->n_images; i++) {
+	for (size_t i = c->first_image; i < list->n_images; i++)
 		if (list->images[i].size == 0 && list->images[i].offset > *end)
 			list->images[i].offset = 0;
-	}
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
-			     struct kp_container *c, struct kp_containers *list,
-			     uint64_t *end, struct kpackx_error *why)
-{
-	uint64_t header_size = 0;
-	uint8_t *header = NULL;
-	kpack_error_t err;
-
-	if (size < KP_BUNDLE_HEADER_MIN)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " bytes are no bundle, the header has %d", size,
-			       KP_BUNDLE_HEADER_MIN);
-	err = fetch_header(more, arg, size, &header, &header_size, why);
-	if (err == KPACK_SUCCESS)
-		err = add_entries(header, header_size, size, c, list, end, why);
-	free(header);
-	return err;
 }
 
 uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n)

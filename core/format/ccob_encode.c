@@ -35,34 +35,24 @@
 #define LARGE_PART (LARGE / 2)
 
 /*
- * The first is the compilers' default.  The levels above 19 take up to 800 MB of tables
- * for a try.
+ * The levels of each method, the compilers' default first.  zstd's levels above 19 take up to 800 MB
+ * of tables for a try.  zstd's are tried with and without long-distance matching.
  */
-static const int zstd_levels[] = {3,  5,  1,  2,  4,  6,  7,  8,  9, 10,
-				  11, 12, 13, 14, 15, 16, 17, 18, 19};
-
-struct coder {
-	const int *levels;
-	size_t n_levels;
-	unsigned n_ranges; /* 2: each level with and without long_range */
-	size_t (*bound)(size_t size);
-	/*
-	 * Compress PAYLOAD into OUT.  If CAP bytes are too few, *MADE is SIZE_MAX and OUT
-	 * is filled nearly to its end.
-	 */
-	kpack_error_t (*encode)(const struct kp_ccob_form *form, struct kp_span payload,
-				uint8_t *out, size_t cap, size_t *made,
-				struct kpackx_error *why);
-	/*
-	 * Find out from the beginning of PAYLOAD whether the data for FORM may begin with
-	 * HEAD, the first bytes of it.
-	 */
-	kpack_error_t (*begins)(const struct kp_ccob_form *form, struct kp_span payload,
-				struct kp_span head, bool *begins,
-				struct kpackx_error *why);
+static const int levels[][20] = {
+	[KP_CCOB_ZLIB] = {6, 9, 1, 2, 3, 4, 5, 7, 8},
+	[KP_CCOB_ZSTD] = {3, 5, 1, 2, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
+			  19},
 };
 
-/* ---- zstd ---- */
+static unsigned n_ranges(unsigned method)
+{
+	return method == KP_CCOB_ZSTD ? 2 : 1;
+}
+
+static bool is_built_in(unsigned method)
+{
+	return method == KP_CCOB_ZSTD || (KP_WITH_ZLIB && method == KP_CCOB_ZLIB);
+}
 
 static kpack_error_t zstd_open(const struct kp_ccob_form *form, size_t size,
 			       ZSTD_CCtx **out, struct kpackx_error *why)
@@ -85,6 +75,10 @@ static kpack_error_t zstd_open(const struct kp_ccob_form *form, size_t size,
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Compress PAYLOAD into OUT.  If CAP bytes are too few, *MADE is SIZE_MAX and OUT
+ * is filled nearly to its end.
+ */
 static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span payload,
 				 uint8_t *out, size_t cap, size_t *made,
 				 struct kpackx_error *why)
@@ -106,6 +100,8 @@ static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span
 }
 
 /*
+ * Find out from the beginning of PAYLOAD whether the data for FORM may begin with
+ * HEAD, the first bytes of it.
  * The first block does not depend on what follows it: compress the beginning of a stream
  * that has the payload's size.  All levels take some 0.5 s, whatever the payload is.
  */
@@ -143,25 +139,7 @@ static kpack_error_t zstd_begins(const struct kp_ccob_form *form, struct kp_span
 	return KPACK_SUCCESS;
 }
 
-static const struct coder zstd_coder = {
-	.levels = zstd_levels,
-	.n_levels = KP_COUNT(zstd_levels),
-	.n_ranges = 2,
-	.bound = ZSTD_compressBound,
-	.encode = zstd_encode,
-	.begins = zstd_begins,
-};
-
-/* ---- zlib ---- */
-
 #if KP_WITH_ZLIB
-static const int zlib_levels[] = {6, 9, 1, 2, 3, 4, 5, 7, 8};
-
-static size_t zlib_bound(size_t size)
-{
-	return compressBound(size);
-}
-
 static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span payload,
 				 uint8_t *out, size_t cap, size_t *made,
 				 struct kpackx_error *why)
@@ -201,49 +179,20 @@ static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span
 	return KPACK_SUCCESS;
 }
 
-/* The end of a part differs from the same place in the whole, but not its first half. */
-static kpack_error_t zlib_begins(const struct kp_ccob_form *form, struct kp_span payload,
-				 struct kp_span head, bool *begins,
-				 struct kpackx_error *why)
-{
-	kpack_error_t err;
-	uint8_t *out;
-	size_t made = 0;
-
-	*begins = true;
-	if (payload.size <= LARGE)
-		return KPACK_SUCCESS;
-	out = malloc(HEAD);
-	if (!out)
-		return kp_fail_memory(why, HEAD, "a compressed bundle");
-	payload.size = LARGE_PART;
-	err = zlib_encode(form, payload, out, HEAD, &made, why);
-	made = made == SIZE_MAX ? HEAD : made / 2;
-	*begins = memcmp(out, head.data, made < head.size ? made : head.size) == 0;
-	free(out);
-	return err;
-}
-
-static const struct coder zlib_coder = {
-	.levels = zlib_levels,
-	.n_levels = KP_COUNT(zlib_levels),
-	.n_ranges = 1,
-	.bound = zlib_bound,
-	.encode = zlib_encode,
-	.begins = zlib_begins,
-};
 #endif
 
-/* ---- forms ---- */
-
-static const struct coder *coder_of(unsigned method)
+static kpack_error_t encode(const struct kp_ccob_form *form, struct kp_span payload,
+			    uint8_t *out, size_t cap, size_t *made,
+			    struct kpackx_error *why)
 {
 #if KP_WITH_ZLIB
-	if (method == KP_CCOB_ZLIB)
-		return &zlib_coder;
+	if (form->method == KP_CCOB_ZLIB)
+		return zlib_encode(form, payload, out, cap, made, why);
 #endif
-	return method == KP_CCOB_ZSTD ? &zstd_coder : NULL;
+	return zstd_encode(form, payload, out, cap, made, why);
 }
+
+/* ---- forms ---- */
 
 kpack_error_t kp_ccob_form_read(const struct kp_source *src, const struct kp_container *c,
 				struct kp_ccob_form *out, struct kpackx_error *why)
@@ -277,25 +226,23 @@ kpack_error_t kp_llvm_compress(unsigned method, int level, bool long_range,
 {
 	const struct kp_ccob_form form = {
 		.method = method, .level = level, .long_range = long_range};
-	const struct coder *coder = coder_of(method);
-	kpack_error_t err;
-	uint8_t *buf;
-	size_t cap;
+	KP_AUTO_FREE uint8_t *buf = NULL;
+	size_t cap = ZSTD_compressBound(payload.size);
 
-	if (!coder)
+	if (!is_built_in(method))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "method %u: built without it", method);
-	cap = coder->bound(payload.size);
+#if KP_WITH_ZLIB
+	if (method == KP_CCOB_ZLIB)
+		cap = compressBound(payload.size);
+#endif
 	buf = malloc(room + cap);
 	if (!buf)
 		return kp_fail_memory(why, cap, "compressed data");
-	err = coder->encode(&form, payload, buf + room, cap, size, why);
-	if (err) {
-		free(buf);
-		return err;
-	}
+	KP_TRY(encode(&form, payload, buf + room, cap, size, why));
 	*size += room;
 	*out = buf;
+	buf = NULL;
 	return KPACK_SUCCESS;
 }
 
@@ -304,7 +251,7 @@ kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span pay
 {
 	size_t header = (size_t)kp_ccob_header_size(form->version);
 	bool zstd = form->method == KP_CCOB_ZSTD;
-	int level = form->level ? form->level : zstd ? zstd_levels[0] : 6;
+	int level = form->level ? form->level : levels[zstd][0];
 	uint8_t *b;
 
 	KP_TRY(kp_llvm_compress(form->method, level,
@@ -336,12 +283,10 @@ kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span pay
 
 /* A search for the level. */
 struct search {
-	const struct coder *coder;
 	struct kp_source data; /* the compressed bytes to reproduce */
 	struct kp_span payload;
-	uint8_t *head; /* the first bytes of DATA */
-	size_t head_size;
-	uint8_t *out; /* HEAD_ROOM bytes for a try */
+	struct kp_span head; /* the first bytes of DATA */
+	uint8_t *out;        /* HEAD_ROOM bytes for a try */
 	struct kp_ccob_search *state;
 };
 
@@ -352,18 +297,26 @@ struct search {
 static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form *form,
 			       bool *same, struct kpackx_error *why)
 {
-	struct kp_span head = {s->head, s->head_size};
+	bool large = s->payload.size > LARGE;
+	struct kp_span payload = s->payload;
 	KP_AUTO_FREE uint8_t *whole = NULL;
 	struct kp_source again;
-	size_t made;
+	size_t made, n = s->head.size;
 
-	KP_TRY(s->coder->begins(form, s->payload, head, same, why));
-	if (!*same || s->payload.size > LARGE)
+	*same = true;
+	if (form->method == KP_CCOB_ZSTD)
+		KP_TRY(zstd_begins(form, payload, s->head, same, why));
+	if (!*same || (large && form->method == KP_CCOB_ZSTD))
 		return KPACK_SUCCESS;
 	memset(s->out, 0, HEAD);
-	KP_TRY(s->coder->encode(form, s->payload, s->out, HEAD_ROOM, &made, why));
-	*same = memcmp(s->out, s->head, s->head_size) == 0;
-	if (!*same)
+	if (large)
+		payload.size = LARGE_PART;
+	KP_TRY(encode(form, payload, s->out, large ? HEAD : HEAD_ROOM, &made, why));
+	/* the end of a part differs from the same place in the whole, but not its first half */
+	if (large && made != SIZE_MAX && made / 2 < n)
+		n = made / 2;
+	*same = memcmp(s->out, s->head.data, n) == 0;
+	if (!*same || large)
 		return KPACK_SUCCESS;
 	if (made == SIZE_MAX) {
 		if (s->payload.size > s->state->budget)
@@ -380,30 +333,48 @@ static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form
 }
 
 /* The form that is the likeliest without a try: that of the container before. */
-static void guess_level(const struct coder *coder, const struct kp_ccob_form *like,
-			struct kp_ccob_form *form)
+static void guess_level(const struct kp_ccob_form *like, struct kp_ccob_form *form)
 {
 	bool known = like->level && like->method == form->method;
 
-	form->level = known ? like->level : coder->levels[0];
-	form->long_range = known ? like->long_range : coder->n_ranges > 1;
+	form->level = known ? like->level : levels[form->method][0];
+	form->long_range = known ? like->long_range : n_ranges(form->method) > 1;
 }
 
-/* Try FORM, then the default, then all levels, as long as STATE allows it. */
-static kpack_error_t try_levels(const struct search *s, struct kp_ccob_form *form,
-				struct kpackx_error *why)
+/* Try the likeliest level, then the default, then all levels, as long as STATE allows it. */
+kpack_error_t kp_ccob_find_level(const struct kp_source *src,
+				 const struct kp_container *c, struct kp_payload *payload,
+				 struct kp_ccob_search *state, struct kp_ccob_form *form,
+				 struct kpackx_error *why)
 {
-	struct kp_ccob_search *state = s->state;
-	unsigned ranges = s->coder->n_ranges;
+	uint64_t header_size = kp_ccob_header_size(form->version);
+	KP_AUTO_FREE uint8_t *head = NULL, *out = NULL;
+	unsigned ranges = n_ranges(form->method);
+	struct search s = {.state = state};
 	bool same = false;
 
-	KP_TRY(try_level(s, form, &same, why));
-	for (size_t i = 0; i < s->coder->n_levels * ranges && !same; i++) {
+	form->level = 0;
+	form->long_range = false;
+	if (!is_built_in(form->method) || c->size < header_size ||
+	    !kp_source_sub(src, c->offset + header_size, c->size - header_size, &s.data))
+		return KPACK_SUCCESS;
+	guess_level(&state->like, form);
+	if (state->failures >= KP_CCOB_FAILURES_MAX)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_payload_map(payload, &s.payload, why));
+	head = malloc(HEAD);
+	s.out = out = malloc(HEAD_ROOM);
+	if (!head || !out)
+		return kp_fail_memory(why, HEAD + HEAD_ROOM, "a compressed bundle");
+	s.head = (struct kp_span){head, s.data.size < HEAD ? (size_t)s.data.size : HEAD};
+	KP_TRY(kp_source_read(&s.data, 0, head, s.head.size, why));
+	KP_TRY(try_level(&s, form, &same, why));
+	for (size_t i = 0; levels[form->method][i / ranges] && !same; i++) {
 		if (i == ranges && !state->searches)
 			break;
-		form->level = s->coder->levels[i / ranges];
+		form->level = levels[form->method][i / ranges];
 		form->long_range = ranges > 1 && i % 2 == 0;
-		KP_TRY(try_level(s, form, &same, why));
+		KP_TRY(try_level(&s, form, &same, why));
 		if (i >= ranges && same)
 			state->searches--;
 	}
@@ -413,38 +384,7 @@ static kpack_error_t try_levels(const struct search *s, struct kp_ccob_form *for
 	} else {
 		state->searches = 0;
 		state->failures++;
-		guess_level(s->coder, &state->like, form);
+		guess_level(&state->like, form);
 	}
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_ccob_find_level(const struct kp_source *src,
-				 const struct kp_container *c, struct kp_payload *payload,
-				 struct kp_ccob_search *state, struct kp_ccob_form *form,
-				 struct kpackx_error *why)
-{
-	uint64_t header_size = kp_ccob_header_size(form->version);
-	struct search s = {.coder = coder_of(form->method), .state = state};
-	kpack_error_t err;
-
-	form->level = 0;
-	form->long_range = false;
-	if (!s.coder || c->size < header_size ||
-	    !kp_source_sub(src, c->offset + header_size, c->size - header_size, &s.data))
-		return KPACK_SUCCESS;
-	guess_level(s.coder, &state->like, form);
-	if (state->failures >= KP_CCOB_FAILURES_MAX)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_payload_map(payload, &s.payload, why));
-	s.head_size = s.data.size < HEAD ? (size_t)s.data.size : HEAD;
-	s.head = malloc(HEAD);
-	s.out = malloc(HEAD_ROOM);
-	err = s.head && s.out
-		      ? kp_source_read(&s.data, 0, s.head, s.head_size, why)
-		      : kp_fail_memory(why, HEAD + HEAD_ROOM, "a compressed bundle");
-	if (!err)
-		err = try_levels(&s, form, why);
-	free(s.head);
-	free(s.out);
-	return err;
 }

@@ -5,13 +5,19 @@
  * loaders read it; if their processor is unknown, in the notes.
  *
  * A note is u32 owner size, contents size, type; owner, contents, each padded to 4 bytes.
- * Source: LLVM's AMDGPU usage document (header, note records).
+ * Kernels are in the metadata, which is MessagePack in a note, or else in the symbols and
+ * the descriptors that they name.
+ * Source: LLVM's AMDGPU usage document (header, note records, metadata, kernel descriptor).
  */
-#include "code_object.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/msgpack_read.h"
+#include "format.h"
+#include "sections.h"
+#include "strip.h"
 
 /* EI_OSABI.  Only with HSA the ABI version is the code object version, 0 being v2. */
 enum { OSABI_HSA = 64, OSABI_PAL = 65, OSABI_MESA = 66 };
@@ -32,15 +38,36 @@ static bool probe_code_object(struct kp_span head)
 	return kp_elf_probe(head, &machine) && machine == EM_AMDGPU;
 }
 
+struct notes {
+	/* NT_AMDGPU_METADATA: MessagePack, owned; NULL: none */
+	uint8_t *metadata;
+	size_t metadata_size;
+
+	uint8_t build_id[32]; /* NT_GNU_BUILD_ID */
+	size_t build_id_size; /* 0: none, or longer */
+
+	/* only in code object v2; "" and false for later versions */
+	bool has_isa;
+	uint32_t isa[3];     /* major, minor, stepping */
+	char isa_vendor[16]; /* "AMD" */
+	char isa_family[16]; /* "AMDGPU" */
+	char isa_name[128];  /* "amdgcn-amd-amdhsa--gfx803" */
+};
+
+/* The metadata's contents besides the kernels; spans borrow from the metadata. */
+struct metadata {
+	struct kp_span target; /* "amdgcn-amd-amdhsa--gfx90a:xnack+"; empty: not stated */
+	uint64_t version[2];   /* of the metadata, e.g. 1.2 */
+};
+
 /* ---- notes ---- */
 
 /*
  * Keep what the note of TYPE and OWNER says, unless an earlier one said it.  Owners are
  * "AMDGPU" since code object v3, "AMD" before, and "GNU" for the build ID.
  */
-static kpack_error_t take_note(struct kp_amdgpu_notes *out, const char *owner,
-			       uint32_t type, const struct kp_source *contents,
-			       struct kpackx_error *why)
+static kpack_error_t take_note(struct notes *out, const char *owner, uint32_t type,
+			       const struct kp_source *contents, struct kpackx_error *why)
 {
 	uint64_t size = contents->size;
 	uint8_t bytes[128] = {0};
@@ -85,7 +112,7 @@ static kpack_error_t take_note(struct kp_amdgpu_notes *out, const char *owner,
  * bounds the time: many headers may state the same bytes.
  */
 static kpack_error_t walk_notes(const struct kp_source *src, uint64_t off, uint64_t len,
-				uint64_t *walked, struct kp_amdgpu_notes *out,
+				uint64_t *walked, struct notes *out,
 				struct kpackx_error *why)
 {
 	struct kp_source contents, notes;
@@ -125,9 +152,13 @@ static kpack_error_t walk_notes(const struct kp_source *src, uint64_t off, uint6
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_amdgpu_notes_read(const struct kp_source *src,
-				   const struct kp_sections *sections,
-				   struct kp_amdgpu_notes *out, struct kpackx_error *why)
+/*
+ * Read the first note of each type in the code object SRC: from its sections or, if it
+ * has no sections, from its segments.
+ */
+static kpack_error_t read_notes(const struct kp_source *src,
+				const struct kp_sections *sections, struct notes *out,
+				struct kpackx_error *why)
 {
 	const Elf64_Ehdr *h = &sections->header;
 	kpack_error_t err = KPACK_SUCCESS;
@@ -135,7 +166,7 @@ kpack_error_t kp_amdgpu_notes_read(const struct kp_source *src,
 	uint64_t walked = 0;
 	const uint8_t *p;
 
-	*out = (struct kp_amdgpu_notes){0};
+	*out = (struct notes){0};
 	for (size_t i = 0; i < sections->count && !err; i++)
 		if (sections->items[i].type == SHT_NOTE)
 			err = walk_notes(src, sections->items[i].offset,
@@ -149,15 +180,254 @@ kpack_error_t kp_amdgpu_notes_read(const struct kp_source *src,
 					 kp_le64(p + offsetof(Elf64_Phdr, p_filesz)),
 					 &walked, out, why);
 	}
-	if (err)
-		kp_amdgpu_notes_fini(out);
 	return err;
 }
 
-void kp_amdgpu_notes_fini(struct kp_amdgpu_notes *notes)
+static void notes_fini(struct notes *notes)
 {
 	free(notes->metadata);
-	*notes = (struct kp_amdgpu_notes){0};
+}
+
+kpack_error_t kp_strip_build_id(const struct kp_source *src, char out[KP_BUILD_ID_TEXT],
+				struct kpackx_error *why)
+{
+	KP_AUTO(notes) notes = {0};
+	struct kp_sections sections;
+	kpack_error_t err;
+
+	*out = '\0';
+	KP_TRY(kp_sections_read(src, &sections, why));
+	err = read_notes(src, &sections, &notes, why);
+	for (size_t i = 0; i < notes.build_id_size && notes.build_id_size > 1 && !err;
+	     i++)
+		snprintf(out + 2 * i, 3, "%02x", notes.build_id[i]);
+	kp_sections_fini(&sections);
+	return err;
+}
+
+/* ---- metadata ---- */
+
+static const struct {
+	const char *key;
+	size_t offset;
+} numbers[] = {
+	{".vgpr_count", offsetof(struct kp_kernel, vgprs)},
+	{".agpr_count", offsetof(struct kp_kernel, agprs)},
+	{".sgpr_count", offsetof(struct kp_kernel, sgprs)},
+	{".group_segment_fixed_size", offsetof(struct kp_kernel, lds)},
+	{".private_segment_fixed_size", offsetof(struct kp_kernel, scratch)},
+	{".kernarg_segment_size", offsetof(struct kp_kernel, kernarg)},
+	{".wavefront_size", offsetof(struct kp_kernel, wavefront)},
+	{".max_flat_workgroup_size", offsetof(struct kp_kernel, threads)},
+};
+
+/*
+ * Read a kernel's map, and append the kernel.  Its name may come after its numbers.
+ * A fault of the cursor is the caller's to report.
+ */
+static kpack_error_t read_kernel(struct kp_mp *c, struct kp_object *out,
+				 struct kpackx_error *why)
+{
+	struct kp_span key, name = {0}, symbol = {0};
+	int64_t values[KP_COUNT(numbers)];
+	struct kp_kernel *kernel;
+	uint32_t n;
+
+	for (size_t i = 0; i < KP_COUNT(numbers); i++)
+		values[i] = KP_NOT_STATED;
+	if (!kp_mp_map(c, &n))
+		return KPACK_SUCCESS;
+	while (n-- && kp_mp_str(c, &key)) {
+		size_t i = 0;
+		uint64_t value;
+
+		while (i < KP_COUNT(numbers) && !kp_span_is(key, numbers[i].key))
+			i++;
+		if (i < KP_COUNT(numbers)) {
+			if (kp_mp_uint(c, &value) && value > INT64_MAX)
+				kp_mp_fault(c, "a number above 2^63");
+			values[i] = c->fault ? KP_NOT_STATED : (int64_t)value;
+		} else if (kp_span_is(key, ".name")) {
+			kp_mp_str(c, &name);
+		} else if (kp_span_is(key, ".symbol")) {
+			kp_mp_str(c, &symbol);
+		} else {
+			kp_mp_skip(c);
+		}
+		if (c->fault)
+			return KPACK_SUCCESS;
+	}
+	if (!c->fault && !name.size)
+		kp_mp_fault(c, "a kernel without a name");
+	if (c->fault)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_object_add_kernel(out, name, &kernel, why));
+	for (size_t i = 0; i < KP_COUNT(numbers); i++)
+		memcpy((char *)kernel + numbers[i].offset, &values[i], sizeof(values[i]));
+	if (symbol.data) {
+		kernel->symbol = strndup((const char *)symbol.data, symbol.size);
+		if (!kernel->symbol)
+			return kp_fail_memory(why, symbol.size, "a kernel's symbol");
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Read METADATA, and append its kernels to OUT. */
+static kpack_error_t read_metadata(struct kp_span metadata, struct metadata *facts,
+				   struct kp_object *out, struct kpackx_error *why)
+{
+	struct kp_mp c = kp_mp_over(metadata);
+	uint32_t pairs, count;
+	struct kp_span key;
+	uint64_t number;
+
+	if (!kp_mp_map(&c, &pairs))
+		pairs = 0;
+	while (pairs-- && kp_mp_str(&c, &key)) {
+		if (kp_span_is(key, "amdhsa.kernels")) {
+			if (!kp_mp_array(&c, &count))
+				break;
+			while (count-- && !c.fault)
+				KP_TRY(read_kernel(&c, out, why));
+		} else if (kp_span_is(key, "amdhsa.version")) {
+			if (!kp_mp_array(&c, &count))
+				break;
+			for (uint32_t i = 0; i < count && kp_mp_uint(&c, &number); i++)
+				if (i < KP_COUNT(facts->version))
+					facts->version[i] = number;
+		} else if (kp_span_is(key, "amdhsa.target")) {
+			kp_mp_str(&c, &facts->target);
+		} else {
+			kp_mp_skip(&c);
+		}
+	}
+	if (c.fault)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "metadata of kernels: offset %zu: %s", kp_mp_offset(&c),
+			       c.fault);
+	return KPACK_SUCCESS;
+}
+
+/* ---- symbols ---- */
+
+/* Type of a kernel's symbol in code object v2; its value is the descriptor's address. */
+#define STT_AMDGPU_HSA_KERNEL 10
+
+/* Bytes of a descriptor, by whether it is that of v2. */
+static const size_t descriptor_size[] = {64, 104};
+
+struct symbols {
+	const struct kp_source *src;
+	const struct kp_sections *sections;
+	struct kp_object *out;
+	uint64_t copied; /* bytes of names, so far */
+	/* Sections that usually hold the descriptors of v3 and of v2; NULL: none. */
+	const struct kp_section *usual[2];
+};
+
+/*
+ * Find the offset in SRC of LEN bytes at address VALUE in section IN; false: not there.
+ */
+static bool place_in(const struct symbols *s, const struct kp_section *in, uint64_t value,
+		     size_t len, uint64_t *offset)
+{
+	uint64_t base;
+
+	if (!in || in->type == SHT_NOBITS || in->type == SHT_NULL)
+		return false;
+	base = s->sections->header.e_type == ET_REL ? 0 : in->addr;
+	if (value < base || !kp_range_ok(in->size, value - base, len))
+		return false;
+	*offset = in->offset + (value - base);
+	return true;
+}
+
+/*
+ * Append the kernel of SYMBOL, if it is one: of type OBJECT, with the size of a
+ * descriptor, and a name that ends in ".kd"; or of the type of v2.
+ */
+static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *text,
+				  uint64_t names_size, struct kpackx_error *why)
+{
+	struct symbols *s = arg;
+	unsigned type = ELF64_ST_TYPE(symbol[offsetof(Elf64_Sym, st_info)]);
+	uint16_t index = kp_le16(symbol + offsetof(Elf64_Sym, st_shndx));
+	uint64_t value = kp_le64(symbol + offsetof(Elf64_Sym, st_value)), offset;
+	bool v2 = type == STT_AMDGPU_HSA_KERNEL;
+	size_t size = descriptor_size[v2];
+	const struct kp_section *in;
+	struct kp_kernel *kernel;
+	uint8_t descriptor[104];
+	struct kp_span name;
+
+	if (index == SHN_UNDEF || !text)
+		return KPACK_SUCCESS;
+	if (!v2 && (type != STT_OBJECT ||
+		    kp_le64(symbol + offsetof(Elf64_Sym, st_size)) != size))
+		return KPACK_SUCCESS;
+	name = kp_span_str(text);
+	if (!v2 && (name.size <= 3 || !kp_span_ends(name, ".kd")))
+		return KPACK_SUCCESS;
+	s->copied += name.size;
+	if (s->copied > 4 * names_size)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"names of kernels have more bytes than all names, %" PRIu64,
+			names_size);
+	KP_TRY(kp_object_add_kernel(s->out, kp_span_head(name, name.size - (v2 ? 0 : 3)),
+				    &kernel, why));
+	if (!v2) {
+		kernel->symbol = strdup(text);
+		if (!kernel->symbol)
+			return kp_fail_memory(why, name.size, "a kernel's symbol");
+	}
+	/*
+	 * The descriptor is in the symbol's section, or in the usual one: tools that remove
+	 * sections do not renumber the sections of dynamic symbols.
+	 */
+	in = index < s->sections->count ? &s->sections->items[index] : NULL;
+	if (!place_in(s, in, value, size, &offset) &&
+	    (s->sections->header.e_type == ET_REL ||
+	     !place_in(s, s->usual[v2], value, size, &offset)))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_read(s->src, offset, descriptor, size, why));
+	kernel->lds = kp_le32(descriptor + (v2 ? 64 : 0));
+	kernel->scratch = kp_le32(descriptor + (v2 ? 60 : 4));
+	kernel->kernarg = kp_le32(descriptor + (v2 ? 72 : 8));
+	if (v2) {
+		kernel->sgprs = kp_le16(descriptor + 84);
+		kernel->vgprs = kp_le16(descriptor + 86);
+		/* the exponent of a power of two */
+		kernel->wavefront =
+			descriptor[103] < 16 ? 1 << descriptor[103] : KP_NOT_STATED;
+	} else {
+		/* ENABLE_WAVEFRONT_SIZE32, never set before gfx10 */
+		kernel->wavefront = kp_le16(descriptor + 56) & 1 << 10 ? 32 : 64;
+	}
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Append the kernels that the symbols of the code object SRC name, with the numbers from
+ * their descriptors: symbols NAME.kd in code object v3 and later, kernel symbols in v2.
+ * A kernel whose descriptor is not in SRC gets its name only.
+ */
+static kpack_error_t read_symbols(const struct kp_source *src,
+				  const struct kp_sections *sections,
+				  struct kp_object *out, struct kpackx_error *why)
+{
+	struct symbols s = {.src = src,
+			    .sections = sections,
+			    .out = out,
+			    .usual = {kp_sections_find(sections, ".rodata"),
+				      kp_sections_find(sections, ".text")}};
+	/* the symbol table that loaders use, or if there is none, that of linkers */
+	const struct kp_section *table = kp_sections_first(sections, SHT_DYNSYM);
+
+	if (!table)
+		table = kp_sections_first(sections, SHT_SYMTAB);
+	return table ? kp_symbols_each(src, sections, table, visit_symbol, &s, why)
+		     : KPACK_SUCCESS;
 }
 
 /* ---- target ---- */
@@ -217,9 +487,9 @@ static bool target_of_isa(const uint32_t isa[3], struct kp_target *out)
 }
 
 /* Set OUT's arch, and say so if flags and notes disagree. */
-static kpack_error_t find_target(const Elf64_Ehdr *h, const struct kp_amdgpu_notes *notes,
-				 const struct kp_amdgpu_metadata *metadata,
-				 struct kp_object *out, struct kpackx_error *why)
+static kpack_error_t find_target(const Elf64_Ehdr *h, const struct notes *notes,
+				 const struct metadata *metadata, struct kp_object *out,
+				 struct kpackx_error *why)
 {
 	char a[KP_TARGET_TEXT_MAX], b[KP_TARGET_TEXT_MAX];
 	struct kp_target flags, note;
@@ -246,9 +516,9 @@ static kpack_error_t find_target(const Elf64_Ehdr *h, const struct kp_amdgpu_not
 
 /* ---- the format ---- */
 
-static kpack_error_t add_facts(const Elf64_Ehdr *h, const struct kp_amdgpu_notes *notes,
-			       const struct kp_amdgpu_metadata *metadata,
-			       struct kp_pairs *facts, struct kpackx_error *why)
+static kpack_error_t add_facts(const Elf64_Ehdr *h, const struct notes *notes,
+			       const struct metadata *metadata, struct kp_pairs *facts,
+			       struct kpackx_error *why)
 {
 	unsigned abi = h->e_ident[EI_ABIVERSION], os = h->e_ident[EI_OSABI];
 
@@ -284,24 +554,22 @@ static kpack_error_t add_facts(const Elf64_Ehdr *h, const struct kp_amdgpu_notes
 static kpack_error_t describe_code_object(const struct kp_source *src,
 					  struct kp_object *out, struct kpackx_error *why)
 {
-	struct kp_amdgpu_metadata metadata = {0};
-	struct kp_amdgpu_notes notes = {0};
+	struct metadata metadata = {0};
+	KP_AUTO(notes) notes = {0};
 	struct kp_sections sections;
 	kpack_error_t err = kp_sections_read(src, &sections, why);
 
 	if (!err)
-		err = kp_amdgpu_notes_read(src, &sections, &notes, why);
+		err = read_notes(src, &sections, &notes, why);
 	if (!err && notes.metadata)
-		err = kp_amdgpu_metadata_read(
-			(struct kp_span){notes.metadata, notes.metadata_size}, &metadata,
-			out, why);
+		err = read_metadata((struct kp_span){notes.metadata, notes.metadata_size},
+				    &metadata, out, why);
 	if (!err)
 		err = add_facts(&sections.header, &notes, &metadata, &out->facts, why);
 	if (!err)
 		err = find_target(&sections.header, &notes, &metadata, out, why);
 	if (!err && !notes.metadata)
-		err = kp_amdgpu_symbols_read(src, &sections, out, why);
-	kp_amdgpu_notes_fini(&notes);
+		err = read_symbols(src, &sections, out, why);
 	kp_sections_fini(&sections);
 	return err;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/cut.h"
 #include "format.h"
 #include "sections.h"
 
@@ -125,29 +126,24 @@ static kpack_error_t open_cubin(const struct kp_source *src, struct cubin *out,
 
 /* ---- target ---- */
 
-static bool in_name(uint8_t c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c >= '0' && c <= '9') || c == '_';
-}
-
-/*
- * The letter after "sm_NN" in the command line TEXT, NN being SM; "": none, or no such
- * word.
- */
+/* The letter after "sm_NN" in the command line TEXT, NN being SM; "": none, or no such word. */
 static const char *variant_in(struct kp_span text, unsigned sm)
 {
-	char word[16];
-	size_t n = (size_t)snprintf(word, sizeof(word), "sm_%u", sm);
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+	char name[16];
 
-	for (size_t i = 0; i + n < text.size; i++) {
-		const uint8_t *p = text.data + i;
+	snprintf(name, sizeof(name), "sm_%u", sm);
+	while (text.size) {
+		struct kp_span word = text;
 
-		if (memcmp(p, word, n) != 0 || (i > 0 && in_name(p[-1])) ||
-		    (i + n + 1 < text.size && in_name(p[n + 1])))
-			continue;
-		if (p[n] == 'a' || p[n] == 'f')
-			return p[n] == 'a' ? "a" : "f";
+		word.size = 0;
+		while (word.size < text.size && text.data[word.size] &&
+		       strchr(letters, text.data[word.size]))
+			word.size++;
+		text = kp_span_tail(text, word.size + (word.size < text.size));
+		if (kp_span_take(&word, name) && kp_span_is_one_of(word, "a f"))
+			return word.data[0] == 'a' ? "a" : "f";
 	}
 	return "";
 }

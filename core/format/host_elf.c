@@ -192,41 +192,6 @@ struct segments {
 	bool wrapper; /* one was found */
 };
 
-/*
- * List the loaded segments.  Of one only the part in the file counts, and of overlapping
- * ones no more than the file has.
- */
-static void list_segments(struct segments *all)
-{
-	struct loose *r = &all->r;
-	uint64_t size = r->window.src.size, sum = 0;
-	const uint8_t *p;
-
-	for (unsigned i = 0; i < r->phnum && i < KP_SEGMENTS_MAX; i++) {
-		struct segment *s = &all->items[all->n];
-
-		if (r->phsize != SIZE_OF(r, Phdr) || r->phoff > size ||
-		    kp_window_get(&r->window, r->phoff + (uint64_t)i * r->phsize,
-				  r->phsize, &p, NULL))
-			return;
-		*s = (struct segment){.vaddr = FIELD(r, p, p_vaddr, Phdr),
-				      .offset = FIELD(r, p, p_offset, Phdr),
-				      .size = FIELD(r, p, p_filesz, Phdr),
-				      .writable = FIELD(r, p, p_flags, Phdr) & PF_W};
-		if (FIELD(r, p, p_type, Phdr) != PT_LOAD)
-			continue;
-		all->cut |= !kp_range_ok(size, s->offset, s->size);
-		if (s->offset >= size)
-			continue;
-		if (s->size > size - s->offset)
-			s->size = size - s->offset;
-		if (s->size > size - sum)
-			s->size = size - sum;
-		sum += s->size;
-		all->n++;
-	}
-}
-
 /* Magics of HIP's and of CUDA's wrappers. */
 enum { HIPF = 0x48495046, CUDA = 0x466243b1 };
 
@@ -249,38 +214,62 @@ static bool is_wrapper(const struct segments *all, const uint8_t *p)
 }
 
 /*
- * List the segments of SRC, and look for a wrapper in them; the caller frees *OUT.  In what
- * is loaded at any address the pointers are relocated, and therefore in writable segments.
+ * List the loaded segments of SRC, and look for a wrapper in them; the caller frees *OUT.  Of a segment
+ * only the part in the file counts, and of overlapping ones no more than the file has.  In what is
+ * loaded at any address the pointers are relocated, and therefore in writable segments.
  */
 static kpack_error_t open_segments(const struct kp_source *src, struct segments **out,
 				   struct kpackx_error *why)
 {
+	uint64_t left = src->size;
 	struct segments *all;
+	struct loose *r;
 	const uint8_t *p;
 	unsigned word;
 
 	KP_TRY(kp_new(out, 1, "segments", why));
 	all = *out;
-	KP_TRY(open_loose(&all->r, src, why));
-	if (all->r.type != ET_DYN && all->r.type != ET_EXEC)
+	r = &all->r;
+	KP_TRY(open_loose(r, src, why));
+	if (r->type != ET_DYN && r->type != ET_EXEC)
 		return KPACK_SUCCESS;
-	list_segments(all);
-	word = all->r.wide ? 8 : 4;
+	for (unsigned i = 0; i < r->phnum && i < KP_SEGMENTS_MAX; i++) {
+		struct segment *s = &all->items[all->n];
+
+		if (r->phsize != SIZE_OF(r, Phdr) || r->phoff > src->size ||
+		    kp_window_get(&r->window, r->phoff + (uint64_t)i * r->phsize,
+				  r->phsize, &p, NULL))
+			break;
+		*s = (struct segment){.vaddr = FIELD(r, p, p_vaddr, Phdr),
+				      .offset = FIELD(r, p, p_offset, Phdr),
+				      .size = FIELD(r, p, p_filesz, Phdr),
+				      .writable = FIELD(r, p, p_flags, Phdr) & PF_W};
+		if (FIELD(r, p, p_type, Phdr) != PT_LOAD)
+			continue;
+		all->cut |= !kp_range_ok(src->size, s->offset, s->size);
+		if (s->offset >= src->size)
+			continue;
+		if (s->size > src->size - s->offset)
+			s->size = src->size - s->offset;
+		if (s->size > left)
+			s->size = left;
+		left -= s->size;
+		all->n++;
+	}
+	word = r->wide ? 8 : 4;
 	for (unsigned i = 0; i < all->n; i++) {
 		const struct segment *s = &all->items[i];
 		unsigned size = 8 + 2 * word;
 
-		if (all->r.type == ET_DYN && !s->writable)
+		if (r->type == ET_DYN && !s->writable)
 			continue;
 		for (uint64_t at = -s->vaddr & (word - 1);
 		     !all->wrapper && kp_range_ok(s->size, at, size); at += word) {
-			KP_TRY(kp_window_get(&all->r.window, s->offset + at, size, &p,
-					     why));
+			KP_TRY(kp_window_get(&r->window, s->offset + at, size, &p, why));
 			/* the first byte excludes most */
-			all->wrapper =
-				(p[0] == (all->r.big ? HIPF >> 24 : HIPF & 0xff) ||
-				 p[0] == (all->r.big ? CUDA >> 24 : CUDA & 0xff)) &&
-				is_wrapper(all, p);
+			all->wrapper = (p[0] == (r->big ? HIPF >> 24 : HIPF & 0xff) ||
+					p[0] == (r->big ? CUDA >> 24 : CUDA & 0xff)) &&
+				       is_wrapper(all, p);
 		}
 	}
 	return KPACK_SUCCESS;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading offload binaries (offload_binary.h has the format).  Maps and texts of hostile
- * files overlap; what they state in all is bounded by the binary's size.
+ * Reading and writing offload binaries (offload_binary.h has the format).  Maps and texts of hostile
+ * files overlap; what they state in all is bounded by the binary's size.  Written are the header, the
+ * entries, the string records, the table of strings, and from the next multiple of 8 on the
+ * images one after another, padded to a multiple of 8.
  */
 #include "offload_binary.h"
 #include <inttypes.h>
@@ -44,6 +46,21 @@ struct reader {
 	struct kp_window tables, texts;
 };
 
+static uint64_t align_size(uint64_t n)
+{
+	return (n + 7) / 8 * 8;
+}
+
+static uint64_t header_size(unsigned version)
+{
+	return version < 3 ? HEADER_MIN : HEADER_V3;
+}
+
+static uint64_t record_size(unsigned version)
+{
+	return version < 2 ? 16 : 24;
+}
+
 /* ---- header ---- */
 
 static bool probe_offload_binary(struct kp_span head)
@@ -55,7 +72,7 @@ static bool probe_offload_binary(struct kp_span head)
 static kpack_error_t read_header(const struct kp_source *src, struct header *h,
 				 struct kpackx_error *why)
 {
-	uint64_t least = HEADER_MIN, each;
+	uint64_t least, each;
 	uint8_t b[HEADER_V3];
 
 	*h = (struct header){0};
@@ -68,11 +85,10 @@ static kpack_error_t read_header(const struct kp_source *src, struct header *h,
 	h->entries = kp_le64(b + 16);
 	each = h->version == 1 ? kp_le64(b + 24) : ENTRY_SIZE;
 	h->count = h->version == 1 ? 1 : kp_le64(b + 24);
-	if (h->version == 3) {
-		least = HEADER_V3;
-		KP_TRY(kp_source_read(src, 0, b, HEADER_V3, why));
+	least = header_size(h->version);
+	KP_TRY(kp_source_read(src, 0, b, (size_t)least, why));
+	if (h->version == 3)
 		h->inflated = kp_le64(b + 32);
-	}
 	if (h->size < least || h->size > src->size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "size %" PRIu64 ", the header has %" PRIu64
@@ -151,7 +167,7 @@ static kpack_error_t read_text(struct reader *r, uint64_t off, uint64_t length,
 static kpack_error_t read_pairs(struct reader *r, uint64_t off, uint64_t count,
 				struct kp_pairs *pairs)
 {
-	uint64_t record = r->h.version > 1 ? 24 : 16;
+	uint64_t record = record_size(r->h.version);
 
 	if (off > r->h.size || count > (r->h.size - off) / record)
 		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
@@ -223,18 +239,12 @@ size_t kp_offload_strings(const struct kp_image *image)
 	return strcmp(image->pairs.items[n].name, KP_OFFLOAD_FLAGS_NAME) == 0 ? n - 1 : n;
 }
 
-static const struct kp_pair *last_pair(const struct kp_pairs *pairs, size_t n,
-				       const char *name)
-{
-	while (n--)
-		if (strcmp(pairs->items[n].name, name) == 0)
-			return &pairs->items[n];
-	return NULL;
-}
-
 const struct kp_pair *kp_offload_string(const struct kp_image *image, const char *name)
 {
-	return last_pair(&image->pairs, kp_offload_strings(image), name);
+	for (size_t n = kp_offload_strings(image); n--;)
+		if (strcmp(image->pairs.items[n].name, name) == 0)
+			return &image->pairs.items[n];
+	return NULL;
 }
 
 /* A kind without a name is in the pairs as its number. */
@@ -302,9 +312,6 @@ static kpack_error_t add_entry(struct reader *r, uint64_t at)
 	KP_TRY(kp_containers_add_named(r->list, r->c, (struct kp_span){0}, off, size,
 				       &image, r->why));
 	KP_TRY(read_pairs(r, kp_le64(e + 8), kp_le64(e + 16), &image->pairs));
-	arch = last_pair(&image->pairs, image->pairs.count, "arch");
-	if (arch)
-		kp_target_canonical(kp_span_str(arch->value), image->arch);
 	kind = kp_le16(e + 2);
 	name = kp_offload_kind_name(kind);
 	if (name)
@@ -317,10 +324,13 @@ static kpack_error_t add_entry(struct reader *r, uint64_t at)
 				     name)
 		    : kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_KIND_NAME, "%u",
 				     kind));
-	return kp_le32(e + 4)
-		       ? kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_FLAGS_NAME,
-					"0x%" PRIx32, kp_le32(e + 4))
-		       : KPACK_SUCCESS;
+	if (kp_le32(e + 4))
+		KP_TRY(kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_FLAGS_NAME,
+				      "0x%" PRIx32, kp_le32(e + 4)));
+	arch = kp_offload_string(image, "arch");
+	if (arch)
+		kp_target_canonical(kp_span_str(arch->value), image->arch);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t list_images(const struct kp_source *src, struct kp_container *c,
@@ -474,3 +484,256 @@ const struct kp_format kp_format_offload_binary = {
 	.parse = parse_offload_binary,
 	.load = load_offload_binary,
 };
+
+/* ---- writing ---- */
+
+/*
+ * A key or a value, and its offset in the table of strings.  The table has each text once,
+ * and a text that ends another one in that: LLVM's StringTableBuilder, whose order by ends
+ * gives the same bytes.
+ */
+struct text {
+	struct kp_span bytes;
+	uint64_t offset;
+};
+
+/* A binary being laid out: all offsets are known before the first byte is written. */
+struct layout {
+	const struct kp_offload_image *images;
+	size_t n_images;
+	unsigned version;
+	struct text *texts;   /* key, value, key, value ... of all images, in order */
+	struct text **sorted; /* the same in the order of the table */
+	size_t n_texts;
+	uint64_t table; /* offset of the table of strings */
+	uint64_t data;  /* offset of the images */
+	uint64_t size;
+};
+
+/*
+ * Compare from the end backwards, higher bytes first; a text follows those that end with
+ * it.
+ */
+static int by_end(const void *a, const void *b)
+{
+	struct kp_span x = (*(struct text *const *)a)->bytes;
+	struct kp_span y = (*(struct text *const *)b)->bytes;
+	size_t n = x.size < y.size ? x.size : y.size;
+
+	for (size_t i = 1; i <= n; i++)
+		if (x.data[x.size - i] != y.data[y.size - i])
+			return y.data[y.size - i] - x.data[x.size - i];
+	return KP_ORDER(y.size, x.size);
+}
+
+/*
+ * Place the texts; one that is the end of another shares its bytes.  Returns the table's
+ * size.
+ */
+static uint64_t place_texts(struct layout *l)
+{
+	struct kp_span last = {(const uint8_t *)"", 0};
+	uint64_t size = 1; /* it begins with a NUL */
+
+	qsort(l->sorted, l->n_texts, sizeof(*l->sorted), by_end);
+	for (size_t i = 0; i < l->n_texts; i++) {
+		struct text *t = l->sorted[i];
+
+		/* the NUL at the beginning of the table is the empty text */
+		if (kp_range_ok(last.size, 0, t->bytes.size) &&
+		    memcmp(last.data + last.size - t->bytes.size, t->bytes.data,
+			   t->bytes.size) == 0) {
+			t->offset = t->bytes.size ? size - t->bytes.size - 1 : 0;
+			continue;
+		}
+		t->offset = size;
+		size += t->bytes.size + 1;
+		last = t->bytes;
+	}
+	return size;
+}
+
+static kpack_error_t lay_out_binary(struct layout *l, struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n_images; i++)
+		n += 2 * l->images[i].strings->count;
+	KP_TRY(kp_new(&l->texts, n, "strings", why));
+	KP_TRY(kp_new(&l->sorted, n, "strings", why));
+	for (size_t i = 0; i < l->n_images; i++) {
+		for (size_t j = 0; j < l->images[i].strings->count; j++) {
+			const struct kp_pair *p = &l->images[i].strings->items[j];
+
+			if (l->version == 1 && memchr(p->value, 0, p->size))
+				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					       "the value of '%s' has a NUL, which "
+					       "version 1 cannot store",
+					       p->name);
+			l->texts[l->n_texts++].bytes = kp_span_str(p->name);
+			l->texts[l->n_texts++].bytes =
+				(struct kp_span){(const uint8_t *)p->value, p->size};
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		l->sorted[i] = &l->texts[i];
+	l->table = header_size(l->version) + l->n_images * ENTRY_SIZE +
+		   n / 2 * record_size(l->version);
+	l->data = align_size(l->table + place_texts(l));
+	l->size = l->data;
+	for (size_t i = 0; i < l->n_images; i++) {
+		if (l->images[i].bytes.size > INT64_MAX - l->size)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "more bytes than 63 bits can count");
+		l->size += l->images[i].bytes.size;
+	}
+	l->size = align_size(l->size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t put_header(const struct layout *l, uint64_t size, uint64_t inflated,
+				struct kp_sink *sink, struct kpackx_error *why)
+{
+	uint8_t b[HEADER_V3] = {0};
+	uint64_t header = header_size(l->version);
+
+	memcpy(b, magic, sizeof(magic));
+	kp_put_le32(b + 4, l->version);
+	kp_put_le64(b + 8, size);
+	kp_put_le64(b + 16, header);
+	kp_put_le64(b + 24, l->version == 1 ? ENTRY_SIZE : l->n_images);
+	kp_put_le64(b + 32, inflated);
+	return kp_sink_put(sink, b, (size_t)header, why);
+}
+
+/* Write the part after the header; the binary began at byte BEGIN of SINK. */
+static kpack_error_t put_body(const struct layout *l, uint64_t begin,
+			      struct kp_sink *sink, struct kpackx_error *why)
+{
+	uint64_t strings = header_size(l->version) + l->n_images * ENTRY_SIZE;
+	uint64_t data = l->data, end = 1;
+	uint8_t b[ENTRY_SIZE];
+
+	for (size_t i = 0; i < l->n_images; i++) {
+		const struct kp_offload_image *image = &l->images[i];
+
+		kp_put_le32(b, image->image_kind | (uint32_t)image->offload_kind << 16);
+		kp_put_le32(b + 4, image->flags);
+		kp_put_le64(b + 8, strings);
+		kp_put_le64(b + 16, image->strings->count);
+		kp_put_le64(b + 24, data);
+		kp_put_le64(b + 32, image->bytes.size);
+		KP_TRY(kp_sink_put(sink, b, ENTRY_SIZE, why));
+		strings += image->strings->count * record_size(l->version);
+		data += image->bytes.size;
+	}
+	for (size_t i = 0; i < l->n_texts; i += 2) {
+		kp_put_le64(b, l->table + l->texts[i].offset);
+		kp_put_le64(b + 8, l->table + l->texts[i + 1].offset);
+		kp_put_le64(b + 16, l->texts[i + 1].bytes.size);
+		KP_TRY(kp_sink_put(sink, b, (size_t)record_size(l->version), why));
+	}
+	KP_TRY(kp_sink_fill(sink, 0, 1, why));
+	for (size_t i = 0; i < l->n_texts; i++) {
+		const struct text *t = l->sorted[i];
+
+		if (t->offset != end)
+			continue;
+		KP_TRY(kp_sink_put(sink, t->bytes.data, t->bytes.size, why));
+		KP_TRY(kp_sink_fill(sink, 0, 1, why));
+		end += t->bytes.size + 1;
+	}
+	KP_TRY(kp_sink_fill(sink, 0, l->data - (sink->size - begin), why));
+	for (size_t i = 0; i < l->n_images; i++)
+		KP_TRY(kp_sink_copy(sink, &l->images[i].bytes, why));
+	return kp_sink_fill(sink, 0, l->size - (sink->size - begin), why);
+}
+
+/* The body of a compressed binary, made in memory, because its size precedes it. */
+struct buffer {
+	uint8_t *data;
+	size_t size, cap;
+};
+
+static kpack_error_t buffer_put(void *arg, const void *data, size_t size,
+				struct kpackx_error *why)
+{
+	struct buffer *b = arg;
+
+	if (!kp_range_ok(b->cap, b->size, size))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
+	memcpy(b->data + b->size, data, size);
+	b->size += size;
+	return KPACK_SUCCESS;
+}
+
+/* LLVM's default levels are 5 for zstd and 6 for zlib. */
+static kpack_error_t put_compressed(const struct layout *l,
+				    const struct kp_offload_form *form,
+				    struct kp_sink *sink, struct kpackx_error *why)
+{
+	bool zstd = form->method == KP_OFFLOAD_ZSTD;
+	uint64_t header = header_size(l->version), stored;
+	struct buffer body = {.cap = (size_t)(l->size - header)};
+	struct kp_sink inner = {.write = buffer_put, .arg = &body, .size = header};
+	uint8_t *made = NULL;
+	kpack_error_t err;
+	size_t size;
+
+	body.data = malloc(body.cap + 1);
+	if (!body.data)
+		return kp_fail_memory(why, body.cap, "an offload binary");
+	err = put_body(l, 0, &inner, why);
+	if (!err)
+		err = kp_llvm_compress(zstd ? KP_CCOB_ZSTD : KP_CCOB_ZLIB,
+				       form->level ? form->level
+				       : zstd      ? 5
+						   : 6,
+				       false, (struct kp_span){body.data, body.size}, 0,
+				       &made, &size, why);
+	free(body.data);
+	KP_TRY(err);
+	stored = header + size;
+	err = put_header(l, stored, l->size, sink, why);
+	if (!err)
+		err = kp_sink_put(sink, made, size, why);
+	if (!err)
+		err = kp_sink_fill(sink, 0, align_size(stored) - stored, why);
+	free(made);
+	return err;
+}
+
+/* Write one binary with N images behind what SINK has. */
+static kpack_error_t put_binary(const struct kp_offload_image *images, size_t n,
+				const struct kp_offload_form *form, struct kp_sink *sink,
+				struct kpackx_error *why)
+{
+	struct layout l = {.images = images, .n_images = n, .version = form->version};
+	uint64_t begin = sink->size;
+	kpack_error_t err = lay_out_binary(&l, why);
+
+	if (!err && form->method != KP_OFFLOAD_PLAIN)
+		err = put_compressed(&l, form, sink, why);
+	else if (!err && !(err = put_header(&l, l.size, 0, sink, why)))
+		err = put_body(&l, begin, sink, why);
+	free(l.texts);
+	free(l.sorted);
+	return err;
+}
+
+kpack_error_t kp_offload_write(const struct kp_offload_image *images, size_t n,
+			       const struct kp_offload_form *form, struct kp_sink *sink,
+			       struct kpackx_error *why)
+{
+	if (form->version < 1 || form->version > 3)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "version %u, known are 1 to 3", form->version);
+	if (form->version < 3 && form->method != KP_OFFLOAD_PLAIN)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "version %u cannot be compressed", form->version);
+	if (form->version > 1)
+		return put_binary(images, n, form, sink, why);
+	for (size_t i = 0; i < n; i++)
+		KP_TRY(put_binary(&images[i], 1, form, sink, why));
+	return KPACK_SUCCESS;
+}

@@ -60,11 +60,6 @@ static kpack_error_t begin_words(struct words *w, const struct kp_source *src,
 	return KPACK_SUCCESS;
 }
 
-static bool is_amd(uint32_t generator)
-{
-	return generator >> 16 == GENERATOR_AMD || generator == GENERATOR_AMD;
-}
-
 /* Set ARCH if the generator implies the target, which only AMD's does. */
 static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
 			      struct kpackx_error *why)
@@ -72,8 +67,8 @@ static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
 	uint32_t generator;
 
 	KP_TRY(get_word(w, 2, &generator, why));
-	if (is_amd(generator))
-		snprintf(arch, KP_TARGET_TEXT_MAX, "amdgcnspirv");
+	if (generator >> 16 == GENERATOR_AMD || generator == GENERATOR_AMD)
+		snprintf(arch, KP_TARGET_TEXT_MAX, KP_ARCH_SPIRV);
 	return KPACK_SUCCESS;
 }
 
@@ -115,7 +110,7 @@ static kpack_error_t add_facts(struct words *w, struct kp_object *out,
 			      version >> 8 & 0xff));
 	if (w->swapped)
 		KP_TRY(kp_pairs_print(&out->facts, why, "byte order", "big-endian"));
-	if (is_amd(generator))
+	if (out->arch[0])
 		return kp_pairs_print(&out->facts, why, "generator", "LLVM for AMD GPUs");
 	for (size_t i = 0; i < KP_COUNT(names); i++)
 		if (names[i].number == generator >> 16)

@@ -17,10 +17,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "code_object.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/sink.h"
+#include "format.h"
+#include "sections.h"
 
 /* Segments of an object: linkers make ten. */
 #define SEGMENTS_MAX 128
@@ -54,11 +55,6 @@ struct strip {
 	uint8_t *bytes;
 	uint8_t *segments, *symbols, *rows;
 };
-
-bool kp_strip_probe(struct kp_span head)
-{
-	return kp_format_code_object.probe(head);
-}
 
 static void put_le16(uint8_t *p, size_t v)
 {
@@ -309,36 +305,6 @@ static void shorten_segments(struct strip *s, uint64_t headers)
 }
 
 /*
- * Patch the header of section I, and move it to its number, which is not larger, so that
- * no header is overwritten before it is read.
- */
-static void put_row(struct strip *s, size_t i)
-{
-	const struct kp_section *in = &s->in.items[i];
-	const struct fate *f = &s->fates[i];
-	uint8_t *row = s->rows + f->index * sizeof(Elf64_Shdr);
-
-	memmove(row, s->rows + i * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr));
-	kp_put_le32(row + offsetof(Elf64_Shdr, sh_type), f->type);
-	kp_put_le64(row + offsetof(Elf64_Shdr, sh_offset), f->offset);
-	kp_put_le64(row + offsetof(Elf64_Shdr, sh_size), f->size);
-	kp_put_le32(row + offsetof(Elf64_Shdr, sh_link), s->fates[in->link].index);
-	if (in->type == SHT_REL || in->type == SHT_RELA)
-		kp_put_le32(row + offsetof(Elf64_Shdr, sh_info),
-			    s->fates[in->info].index);
-	if (i != s->symtab)
-		return;
-	/* the number of the first symbol that is not local */
-	for (size_t k = s->n_symbols; k > 0; k--) {
-		if (ELF64_ST_BIND(s->symbols[(k - 1) * sizeof(Elf64_Sym) +
-					     offsetof(Elf64_Sym, st_info)]) != STB_LOCAL)
-			continue;
-		kp_put_le32(row + offsetof(Elf64_Shdr, sh_info), (uint32_t)k);
-		break;
-	}
-}
-
-/*
  * Decide the offsets, patch the headers and list the pieces: first all that is loaded, then
  * the other sections, the section headers; last the ELF header, over that of the input.
  */
@@ -392,9 +358,34 @@ static kpack_error_t lay_out_object(struct strip *s, struct kp_stripped *out,
 		if (kp_le16(p) < SHN_LORESERVE && kp_le16(p) < s->in.count)
 			put_le16(p, s->fates[kp_le16(p)].index);
 	}
-	for (size_t i = 1; i < s->in.count; i++)
-		if (!s->fates[i].gone)
-			put_row(s, i);
+	/* rows move to their numbers, which are not larger: none is overwritten before it is read */
+	for (size_t i = 1; i < s->in.count; i++) {
+		const struct kp_section *in = &s->in.items[i];
+		const struct fate *f = &s->fates[i];
+		uint8_t *row = s->rows + f->index * sizeof(Elf64_Shdr);
+
+		if (f->gone)
+			continue;
+		memmove(row, s->rows + i * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr));
+		kp_put_le32(row + offsetof(Elf64_Shdr, sh_type), f->type);
+		kp_put_le64(row + offsetof(Elf64_Shdr, sh_offset), f->offset);
+		kp_put_le64(row + offsetof(Elf64_Shdr, sh_size), f->size);
+		kp_put_le32(row + offsetof(Elf64_Shdr, sh_link),
+			    s->fates[in->link].index);
+		if (in->type == SHT_REL || in->type == SHT_RELA)
+			kp_put_le32(row + offsetof(Elf64_Shdr, sh_info),
+				    s->fates[in->info].index);
+		/* the number of the first symbol that is not local */
+		for (size_t k = i == s->symtab ? s->n_symbols : 0; k > 0; k--) {
+			const uint8_t *symbol = s->symbols + (k - 1) * sizeof(Elf64_Sym);
+
+			if (ELF64_ST_BIND(symbol[offsetof(Elf64_Sym, st_info)]) !=
+			    STB_LOCAL)
+				continue;
+			kp_put_le32(row + offsetof(Elf64_Shdr, sh_info), (uint32_t)k);
+			break;
+		}
+	}
 	if (debug) {
 		shorten_segments(s, headers);
 		kp_put_le64(s->bytes + offsetof(Elf64_Ehdr, e_phoff), sizeof(Elf64_Ehdr));
@@ -482,21 +473,4 @@ kpack_error_t kp_stripped_read(const struct kp_stripped *s, const struct kp_sour
 					      why));
 	}
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_strip_build_id(const struct kp_source *src, char out[KP_BUILD_ID_TEXT],
-				struct kpackx_error *why)
-{
-	struct kp_amdgpu_notes notes = {0};
-	struct kp_sections sections;
-	kpack_error_t err;
-
-	*out = '\0';
-	KP_TRY(kp_sections_read(src, &sections, why));
-	err = kp_amdgpu_notes_read(src, &sections, &notes, why);
-	for (size_t i = 0; i < notes.build_id_size && notes.build_id_size > 1; i++)
-		snprintf(out + 2 * i, 3, "%02x", notes.build_id[i]);
-	kp_amdgpu_notes_fini(&notes);
-	kp_sections_fini(&sections);
-	return err;
 }

@@ -30,9 +30,6 @@ struct kp_stripped {
 	void *work; /* private; NULL: there is no result */
 };
 
-/* Whether HEAD (20 bytes) begins an object that kp_strip_plan may take. */
-bool kp_strip_probe(struct kp_span head);
-
 /*
  * Decide the result for the code object SRC.  The caller frees OUT, after success, with
  * kp_stripped_fini.  Memory: the headers and the symbol table.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/cut.h"
 #include "core/base/text.h"
 
 #define MAGIC "__CLANG_OFFLOAD_BUNDLE____"
@@ -62,44 +63,6 @@ static void search_init(struct search *s, const struct kp_source *src,
 }
 
 /*
- * Move *POS to the next needle at *POS or after; *FOUND becomes false if there is none.
- */
-static kpack_error_t find_needle(struct search *s, uint64_t *pos, bool *found,
-				 struct kpackx_error *why)
-{
-	struct kp_window *w = &s->window;
-	const uint8_t *p, *hit;
-	size_t have;
-
-	*found = false;
-	while (kp_range_ok(w->src.size, *pos, s->needle_size)) {
-		KP_TRY(kp_window_get(w, *pos, s->needle_size, &p, why));
-		have = w->size - (size_t)(p - w->buf);
-		hit = memmem(p, have, s->needle, s->needle_size);
-		*found = hit != NULL;
-		*pos += hit ? (size_t)(hit - p) : have - s->needle_size + 1;
-		if (hit)
-			break;
-	}
-	return KPACK_SUCCESS;
-}
-
-/* Take a marker's ID from the beginning of REST, whose offset is AT. */
-static void take_id(struct marker *m, struct kp_span rest, uint64_t at)
-{
-	const uint8_t *lf = memchr(rest.data, '\n', rest.size);
-	size_t size = lf ? (size_t)(lf - rest.data) : rest.size;
-
-	m->contents = at + size + 1;
-	m->cr = size && rest.data[size - 1] == '\r';
-	m->id_size = size - m->cr;
-	m->whole = lf && m->id_size <= KP_ENTRY_ID_MAX;
-	if (m->id_size > KP_ENTRY_ID_MAX)
-		m->id_size = KP_ENTRY_ID_MAX;
-	memcpy(m->id, rest.data, m->id_size);
-}
-
-/*
  * Find the next marker at *POS or after, and move *POS to its ID; *FOUND: whether one was
  * found.  What follows the common beginning is read as far as a valid line can reach.
  */
@@ -107,107 +70,110 @@ static kpack_error_t next_marker(struct search *s, uint64_t *pos, struct marker 
 				 bool *found, struct kpackx_error *why)
 {
 	const size_t want = sizeof(START) + LINE_MAX_SIZE;
+	struct kp_window *w = &s->window;
+	const uint8_t *p, *hit, *lf;
 	struct kp_span rest;
-	const uint8_t *p;
-	size_t skip;
+	size_t have, size;
+	uint64_t left;
 
-	for (;;) {
-		uint64_t left;
-
-		KP_TRY(find_needle(s, pos, found, why));
-		if (!*found)
-			return KPACK_SUCCESS;
-		m->line = *pos;
-		*pos += s->needle_size;
+	*found = false;
+	while (kp_range_ok(w->src.size, *pos, s->needle_size)) {
+		KP_TRY(kp_window_get(w, *pos, s->needle_size, &p, why));
+		have = w->size - (size_t)(p - w->buf);
+		hit = memmem(p, have, s->needle, s->needle_size);
+		if (!hit) {
+			*pos += have - s->needle_size + 1;
+			continue;
+		}
+		m->line = *pos + (size_t)(hit - p);
+		*pos = m->line + s->needle_size;
 		if (m->line > 0) {
-			KP_TRY(kp_window_get(&s->window, m->line - 1, 1, &p, why));
+			KP_TRY(kp_window_get(w, m->line - 1, 1, &p, why));
 			if (*p != '\n')
 				continue;
 		}
-		left = s->window.src.size - *pos;
+		left = w->src.size - *pos;
 		rest.size = left < want ? (size_t)left : want;
-		KP_TRY(kp_window_get(&s->window, *pos, rest.size, &rest.data, why));
-		m->start = kp_span_starts(rest, START, strlen(START));
-		if (m->start || kp_span_starts(rest, END, strlen(END)))
-			break;
+		KP_TRY(kp_window_get(w, *pos, rest.size, &rest.data, why));
+		m->start = kp_span_take(&rest, START);
+		if (!m->start && !kp_span_take(&rest, END))
+			continue;
+		*found = true;
+		*pos += m->start ? strlen(START) : strlen(END);
+		lf = memchr(rest.data, '\n', rest.size);
+		size = lf ? (size_t)(lf - rest.data) : rest.size;
+		m->contents = *pos + size + 1;
+		m->cr = size && rest.data[size - 1] == '\r';
+		m->id_size = size - m->cr;
+		m->whole = lf && m->id_size <= KP_ENTRY_ID_MAX;
+		if (m->id_size > KP_ENTRY_ID_MAX)
+			m->id_size = KP_ENTRY_ID_MAX;
+		memcpy(m->id, rest.data, m->id_size);
+		return KPACK_SUCCESS;
 	}
-	skip = m->start ? strlen(START) : strlen(END);
-	*pos += skip;
-	take_id(m, kp_span_tail(rest, skip), *pos);
 	return KPACK_SUCCESS;
 }
 
 /* ---- reading ---- */
 
-/*
- * The entry being read.  A start marker among its contents is text if an end marker with
- * the entry's own ID follows, as in a bundle of bundles; else the entry has no end.
- */
-struct entry {
-	struct marker start;
-	bool open;
-	bool another; /* a start marker is among its contents */
-};
-
-static kpack_error_t fail_entry(const struct entry *e, const char *text,
+static kpack_error_t fail_entry(const struct marker *start, const char *text,
 				struct kpackx_error *why)
 {
 	char id[96];
 
-	kp_text_escape((struct kp_span){e->start.id, e->start.id_size}, id, sizeof(id));
+	kp_text_escape((struct kp_span){start->id, start->id_size}, id, sizeof(id));
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "entry %s at offset %" PRIu64 ": %s", id, e->start.line, text);
+		       "entry %s at offset %" PRIu64 ": %s", id, start->line, text);
 }
 
-/* End entry E with marker END; the line feed before END is not part of the contents. */
-static kpack_error_t close_entry(struct search *s, struct entry *e,
-				 const struct marker *end, struct kp_container *c,
-				 struct kp_containers *list, struct kpackx_error *why)
-{
-	struct kp_span id = {e->start.id, e->start.id_size},
-		       end_id = {end->id, end->id_size};
-	uint64_t size = end->line - 1 - e->start.contents;
-	const uint8_t *p;
-
-	if (e->another && !kp_span_eq(id, end_id))
-		return fail_entry(e, "another entry begins in it", why);
-	/* line ends were converted to CR LF, including the one before the marker */
-	if (e->start.cr && size) {
-		KP_TRY(kp_window_get(&s->window, end->line - 2, 1, &p, why));
-		size -= *p == '\r';
-	}
-	e->open = false;
-	return kp_containers_add_image(list, c, id, e->start.contents, size, why);
-}
-
+/*
+ * List the entries.  A start marker among an entry's contents is text if an end marker with the
+ * entry's own ID follows, as in a bundle of bundles; else the entry has no end.
+ */
 static kpack_error_t read_entries(const struct kp_source *src, const char *comment,
 				  struct kp_container *c, struct kp_containers *list,
 				  struct kpackx_error *why)
 {
-	struct entry e = {.open = false};
+	bool found, open = false, another = false;
+	struct marker start, m;
 	struct search s;
-	struct marker m;
-	uint64_t pos = 0;
-	bool found;
+	uint64_t pos = 0, size;
+	const uint8_t *p;
 
 	c->size = c->payload_size = src->size;
 	search_init(&s, src, comment);
 	for (;;) {
+		struct kp_span id = {start.id, 0};
+
 		KP_TRY(next_marker(&s, &pos, &m, &found, why));
 		if (!found)
-			return e.open ? fail_entry(&e, "it has no end marker", why)
-				      : KPACK_SUCCESS;
-		if (m.start && e.open) {
-			e.another = true;
-		} else if (m.start) {
-			e = (struct entry){.start = m, .open = true};
-			if (!m.whole)
+			return open ? fail_entry(&start, "it has no end marker", why)
+				    : KPACK_SUCCESS;
+		if (m.start) {
+			another = open; /* stays until the entry ends */
+			if (!open)
+				start = m;
+			if (!open && !m.whole)
 				return fail_entry(
-					&e, "its ID is too long or has no line feed",
+					&m, "its ID is too long or has no line feed",
 					why);
-		} else if (e.open && m.line > e.start.contents) {
-			KP_TRY(close_entry(&s, &e, &m, c, list, why));
+			open = true;
+			continue;
 		}
+		if (!open || m.line <= start.contents)
+			continue;
+		id.size = start.id_size;
+		if (another && !kp_span_eq(id, (struct kp_span){m.id, m.id_size}))
+			return fail_entry(&start, "another entry begins in it", why);
+		/* the line feed before the end marker is not part of the contents */
+		size = m.line - 1 - start.contents;
+		/* line ends were converted to CR LF, including the one before the marker */
+		if (start.cr && size) {
+			KP_TRY(kp_window_get(&s.window, m.line - 2, 1, &p, why));
+			size -= *p == '\r';
+		}
+		open = false;
+		KP_TRY(kp_containers_add_image(list, c, id, start.contents, size, why));
 	}
 }
 

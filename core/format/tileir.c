@@ -188,26 +188,6 @@ static kpack_error_t read_sections(struct tileir *m)
 	return KPACK_SUCCESS;
 }
 
-/*
- * Find the table of strings.  Their offsets are checked when a string is read: one that
- * nobody refers to does no harm.
- */
-static kpack_error_t read_strings(struct tileir *m)
-{
-	struct cursor c = m->sections[STRINGS];
-	const uint64_t begin = c.pos;
-
-	KP_TRY(get_varint(m, &c, &m->n_strings));
-	m->offsets = c.pos + ((0 - (c.pos - begin)) & 3);
-	if (m->n_strings &&
-	    (m->offsets > c.end || m->n_strings > (c.end - m->offsets) / 4))
-		return INVALID(m, "%" PRIu64 " strings in %" PRIu64 " bytes",
-			       m->n_strings, c.end - c.pos);
-	m->data = m->offsets + 4 * m->n_strings;
-	m->data_size = m->n_strings ? c.end - m->data : 0;
-	return KPACK_SUCCESS;
-}
-
 /* ---- functions ---- */
 
 /* Skip the hints of a function; a target that they name becomes the object's arch. */
@@ -292,31 +272,12 @@ static kpack_error_t read_function(struct tileir *m, struct cursor *c)
 	return kp_object_add_kernel(m->out, kp_span_str(name), &kernel, m->why);
 }
 
-static kpack_error_t read_functions(struct tileir *m)
-{
-	struct cursor c = m->sections[FUNCTIONS];
-	uint64_t count;
-
-	KP_TRY(get_varint(m, &c, &count));
-	KP_TRY(kp_pairs_print(&m->out->facts, m->why, "functions", "%" PRIu64, count));
-	for (uint64_t i = 0; i < count; i++) {
-		kpack_error_t err = read_function(m, &c);
-
-		if (err)
-			return kp_fail_prefix(m->why, err, "function %" PRIu64, i);
-	}
-	return c.pos == c.end ? KPACK_SUCCESS
-			      : INVALID(m,
-					"%" PRIu64
-					" bytes follow the last of the function section",
-					c.end - c.pos);
-}
-
 static kpack_error_t describe_tileir(const struct kp_source *src, struct kp_object *out,
 				     struct kpackx_error *why)
 {
 	struct tileir m = {.out = out, .why = why};
-	uint64_t pos;
+	uint64_t pos, begin, count;
+	struct cursor c;
 
 	kp_window_init(&m.window, src);
 	KP_TRY(read_sections(&m));
@@ -334,8 +295,29 @@ static kpack_error_t describe_tileir(const struct kp_source *src, struct kp_obje
 		return INVALID(
 			&m, "offset %" PRIu64 ": bytes after the end marker at %" PRIu64,
 			pos, m.size - 1);
-	KP_TRY(read_strings(&m));
-	KP_TRY(read_functions(&m));
+	/* the offsets of strings are checked when one is read: others do no harm */
+	c = m.sections[STRINGS];
+	begin = c.pos;
+	KP_TRY(get_varint(&m, &c, &m.n_strings));
+	m.offsets = c.pos + ((0 - (c.pos - begin)) & 3);
+	if (m.n_strings && (m.offsets > c.end || m.n_strings > (c.end - m.offsets) / 4))
+		return INVALID(&m, "%" PRIu64 " strings in %" PRIu64 " bytes",
+			       m.n_strings, c.end - c.pos);
+	m.data = m.offsets + 4 * m.n_strings;
+	m.data_size = m.n_strings ? c.end - m.data : 0;
+	c = m.sections[FUNCTIONS];
+	KP_TRY(get_varint(&m, &c, &count));
+	KP_TRY(kp_pairs_print(&out->facts, why, "functions", "%" PRIu64, count));
+	for (uint64_t i = 0; i < count; i++) {
+		kpack_error_t err = read_function(&m, &c);
+
+		if (err)
+			return kp_fail_prefix(why, err, "function %" PRIu64, i);
+	}
+	if (c.pos != c.end)
+		return INVALID(
+			&m, "%" PRIu64 " bytes follow the last of the function section",
+			c.end - c.pos);
 	if (m.many_targets) /* one module, compiled for several */
 		out->arch[0] = '\0';
 	return KPACK_SUCCESS;

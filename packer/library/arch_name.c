@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Which GPU a file is for.  The names of its directories and its own name have target IDs in many
+ * spellings; its content states targets if it is a code object or a bundle of them, which is listed,
+ * never decoded.  The content decides, and the names where it says nothing.
+ */
 #include "arch_name.h"
+#include <elf.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include "core/base/alloc.h"
+#include "core/base/cut.h"
 #include "core/base/path.h"
+#include "core/base/text.h"
+#include "core/elf/host_fatbin.h"
+#include "packer/cli/xalloc.h"
 
 /* Digits of a processor's number: gfx600 ... gfx1310, with a letter gfx90a. */
 enum { NUMBER_MIN = 3, NUMBER_MAX = 4 };
@@ -82,21 +94,13 @@ static size_t stepping_size(struct kp_span s, size_t n)
 /* Size of "-xnack+" or ":sramecc-" after N bytes of S; or 0. */
 static size_t feature_size(struct kp_span s, size_t n)
 {
-	static const char *const names[] = {"xnack", "sramecc"};
-	struct kp_span rest;
+	struct kp_span rest = kp_span_tail(s, n);
 
-	if (n >= s.size || (s.data[n] != '-' && s.data[n] != ':'))
+	if (!(kp_span_take(&rest, "-") || kp_span_take(&rest, ":")) ||
+	    !(kp_span_take(&rest, "xnack") || kp_span_take(&rest, "sramecc")) ||
+	    !(kp_span_take(&rest, "+") || kp_span_take(&rest, "-")) || !ends_at(rest, 0))
 		return 0;
-	rest = kp_span_tail(s, n + 1);
-	for (size_t i = 0; i < KP_COUNT(names); i++) {
-		size_t size = strlen(names[i]);
-
-		if (kp_span_starts(rest, names[i], size) && rest.size > size &&
-		    (rest.data[size] == '+' || rest.data[size] == '-') &&
-		    ends_at(rest, size + 1))
-			return 2 + size;
-	}
-	return 0;
+	return (size_t)(rest.data - s.data) - n;
 }
 
 static bool format_target(struct kp_span id, char out[KP_TARGET_TEXT_MAX])
@@ -139,17 +143,6 @@ static size_t take_target(struct kp_span s, char out[KP_TARGET_TEXT_MAX])
 
 /* --- names ------------------------------------------------------------------------------ */
 
-/* Whether S is like "-strict": '-' and a word of lower-case letters and digits. */
-static bool is_variant_word(struct kp_span s)
-{
-	if (s.size < 2 || s.data[0] != '-' || !is_lower(s.data[1]))
-		return false;
-	for (size_t i = 1; i < s.size; i++)
-		if (!is_lower(s.data[i]) && !is_digit(s.data[i]))
-			return false;
-	return true;
-}
-
 bool arch_of_directory(struct kp_span name, char out[KP_TARGET_TEXT_MAX], bool *variant)
 {
 	size_t n = take_target(name, out), number = n ? number_size(name) : 0;
@@ -157,7 +150,14 @@ bool arch_of_directory(struct kp_span name, char out[KP_TARGET_TEXT_MAX], bool *
 
 	if (variant)
 		*variant = other;
-	return n && (n == name.size || is_variant_word(kp_span_tail(name, n)));
+	/* "-strict": a word of lower-case letters and digits */
+	if (n && n < name.size &&
+	    (name.size < n + 2 || name.data[n] != '-' || !is_lower(name.data[n + 1])))
+		return false;
+	for (size_t i = n + 1; i < name.size; i++)
+		if (!is_lower(name.data[i]) && !is_digit(name.data[i]))
+			return false;
+	return n > 0;
 }
 
 bool arch_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX])
@@ -185,64 +185,49 @@ bool arch_in_path(const char *path)
 
 /* --- paths ------------------------------------------------------------------------------ */
 
-/* Whether NAME, a component of a path, matches PATTERN. */
-static bool name_matches(struct kp_span pattern, struct kp_span name)
+/* Whether the N bytes of NAME, a component of a path, match the M bytes of PATTERN. */
+static bool component_matches(const char *pattern, size_t m, const char *name, size_t n)
 {
-	char p[NAME_MAX + 1], n[NAME_MAX + 1];
+	char p[NAME_MAX + 1], text[NAME_MAX + 1];
 
-	if (kp_span_eq(pattern, name))
+	if (m == n && memcmp(pattern, name, n) == 0)
 		return true;
-	if (pattern.size >= sizeof(p) || name.size >= sizeof(n))
+	if (strcspn(pattern, "*?[\\/") >= m || m > NAME_MAX || n > NAME_MAX)
 		return false;
-	snprintf(p, sizeof(p), "%.*s", (int)pattern.size, (const char *)pattern.data);
-	if (!strpbrk(p, "*?[\\"))
-		return false;
-	snprintf(n, sizeof(n), "%.*s", (int)name.size, (const char *)name.data);
-	return fnmatch(p, n, 0) == 0;
-}
-
-/* Cut the first component off PATH, and the '/' after it. */
-static struct kp_span cut_component(struct kp_span *path)
-{
-	struct kp_span first = path_component(*path, 0);
-
-	*path = kp_span_tail(*path, first.size + (first.size < path->size));
-	return first;
-}
-
-/* Whether PATH begins with components that match those of DIR, and then goes on. */
-static bool begins_with(struct kp_span path, struct kp_span dir, struct kp_span *rest)
-{
-	while (dir.size && path.size) {
-		struct kp_span pattern = cut_component(&dir);
-
-		if (!name_matches(pattern, cut_component(&path)))
-			return false;
-	}
-	*rest = path;
-	return path.size > 0;
+	snprintf(p, sizeof(p), "%.*s", (int)m, pattern);
+	snprintf(text, sizeof(text), "%.*s", (int)n, name);
+	return fnmatch(p, text, 0) == 0;
 }
 
 bool path_below(const char *path, const char *dir, struct kp_span *rest)
 {
-	for (struct kp_span at = kp_span_str(path); at.size; cut_component(&at))
-		if (begins_with(at, kp_span_str(dir), rest))
+	for (const char *from = path; from; from = strchr(from, '/')) {
+		const char *p, *d = dir;
+
+		from += *from == '/';
+		for (p = from; *p && *d;) {
+			size_t n = strcspn(p, "/"), m = strcspn(d, "/");
+
+			if (!component_matches(d, m, p, n))
+				break;
+			p += n + (p[n] == '/');
+			d += m + (d[m] == '/');
+		}
+		if (*p && !*d) {
+			*rest = kp_span_str(p);
 			return true;
+		}
+	}
 	return false;
 }
 
 struct kp_span path_component(struct kp_span rest, size_t n)
 {
-	for (;; n--) {
-		const uint8_t *end = rest.size ? memchr(rest.data, '/', rest.size) : NULL;
-		size_t size = end ? (size_t)(end - rest.data) : rest.size;
+	struct kp_span component = {rest.data, 0};
 
-		if (n == 0)
-			return kp_span_head(rest, size);
-		if (!end)
-			return (struct kp_span){rest.data, 0};
-		rest = kp_span_tail(rest, size + 1);
-	}
+	for (size_t i = 0; i <= n; i++)
+		component = kp_span_word(&rest, "/");
+	return component;
 }
 
 size_t path_depth(struct kp_span rest)
@@ -259,55 +244,242 @@ struct kp_span path_name(const char *path)
 	return kp_span_str(kp_path_name(path));
 }
 
-/* --- agreement of two IDs ----------------------------------------------------------------- */
+/* --- agreement of two IDs --------------------------------------------------------------- */
 
-/* Remove the stepping's word from the processor: gfx1250-strict becomes gfx1250. */
-static void drop_stepping(struct kp_target *t)
-{
-	char *dash = strchr(t->processor, '-');
-
-	if (dash && !strstr(t->processor, "-generic"))
-		*dash = '\0';
-}
-
+/* Whether PROCESSOR is a member of GENERIC, if that is a generic target. */
 static bool generic_covers(const char *generic, const char *processor)
 {
 	const char *const *m = kp_generic_members(kp_span_str(generic));
 
-	for (; m && *m; m++)
-		if (strcmp(*m, processor) == 0)
-			return true;
-	return false;
+	while (m && *m && strcmp(*m, processor) != 0)
+		m++;
+	return m && *m;
 }
 
 bool arch_agrees(const char *a, const char *b)
 {
-	struct kp_target x, y;
+	struct kp_target both[2];
 
-	if (kp_target_parse(kp_span_str(a), &x, NULL) != KPACK_SUCCESS ||
-	    kp_target_parse(kp_span_str(b), &y, NULL) != KPACK_SUCCESS)
+	if (kp_target_parse(kp_span_str(a), &both[0], NULL) ||
+	    kp_target_parse(kp_span_str(b), &both[1], NULL))
 		return strcmp(a, b) == 0;
-	drop_stepping(&x);
-	drop_stepping(&y);
-	if (kp_features_contradict(x.xnack, y.xnack) ||
-	    kp_features_contradict(x.sramecc, y.sramecc))
-		return false;
-	return strcmp(x.processor, y.processor) == 0 ||
-	       generic_covers(x.processor, y.processor) ||
-	       generic_covers(y.processor, x.processor);
+	for (size_t i = 0; i < 2; i++) /* gfx1250-strict is gfx1250 */
+		both[i].processor[kp_processor_model(kp_span_str(both[i].processor))
+					  .size] = 0;
+	return !kp_features_contradict(both[0].xnack, both[1].xnack) &&
+	       !kp_features_contradict(both[0].sramecc, both[1].sramecc) &&
+	       (strcmp(both[0].processor, both[1].processor) == 0 ||
+		generic_covers(both[0].processor, both[1].processor) ||
+		generic_covers(both[1].processor, both[0].processor));
 }
 
+/* How exact ID is: a processor of its own before a generic target, and each feature. */
 static int exactness(const char *id)
 {
 	struct kp_target t;
 
-	if (kp_target_parse(kp_span_str(id), &t, NULL) != KPACK_SUCCESS)
+	if (kp_target_parse(kp_span_str(id), &t, NULL))
 		return 0;
 	return (kp_generic_members(kp_span_str(t.processor)) ? 0 : 4) +
 	       (t.xnack != KP_FEATURE_ANY) + (t.sramecc != KP_FEATURE_ANY);
 }
 
-const char *arch_more_exact(const char *a, const char *b)
+/* --- content ---------------------------------------------------------------------------- */
+
+const char *content_container(const struct library_question *q)
 {
-	return exactness(b) > exactness(a) ? b : a;
+	static const struct {
+		const char *name, *magic;
+		size_t size;
+	} magics[] = {
+		{"ccob", "CCOB", 4},  {"bundle", "__CLANG_OFFLOAD_BUNDLE__", 24},
+		{"aks2", "AKS2", 4},  {"zip", "PK\3\4", 4},
+		{"zip", "PK\5\6", 4}, {"sqlite", "SQLite format 3", 16},
+		{"kpack", "KPAK", 4},
+	};
+	struct kp_span s = {q->head, q->head_size};
+	uint8_t first = s.data[0], second = s.data[1];
+	uint32_t c;
+	size_t n;
+
+	for (size_t i = 0; i < KP_COUNT(magics); i++)
+		if (kp_span_starts(s, magics[i].magic, magics[i].size))
+			return magics[i].name;
+	/* a magic number alone must not decide: the header's fields are valid, too */
+	if (kp_span_starts(s, ELFMAG, SELFMAG)) {
+		if (s.size < 20 || s.data[EI_VERSION] != EV_CURRENT ||
+		    (s.data[EI_CLASS] != ELFCLASS32 && s.data[EI_CLASS] != ELFCLASS64) ||
+		    (s.data[EI_DATA] != ELFDATA2LSB && s.data[EI_DATA] != ELFDATA2MSB))
+			return "";
+		return kp_le16(s.data + offsetof(Elf64_Ehdr, e_machine)) == EM_AMDGPU
+			       ? "elf"
+			       : "host-elf";
+	}
+	/* text is UTF-8 without control bytes; the last character may be cut off */
+	for (struct kp_span rest = s; s.size; rest = kp_span_tail(rest, n)) {
+		n = rest.size ? kp_text_char(rest, &c) : 0;
+		if (rest.size == 0 || (n == 0 && rest.size < 4 && rest.data[0] >= 0xc2 &&
+				       rest.data[0] < 0xf5))
+			return "text";
+		if (n == 0 || c == 0x7f ||
+		    (c < 0x20 && !memchr("\t\n\v\f\r\033", (int)c, 6)))
+			break;
+	}
+	/* RFC 1950: deflate, a window of at most 32 KiB, a valid checksum, no dictionary */
+	if (s.size > 2 && (first & 0x0f) == 8 && first >> 4 <= 7 &&
+	    (first << 8 | second) % 31 == 0 && !(second & 0x20))
+		return "zlib";
+	/* MessagePack databases are a map or an array */
+	if (s.size > 1 &&
+	    ((first >= 0x80 && first <= 0x9f) || (first >= 0xdc && first <= 0xdf)))
+		return "msgpack";
+	return "";
+}
+
+/* Some 60 processors exist, some with features: no real bundle has more targets. */
+enum { TARGETS_MAX = 256 };
+
+/* Add the targets of LIST's images to C, sorted. */
+static kpack_error_t add_targets(const struct kp_containers *list, struct content *c,
+				 struct kpackx_error *why)
+{
+	for (size_t i = 0; i < list->n_images; i++) {
+		const char *arch = list->images[i].arch;
+		struct kp_target target;
+		bool known = false;
+
+		/* not SPIR-V, nor the mere number of a future processor */
+		if (list->images[i].host || strncmp(arch, "gfx", 3) != 0 ||
+		    kp_target_parse(kp_span_str(arch), &target, NULL))
+			continue;
+		for (size_t k = 0; k < c->n_arches && !known; k++)
+			known = strcmp(c->arches[k], arch) == 0;
+		if (known)
+			continue;
+		if (c->n_arches == TARGETS_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "entries for more than %d GPUs", TARGETS_MAX);
+		c->arches = xrealloc(c->arches, (c->n_arches + 1) * sizeof(*c->arches));
+		memcpy(c->arches[c->n_arches++], arch, strlen(arch) + 1);
+	}
+	if (c->n_arches)
+		qsort(c->arches, c->n_arches, sizeof(*c->arches),
+		      (int (*)(const void *, const void *))strcmp);
+	return KPACK_SUCCESS;
+}
+
+/* LIST was read with ERR: add its targets to C, or note that it is damaged. */
+static kpack_error_t take_targets(const struct kp_containers *list, kpack_error_t err,
+				  struct content *c, struct kpackx_error *why)
+{
+	if (!err)
+		err = add_targets(list, c, &c->fault);
+	if (library_ends_run(err, &c->fault, why))
+		return err;
+	/* a container that this build cannot read is not damaged */
+	c->damaged = err && err != KPACK_ERROR_NOT_IMPLEMENTED;
+	if (err)
+		c->n_arches = 0;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t content_look(const struct library_question *q, struct content *out,
+			   struct kpackx_error *why)
+{
+	struct kp_container object = {.format = &kp_format_code_object};
+	struct kp_containers list = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	*out = (struct content){.container = content_container(q)};
+	/* bytes after a code object do no harm: only its own headers are read */
+	if (strcmp(out->container, "elf") == 0)
+		err = object.format->parse(q->source, &object, &list, &out->fault);
+	else if (kp_span_is_one_of(kp_span_str(out->container), "ccob bundle"))
+		err = kp_containers_scan(q->source, &list, &out->fault);
+	err = take_targets(&list, err, out, why);
+	kp_containers_fini(&list);
+	if (err)
+		content_fini(out);
+	return err;
+}
+
+void content_fini(struct content *c)
+{
+	free(c->arches);
+	c->arches = NULL;
+	c->n_arches = 0;
+}
+
+/* --- the decision ----------------------------------------------------------------------- */
+
+void arch_named(const char *path, const char *directory, char named[KP_TARGET_TEXT_MAX],
+		struct library_object *out)
+{
+	char own[KP_TARGET_TEXT_MAX];
+	const char *chosen = directory;
+
+	if (arch_of_name(path_name(path), own)) {
+		if (!*directory || (arch_agrees(directory, own) &&
+				    exactness(own) > exactness(directory)))
+			chosen = own;
+		else if (!arch_agrees(directory, own))
+			library_warn(out,
+				     "named for %s in the directory of %s: packed as %s",
+				     own, directory, directory);
+	}
+	snprintf(named, KP_TARGET_TEXT_MAX, "%s", chosen);
+}
+
+static void decide(const struct content *c, const char *named, struct library_object *out)
+{
+	const char *arch = KP_ARCH_GENERIC;
+	size_t agreeing = 0;
+
+	if (*c->container)
+		facts_string(&out->facts, "container", c->container);
+	for (size_t i = 0; *named && i < c->n_arches; i++)
+		agreeing += arch_agrees(named, c->arches[i]);
+	if (c->n_arches == 1)
+		arch = c->arches[0];
+	else if (*named && (c->n_arches == 0 || agreeing))
+		arch = named;
+	library_add_arch(out, arch);
+	if (c->damaged)
+		library_warn(out, "damaged, packed as it is: %s", c->fault.text);
+	if (!*named || agreeing == c->n_arches)
+		return;
+	if (c->n_arches == 1)
+		library_warn(out, "named for %s, but its code is for %s: packed as %s",
+			     named, arch, arch);
+	else
+		library_warn(out,
+			     "named for %s, but its code is for %s and %zu more: "
+			     "packed as %s",
+			     named, c->arches[0], c->n_arches - 1, arch);
+}
+
+kpack_error_t arch_decide(struct library_question *q, const char *named,
+			  struct kpackx_error *why)
+{
+	KP_AUTO(content) c = {0};
+
+	KP_TRY(content_look(q, &c, why));
+	decide(&c, named, &q->out);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t arch_decide_fat(struct library_question *q, const char *named,
+			      struct kpackx_error *why)
+{
+	KP_AUTO(content) c = {.container = content_container(q)};
+	struct kp_fatbin fat = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	/* an archive's entry is not a file, and was checked when it was packed */
+	if (q->source->fd >= 0 && q->source->offset == 0)
+		err = kp_fatbin_open(q->source->fd, q->source->size, &fat, &c.fault);
+	KP_TRY(take_targets(&fat.containers, err, &c, why));
+	kp_fatbin_fini(&fat);
+	decide(&c, named, &q->out);
+	return KPACK_SUCCESS;
 }

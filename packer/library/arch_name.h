@@ -29,9 +29,6 @@ bool arch_in_path(const char *path);
  */
 bool arch_agrees(const char *a, const char *b);
 
-/* The more specific of two canonical IDs that agree. */
-const char *arch_more_exact(const char *a, const char *b);
-
 /*
  * Give the part of PATH after the first occurrence of the directories DIR
  * ("rocblas/library"), each of which may be a pattern as of fnmatch.  false: PATH does not
@@ -80,7 +77,10 @@ void arch_named(const char *path, const char *directory, char named[KP_TARGET_TE
  * Without any evidence the file is neutral.  Adds the fact "container".  The errors of
  * content_look.
  */
-kpack_error_t arch_decide(const struct library_question *q, const char *named,
-			  struct library_object *out, struct kpackx_error *why);
+kpack_error_t arch_decide(struct library_question *q, const char *named,
+			  struct kpackx_error *why);
+/* The same for a host library: its GPUs are those of the code in its fat binary. */
+kpack_error_t arch_decide_fat(struct library_question *q, const char *named,
+			      struct kpackx_error *why);
 
 #endif

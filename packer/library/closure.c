@@ -23,15 +23,14 @@
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/cut.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
 #include "file_tree.h"
 #include "rocfft.h"
-#include "tensile_directory.h"
-#include "tensile_index.h"
-#include "tensile_name.h"
+#include "tensile.h"
 
 /* Limit of faults whose text is kept: a directory of kernels has some thousand files. */
 #define FAULTS_MAX 65536
@@ -40,9 +39,6 @@
  * are their product: real trees have some 20, and some 1000. */
 #define ROWS_MAX 4096
 #define CODE_MAX (1 << 20)
-
-/* Smallest size of a kernel database: MIOpen ignores smaller ones. */
-#define KDB_MIN 512
 
 struct closure_fault {
 	char *path, *text;
@@ -59,8 +55,6 @@ struct closure {
 	size_t more_faults; /* faults whose text is not kept */
 	size_t n_code;      /* code of fallbacks that was looked for */
 };
-
-/* --- faults -------------------------------------------------------------------------- */
 
 static void __attribute__((format(printf, 3, 4)))
 add_fault(struct closure *c, const char *path, const char *fmt, ...)
@@ -82,12 +76,11 @@ add_fault(struct closure *c, const char *path, const char *fmt, ...)
 static void add_missing(struct closure *c, const char *path, const char *wanted,
 			const char *also)
 {
-	char *shown = kp_text_escape_new(kp_span_str(wanted));
+	KP_AUTO_FREE char *shown = kp_text_escape_new(kp_span_str(wanted));
 
 	if (!shown)
 		xalloc_fail(0);
 	add_fault(c, path, "needs %s%s, which is missing", shown, also);
-	free(shown);
 }
 
 /* A file that cannot be read is a fault; only OUT_OF_MEMORY is an error. */
@@ -104,46 +97,15 @@ static kpack_error_t add_unreadable(struct closure *c, kpack_error_t err,
 	return KPACK_SUCCESS;
 }
 
-/* Report the faults in order of paths, each once: several parents lead to the same child. */
-static void report_faults(struct closure *c, closure_report *report, void *arg,
-			  size_t *faults)
-{
-	const struct closure_fault *last = NULL;
-
-	kp_sort(c->faults, c->n_faults, KP_BY_TEXT(struct closure_fault, path),
-		KP_BY_TEXT(struct closure_fault, text));
-	for (size_t i = 0; i < c->n_faults; i++) {
-		const struct closure_fault *f = &c->faults[i];
-
-		if (last && strcmp(last->path, f->path) == 0 &&
-		    strcmp(last->text, f->text) == 0)
-			continue;
-		report(arg, f->path, f->text);
-		++*faults;
-		last = f;
-	}
-	if (c->more_faults) {
-		char more[64];
-
-		snprintf(more, sizeof(more), "and %zu faults more", c->more_faults);
-		report(arg, last->path, more);
-		*faults += c->more_faults;
-	}
-	for (size_t i = 0; i < c->n_faults; i++) {
-		free(c->faults[i].path);
-		free(c->faults[i].text);
-	}
-	free(c->faults);
-}
-
 /* --- names --------------------------------------------------------------------------- */
 
 /* Whether the GPUs to check for can load code for GPU; true for what is no target ID. */
-static bool is_wanted(const struct closure *c, struct kp_span gpu)
+static bool is_wanted(const struct closure *c, const char *gpu)
 {
 	struct kp_target target;
 
-	return kp_target_parse(gpu, &target, NULL) || kp_choice_has(c->chosen, gpu);
+	return kp_target_parse(kp_span_str(gpu), &target, NULL) ||
+	       kp_choice_has(c->chosen, kp_span_str(gpu));
 }
 
 /* The same for the last target ID in NAME; true if there is none. */
@@ -151,7 +113,7 @@ static bool is_name_wanted(const struct closure *c, struct kp_span name)
 {
 	char gpu[KP_TARGET_TEXT_MAX];
 
-	return !arch_of_name(name, gpu) || is_wanted(c, kp_span_str(gpu));
+	return !arch_of_name(name, gpu) || is_wanted(c, gpu);
 }
 
 /* The last processor in NAME, without its features; false: NAME has none. */
@@ -163,22 +125,22 @@ static bool processor_of(struct kp_span name, char out[KP_TARGET_TEXT_MAX])
 	return found;
 }
 
-/* The path NAME+ENDING in the directory of PATH, on the heap. */
-static char *beside(const char *path, struct kp_span name, const char *ending)
+/* The path NAME with the first of ENDINGS, which blanks separate, beside PATH, on the heap. */
+static char *beside(const char *path, struct kp_span name, const char *endings)
 {
 	struct kp_span dir = kp_path_directory(path);
 
-	return xasprintf("%.*s%s%.*s%s", (int)dir.size, (const char *)dir.data,
+	return xasprintf("%.*s%s%.*s%.*s", (int)dir.size, (const char *)dir.data,
 			 dir.size ? "/" : "", (int)name.size, (const char *)name.data,
-			 ending);
+			 (int)strcspn(endings, " "), endings);
 }
 
-/* The first file NAME+ENDING in the directory of PATH, for any of ENDINGS; NULL: none. */
+/* The first file NAME+ENDING beside PATH, for any of ENDINGS; NULL: none. */
 static const char *find_beside(const struct closure *c, const char *path,
-			       struct kp_span name, const char *const endings[])
+			       struct kp_span name, const char *endings)
 {
-	for (; *endings; endings++) {
-		KP_AUTO_FREE char *wanted = beside(path, name, *endings);
+	for (; *endings; endings += strcspn(endings, " "), endings += *endings == ' ') {
+		KP_AUTO_FREE char *wanted = beside(path, name, endings);
 		size_t file;
 
 		if (file_tree_find(c->tree, kp_span_str(wanted), &file))
@@ -189,12 +151,12 @@ static const char *find_beside(const struct closure *c, const char *path,
 
 /* As find_beside; if there is none, that is a fault of OF.  ALSO is said after the first name. */
 static const char *need_beside(struct closure *c, const char *of, struct kp_span name,
-			       const char *const endings[], const char *also)
+			       const char *endings, const char *also)
 {
 	const char *found = find_beside(c, of, name, endings);
 
 	if (!found) {
-		KP_AUTO_FREE char *wanted = beside(of, name, endings[0]);
+		KP_AUTO_FREE char *wanted = beside(of, name, endings);
 
 		add_missing(c, of, wanted, also);
 	}
@@ -202,12 +164,10 @@ static const char *need_beside(struct closure *c, const char *of, struct kp_span
 }
 
 /* Endings of a library's name, in the order of what stands beside NAME: packed, or not. */
-static const char *const *library_endings(const char *name)
+static const char *library_endings(const char *name)
 {
-	static const char *const packed[] = {".dat.zlib", ".dat", NULL};
-	static const char *const plain[] = {".dat", ".dat.zlib", NULL};
-
-	return kp_span_ends(kp_span_str(name), ".zlib") ? packed : plain;
+	return kp_span_ends(kp_span_str(name), ".zlib") ? ".dat.zlib .dat"
+							: ".dat .dat.zlib";
 }
 
 /* --- Tensile's parents ----------------------------------------------------------------- */
@@ -215,11 +175,9 @@ static const char *const *library_endings(const char *name)
 /* Any name of a child's code STEM: of which kind its kernels are, only the child says. */
 static void need_code(struct closure *c, const char *child, struct kp_span stem)
 {
-	static const char *const endings[] = {
-		".co",           ".hsaco",        "-xnack-.co", "-xnack+.co",
-		"-xnack-.hsaco", "-xnack+.hsaco", NULL};
-
-	need_beside(c, child, stem, endings, " or .hsaco");
+	need_beside(c, child, stem,
+		    ".co .hsaco -xnack-.co -xnack+.co -xnack-.hsaco -xnack+.hsaco",
+		    " or .hsaco");
 }
 
 /* Require the child that a placeholder names, and its code, unless only other GPUs do. */
@@ -245,25 +203,25 @@ static void check_placeholder(struct closure *c, const struct tensile_index *ind
 	if (!wanted || !is_name_wanted(c, stem))
 		return;
 	child = need_beside(c, c->path, stem, library_endings(c->path), "");
-	if (child &&
-	    (!memmem(stem.data, stem.size, "fallback", 8) || arch_of_name(stem, own)))
+	if (!child)
+		return;
+	if (!kp_span_has(stem, "fallback") || arch_of_name(stem, own)) {
 		need_code(c, child, stem);
-	else if (child)
-		for (size_t i = 0; i < n && c->n_code <= CODE_MAX; i++) {
-			KP_AUTO_FREE char *code = NULL;
+		return;
+	}
+	for (size_t i = 0; i < n && c->n_code <= CODE_MAX; i++) {
+		KP_AUTO_FREE char *code = NULL;
 
-			if (c->n_code++ == CODE_MAX)
-				add_fault(c, c->path,
-					  "leads to more than %d code objects; "
-					  "the rest is not checked",
-					  CODE_MAX);
-			if (!processor_of(gpus[i], own) ||
-			    !is_wanted(c, kp_span_str(own)))
-				continue;
-			code = xasprintf("%.*s_%s", (int)stem.size,
-					 (const char *)stem.data, own);
-			need_code(c, child, kp_span_str(code));
-		}
+		if (c->n_code++ == CODE_MAX)
+			add_fault(c, c->path,
+				  "leads to more than %d code objects; "
+				  "the rest is not checked",
+				  CODE_MAX);
+		if (!processor_of(gpus[i], own) || !is_wanted(c, own))
+			continue;
+		code = xasprintf("%.*s_%s", (int)stem.size, (const char *)stem.data, own);
+		need_code(c, child, kp_span_str(code));
+	}
 }
 
 /*
@@ -279,7 +237,7 @@ static void need_merged(struct closure *c, const struct tensile_index *index,
 	bool has_code = false, has_whole = false, others_have_whole = false;
 	bool solves = false, in_assembly = false;
 
-	if (!processor_of(text, gpu) || !is_wanted(c, kp_span_str(gpu)))
+	if (!processor_of(text, gpu) || !is_wanted(c, gpu))
 		return;
 	for (size_t i = 0; i < index->n_kernels; i++)
 		if (!processor_of(index->kernels[i].gpu, own) || strcmp(own, gpu) == 0) {
@@ -291,14 +249,13 @@ static void need_merged(struct closure *c, const struct tensile_index *index,
 		struct kp_span name = kp_span_str(c->tree->items[i].path);
 		bool assembly = kp_span_ends(name, ".co"), whole, mine;
 
-		if (!kp_span_starts(name, dir, strlen(dir)))
+		if (!kp_span_take(&name, dir))
 			break;
-		name = kp_span_tail(name, strlen(dir));
 		if (memchr(name.data, '/', name.size) || !processor_of(name, own) ||
 		    !(assembly || kp_span_ends(name, ".hsaco")))
 			continue;
 		mine = strcmp(own, gpu) == 0;
-		whole = assembly && kp_span_starts(name, "TensileLibrary_", 15);
+		whole = assembly && kp_span_begins(name, "TensileLibrary_");
 		has_code |= mine && (assembly || !in_assembly);
 		has_whole |= mine && whole;
 		others_have_whole |= !mine && whole;
@@ -347,23 +304,6 @@ static kpack_error_t check_parent(struct closure *c, struct kpackx_error *why)
 
 /* --- files that list names -------------------------------------------------------------- */
 
-/* Require the file TEXT, which the file that is checked names, from the directory of one of PLACES. */
-static void need_named(struct closure *c, const char *text, const char *const *places,
-		       size_t n_places)
-{
-	struct kp_span name = kp_span_str(text);
-	KP_AUTO_FREE char *wanted = NULL;
-	size_t found;
-
-	if (!is_name_wanted(c, name))
-		return;
-	for (size_t i = 0; i < n_places; i++)
-		if (kernel_path_find(c->tree, places[i], name, &found))
-			return;
-	wanted = text[0] == '/' ? xstrdup(text) : beside(c->path, name, "");
-	add_missing(c, c->path, wanted, "");
-}
-
 /*
  * Require the files that TensileLibrary.yaml or an index of external operations names.  In YAML, a name
  * without a GPU is for all GPUs that the file mentions, which may have it in directories of their own:
@@ -390,7 +330,7 @@ static kpack_error_t check_list(struct closure *c, struct kpackx_error *why)
 	if (err)
 		return add_unreadable(c, err, &fault, why);
 	for (size_t i = 0; i < names.n_gpus; i++)
-		others |= !is_wanted(c, kp_span_str(names.gpus[i]));
+		others |= !is_wanted(c, names.gpus[i]);
 	/* the list itself, and for YAML one file of each GPU's directory */
 	xgrow(&places, n_places, &cap, sizeof(*places));
 	places[n_places++] = c->path;
@@ -406,9 +346,20 @@ static kpack_error_t check_list(struct closure *c, struct kpackx_error *why)
 		xgrow(&places, n_places, &cap, sizeof(*places));
 		places[n_places++] = at;
 	}
-	for (size_t i = 0; i < names.count; i++)
-		if (!others || arch_of_name(kp_span_str(names.items[i]), gpu))
-			need_named(c, names.items[i], places, n_places);
+	for (size_t i = 0; i < names.count; i++) {
+		struct kp_span name = kp_span_str(names.items[i]);
+		bool found = arch_of_name(name, gpu) ? !is_wanted(c, gpu) : others;
+		KP_AUTO_FREE char *wanted = NULL;
+		size_t file;
+
+		for (size_t k = 0; k < n_places && !found; k++)
+			found = kernel_path_find(c->tree, places[k], name, &file);
+		if (found)
+			continue;
+		wanted = name.size && name.data[0] == '/' ? xstrdup(names.items[i])
+							  : beside(c->path, name, "");
+		add_missing(c, c->path, wanted, "");
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -416,68 +367,31 @@ static kpack_error_t check_list(struct closure *c, struct kpackx_error *why)
 
 /*
  * The checked file is for a GPU: no loader gets to it without a library or index beside it, one of
- * STEMS.  The GPU's name follows those that end with "_".
+ * STEMS, which blanks separate.  The GPU's name follows those that end with "_".
  */
-static void check_reached(struct closure *c, const char *const *stems)
+static void check_reached(struct closure *c, const char *stems)
 {
-	static const char *const yaml[] = {".yaml", NULL};
-	const char *const *endings = library_endings(c->path);
-	char gpu[KP_TARGET_TEXT_MAX];
+	const char *endings = library_endings(c->path);
 	struct kp_span name = kp_span_str(kp_path_name(c->path));
 	KP_AUTO_FREE char *first = NULL;
+	char gpu[KP_TARGET_TEXT_MAX];
 
 	if (!processor_of(name, gpu) || !is_name_wanted(c, name))
 		return;
-	for (; *stems; stems++) {
+	for (struct kp_span rest = kp_span_str(stems); rest.size;) {
+		struct kp_span word = kp_span_word(&rest, " ");
 		KP_AUTO_FREE char *stem =
-			xasprintf("%s%s", *stems,
-				  kp_span_ends(kp_span_str(*stems), "_") ? gpu : "");
+			xasprintf("%.*s%s", (int)word.size, (const char *)word.data,
+				  kp_span_ends(word, "_") ? gpu : "");
 
 		if (find_beside(c, c->path, kp_span_str(stem), endings) ||
-		    find_beside(c, c->path, kp_span_str(stem), yaml))
+		    find_beside(c, c->path, kp_span_str(stem), ".yaml"))
 			return;
 		if (!first)
-			first = beside(c->path, kp_span_str(stem), endings[0]);
+			first = beside(c->path, kp_span_str(stem), endings);
 	}
 	add_fault(c, first, "is missing, but files that it must lead to exist");
 }
-
-/* By the role of the file's name; a stale file is not even looked into. */
-static kpack_error_t check_tensile(struct closure *c, struct kpackx_error *why)
-{
-	/* the first has children, the others may also have all kernels of a GPU in one file */
-	static const char *const parents[] = {"TensileLibrary_lazy_", "TensileLibrary",
-					      "TensileLibrary_",
-					      "TensileLiteLibrary_lazy_", NULL};
-	static const char *const indexes[] = {
-		"hipblasltExtOpLibrary", "hipblasltExtOpLibrary_",
-		"hipsparseltExtOpLibrary", "hipsparseltExtOpLibrary_", NULL};
-	static const char *const zlib[] = {".zlib", NULL};
-	struct kp_span text = kp_span_str(kp_path_name(c->path));
-	struct tensile_name name = tensile_name_split(text);
-	bool dat = kp_span_is(name.ending, "dat");
-	char gpu[KP_TARGET_TEXT_MAX];
-
-	if (dat && !name.compressed && find_beside(c, c->path, text, zlib))
-		add_fault(c, c->path, "is stale: its .dat.zlib stands beside it");
-	else if (strcmp(name.role, "parent") == 0 && dat)
-		return check_parent(c, why);
-	else if ((strcmp(name.role, "parent") == 0 && kp_span_is(name.ending, "yaml")) ||
-		 (strcmp(name.role, "extop") == 0 && dat))
-		return check_list(c, why);
-	else if (strcmp(name.role, "extop") == 0)
-		check_reached(c, indexes);
-	else if (!kp_span_starts(text, "TensileLibrary_", 15))
-		return KPACK_SUCCESS;
-	else if (dat && strcmp(name.role, "mapping") != 0)
-		check_reached(c, parents);
-	else if (tensile_name_is_code(&name) &&
-		 arch_of_directory(kp_span_tail(name.stem, 15), gpu, NULL))
-		check_reached(c, parents + 1);
-	return KPACK_SUCCESS;
-}
-
-/* --- all files ----------------------------------------------------------------------- */
 
 /*
  * Whether FILE is of a library that loads through Tensile.  Rules may have given it to a library of
@@ -486,18 +400,54 @@ static kpack_error_t check_tensile(struct closure *c, struct kpackx_error *why)
 static bool is_tensile(const struct library_found *found, size_t file)
 {
 	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
-	const struct library_object *object = found->objects[file];
+	bool is = false;
 	struct kp_span rest;
 
-	for (size_t i = 0; i < KP_COUNT(names); i++)
-		if (strcmp(object->library, names[i]) == 0)
-			return true;
-	for (size_t i = 0; i < KP_COUNT(names); i++)
-		if (tensile_directory_has(found->tree, found->tree->items[file].path,
-					  names[i], &rest))
-			return true;
-	return false;
+	for (size_t i = 0; i < KP_COUNT(names) && !is; i++)
+		is = strcmp(found->objects[file]->library, names[i]) == 0;
+	for (size_t i = 0; i < KP_COUNT(names) && !is; i++)
+		is = tensile_directory_has(found->tree, found->tree->items[file].path,
+					   names[i], &rest);
+	return is;
 }
+
+/* By the role of the file's name; a stale file is not even looked into. */
+static kpack_error_t check_tensile(struct closure *c, struct kpackx_error *why)
+{
+	/* the lazy ones have children, the others may also have all kernels of a GPU in one file */
+	static const char with_kernels[] =
+		"TensileLibrary TensileLibrary_ TensileLiteLibrary_lazy_";
+	static const char parents[] =
+		"TensileLibrary_lazy_ TensileLibrary TensileLibrary_ "
+		"TensileLiteLibrary_lazy_";
+	static const char indexes[] = "hipblasltExtOpLibrary hipblasltExtOpLibrary_ "
+				      "hipsparseltExtOpLibrary hipsparseltExtOpLibrary_";
+	struct kp_span text = kp_span_str(kp_path_name(c->path));
+	struct tensile_name name = tensile_name_split(text);
+	bool dat = kp_span_is(name.ending, "dat"), yaml = kp_span_is(name.ending, "yaml");
+	bool parent = strcmp(name.role, "parent") == 0;
+	bool extop = strcmp(name.role, "extop") == 0;
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	if (dat && !name.compressed && find_beside(c, c->path, text, ".zlib"))
+		add_fault(c, c->path, "is stale: its .dat.zlib stands beside it");
+	else if (parent && dat)
+		return check_parent(c, why);
+	else if ((parent && yaml) || (extop && dat))
+		return check_list(c, why);
+	else if (extop)
+		check_reached(c, indexes);
+	else if (!kp_span_begins(text, "TensileLibrary_"))
+		return KPACK_SUCCESS;
+	else if (dat && strcmp(name.role, "mapping") != 0)
+		check_reached(c, parents);
+	else if (name.code && kp_span_take(&name.stem, "TensileLibrary_") &&
+		 arch_of_directory(name.stem, gpu, NULL))
+		check_reached(c, with_kernels);
+	return KPACK_SUCCESS;
+}
+
+/* --- all files ----------------------------------------------------------------------- */
 
 static void check_row(void *arg, struct kernel_path *row)
 {
@@ -508,14 +458,6 @@ static void check_row(void *arg, struct kernel_path *row)
 		add_fault(c, c->path, "row %llu: kernel_path: needs %s, which is missing",
 			  (unsigned long long)row->row,
 			  kp_text_escape(row->path, shown, sizeof(shown)));
-}
-
-/* Kernel caches are no tables of paths: they contain their kernels, and may be large. */
-static bool is_kernel_table(struct kp_span name)
-{
-	return (kp_span_ends(name, ".db") || kp_span_ends(name, ".sqlite") ||
-		kp_span_ends(name, ".sqlite3")) &&
-	       !kp_span_starts(name, "rocfft_kernel_cache", 19);
 }
 
 static kpack_error_t check_file(struct closure *c, struct kpackx_error *why)
@@ -531,11 +473,15 @@ static kpack_error_t check_file(struct closure *c, struct kpackx_error *why)
 	if (is_tensile(c->found, c->file))
 		return check_tensile(c, why);
 	if (strcmp(object->library, "miopen") == 0 && kp_span_ends(name, ".kdb") &&
-	    size < KDB_MIN)
+	    size < MIOPEN_KDB_MIN)
 		add_fault(c, c->path,
 			  "%llu bytes: no database of kernels has less than %d", size,
-			  KDB_MIN);
-	if (strcmp(object->library, "rocfft") == 0 && is_kernel_table(name))
+			  MIOPEN_KDB_MIN);
+	/* kernel caches are no tables of paths: they contain their kernels, and may be large */
+	if (strcmp(object->library, "rocfft") == 0 &&
+	    !kp_span_begins(name, "rocfft_kernel_cache") &&
+	    (kp_span_ends(name, ".db") || kp_span_ends(name, ".sqlite") ||
+	     kp_span_ends(name, ".sqlite3")))
 		err = kernel_paths_each(c->tree, c->file, check_row, c, &fault);
 	return add_unreadable(c, err, &fault, why);
 }
@@ -545,13 +491,39 @@ kpack_error_t closure_check(const struct library_found *found,
 			    void *arg, size_t *faults, struct kpackx_error *why)
 {
 	struct closure c = {.found = found, .tree = found->tree, .chosen = chosen};
+	const struct closure_fault *last = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
+	char more[64];
 
 	for (; c.file < c.tree->count && !err; c.file++) {
 		c.path = c.tree->items[c.file].path;
 		err = check_file(&c, why);
 	}
-	/* also those that were found before an error */
-	report_faults(&c, report, arg, faults);
+	/*
+	 * In order of paths, each once: several parents lead to the same child.  Also those that
+	 * were found before an error.
+	 */
+	kp_sort(c.faults, c.n_faults, KP_BY_TEXT(struct closure_fault, path),
+		KP_BY_TEXT(struct closure_fault, text));
+	for (size_t i = 0; i < c.n_faults; i++) {
+		const struct closure_fault *f = &c.faults[i];
+
+		if (last && strcmp(last->path, f->path) == 0 &&
+		    strcmp(last->text, f->text) == 0)
+			continue;
+		report(arg, f->path, f->text);
+		++*faults;
+		last = f;
+	}
+	if (c.more_faults) {
+		snprintf(more, sizeof(more), "and %zu faults more", c.more_faults);
+		report(arg, last->path, more);
+		*faults += c.more_faults;
+	}
+	for (size_t i = 0; i < c.n_faults; i++) {
+		free(c.faults[i].path);
+		free(c.faults[i].text);
+	}
+	free(c.faults);
 	return err;
 }

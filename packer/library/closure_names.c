@@ -8,6 +8,7 @@
 #include <yaml.h>
 #include "closure.h"
 #include "core/base/bounds.h"
+#include "core/base/cut.h"
 #include "core/base/msgpack_read.h"
 #include "packer/cli/xalloc.h"
 
@@ -40,78 +41,64 @@ void file_names_fini(struct file_names *names)
 
 /* --- YAML ----------------------------------------------------------------------------- */
 
-/* The scalars of the open map, if it has nothing but scalars: key, value, key, value. */
-#define FLAT_MAX 8
-
+/* Reads the events; of the innermost map, if all in it are scalars, what it may say as a placeholder. */
 struct yaml_reader {
 	yaml_parser_t parser;
 	size_t depth;
-	char *flat[FLAT_MAX];
-	size_t n_flat; /* FLAT_MAX + 1: the map has more scalars, or other nodes */
+	bool flat, at_value, placeholder;
+	enum { OTHER, TYPE, VALUE } key;
+	char *value; /* owned */
 	struct file_names *out;
 };
 
 /* Whether S has a file's ending, and no character that indicates a sentence, pattern or URL. */
 static bool is_file_name(struct kp_span s)
 {
-	static const char *const endings[] = {".co", ".hsaco", ".dat", ".yaml"};
-	bool known = false;
+	struct kp_span stem = s;
 
-	for (size_t i = 0; i < KP_COUNT(endings) && !known; i++)
-		known = kp_span_ends(s, endings[i]) && s.size > strlen(endings[i]);
-	if (!known || s.size > KP_NAME_MAX)
+	if (s.size > KP_NAME_MAX || kp_span_has(s, "://") ||
+	    !(kp_span_take_end(&stem, ".co") || kp_span_take_end(&stem, ".hsaco") ||
+	      kp_span_take_end(&stem, ".dat") || kp_span_take_end(&stem, ".yaml")))
 		return false;
 	for (size_t i = 0; i < s.size; i++)
-		if (s.data[i] <= ' ' || strchr("*?|<>\"'", s.data[i]) ||
-		    s.data[i] == 0x7f)
+		if (s.data[i] <= ' ' || s.data[i] == 0x7f ||
+		    strchr("*?|<>\"'", s.data[i]))
 			return false;
-	return !memmem(s.data, s.size, "://", 3);
+	return true;
 }
 
-/* What a file mentions of GPUs tells for which it is: predicates, keys, lists of architectures. */
-static void note_gpu(struct file_names *x, struct kp_span text)
+static void begin_map(struct yaml_reader *r, bool flat)
 {
-	struct kp_target target;
-
-	if (!kp_span_starts(text, "gfx", 3) || kp_target_parse(text, &target, NULL) ||
-	    x->n_gpus == GPUS_MAX)
-		return;
-	xgrow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus));
-	x->gpus[x->n_gpus++] = xstrndup((const char *)text.data, text.size);
-}
-
-static void forget_flat(struct yaml_reader *r, size_t n)
-{
-	for (size_t i = 0; r->n_flat <= FLAT_MAX && i < r->n_flat; i++)
-		free(r->flat[i]);
-	r->n_flat = n;
+	free(r->value);
+	r->value = NULL;
+	r->flat = flat;
+	r->at_value = r->placeholder = false;
 }
 
 static void read_scalar(struct yaml_reader *r, struct kp_span text)
 {
+	struct file_names *x = r->out;
+	struct kp_target target;
+
 	if (is_file_name(text))
-		add_name(r->out, text, "");
-	note_gpu(r->out, text);
-	if (r->n_flat < FLAT_MAX && text.size <= KP_NAME_MAX)
-		r->flat[r->n_flat++] = xstrndup((const char *)text.data, text.size);
-	else
-		forget_flat(r, FLAT_MAX + 1);
-}
-
-/* The map {type: Placeholder, value: PREFIX}, whose order may be any, names PREFIX.yaml. */
-static void end_map(struct yaml_reader *r)
-{
-	const char *value = NULL;
-	bool placeholder = false;
-
-	for (size_t i = 0; r->n_flat <= FLAT_MAX && i + 1 < r->n_flat; i += 2) {
-		if (strcmp(r->flat[i], "type") == 0)
-			placeholder = strcmp(r->flat[i + 1], "Placeholder") == 0;
-		else if (strcmp(r->flat[i], "value") == 0)
-			value = r->flat[i + 1];
+		add_name(x, text, "");
+	/* what a file mentions of GPUs tells for which it is: predicates, keys, lists */
+	if (kp_span_begins(text, "gfx") && x->n_gpus < GPUS_MAX &&
+	    !kp_target_parse(text, &target, NULL)) {
+		xgrow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus));
+		x->gpus[x->n_gpus++] = xstrndup((const char *)text.data, text.size);
 	}
-	if (placeholder && value)
-		add_name(r->out, kp_span_str(value), ".yaml");
+	if (!r->at_value) {
+		r->key = kp_span_is(text, "type")    ? TYPE
+			 : kp_span_is(text, "value") ? VALUE
+						     : OTHER;
+	} else if (r->key == TYPE) {
+		r->placeholder = kp_span_is(text, "Placeholder");
+	} else if (r->key == VALUE && r->flat && text.size <= KP_NAME_MAX) {
+		free(r->value);
+		r->value = xstrndup((const char *)text.data, text.size);
+	}
+	r->at_value = !r->at_value;
 }
 
 static kpack_error_t read_event(struct yaml_reader *r, const yaml_event_t *e,
@@ -124,21 +111,23 @@ static kpack_error_t read_event(struct yaml_reader *r, const yaml_event_t *e,
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "line %zu: nested deeper than %d levels",
 				       r->parser.mark.line + 1, DEPTH_MAX);
-		forget_flat(r, e->type == YAML_MAPPING_START_EVENT ? 0 : FLAT_MAX + 1);
+		begin_map(r, e->type == YAML_MAPPING_START_EVENT);
 		break;
 	case YAML_MAPPING_END_EVENT:
-		end_map(r);
+		/* {type: Placeholder, value: PREFIX}, in any order, names PREFIX.yaml */
+		if (r->flat && r->placeholder && r->value)
+			add_name(r->out, kp_span_str(r->value), ".yaml");
 		/* fall through */
 	case YAML_SEQUENCE_END_EVENT:
 		r->depth--;
-		forget_flat(r, FLAT_MAX + 1);
+		begin_map(r, false);
 		break;
 	case YAML_SCALAR_EVENT:
 		read_scalar(
 			r, (struct kp_span){e->data.scalar.value, e->data.scalar.length});
 		break;
 	case YAML_ALIAS_EVENT:
-		forget_flat(r, FLAT_MAX + 1);
+		begin_map(r, false);
 		break;
 	default:
 		break;
@@ -149,7 +138,7 @@ static kpack_error_t read_event(struct yaml_reader *r, const yaml_event_t *e,
 kpack_error_t file_names_of_yaml(struct kp_span bytes, struct file_names *out,
 				 struct kpackx_error *why)
 {
-	struct yaml_reader r = {.out = out, .n_flat = FLAT_MAX + 1};
+	struct yaml_reader r = {.out = out};
 	kpack_error_t err = KPACK_SUCCESS;
 	bool end = false;
 
@@ -177,7 +166,7 @@ kpack_error_t file_names_of_yaml(struct kp_span bytes, struct file_names *out,
 				      p->problem ? p->problem : "no YAML");
 		}
 	}
-	forget_flat(&r, 0);
+	free(r.value);
 	yaml_parser_delete(&r.parser);
 	return err;
 }

@@ -2,6 +2,8 @@
 #include "facts.h"
 #include <msgpack.h>
 #include <stdlib.h>
+#include "core/base/msgpack_read.h"
+#include "core/base/text.h"
 #include "packer/cli/xalloc.h"
 
 static int append_bytes(void *data, const char *bytes, size_t size)
@@ -12,7 +14,8 @@ static int append_bytes(void *data, const char *bytes, size_t size)
 		f->cap = 2 * f->cap + size + 64;
 		f->pairs = xrealloc(f->pairs, f->cap);
 	}
-	memcpy(f->pairs + f->size, bytes, size);
+	if (size)
+		memcpy(f->pairs + f->size, bytes, size);
 	f->size += size;
 	return 0;
 }
@@ -44,6 +47,12 @@ void facts_text(struct facts *f, const char *name, struct kp_span text)
 void facts_string(struct facts *f, const char *name, const char *text)
 {
 	facts_text(f, name, kp_span_str(text));
+}
+
+void facts_short(struct facts *f, const char *name, struct kp_span text, size_t most)
+{
+	if (text.size && text.size <= most && kp_text_ok(text))
+		facts_text(f, name, text);
 }
 
 void facts_number(struct facts *f, const char *name, uint64_t number)
@@ -96,18 +105,12 @@ void facts_texts(struct facts *f, const char *name, const struct kp_span *texts,
 		pack_text(&pk, texts[i]);
 }
 
-static void pack_map(msgpack_packer *pk, struct facts *f, const struct facts *map)
-{
-	msgpack_pack_map(pk, map->count);
-	if (map->size)
-		append_bytes(f, (const char *)map->pairs, map->size);
-}
-
 void facts_map(struct facts *f, const char *name, const struct facts *map)
 {
 	msgpack_packer pk = begin_pair(f, name);
 
-	pack_map(&pk, f, map);
+	msgpack_pack_map(&pk, map->count);
+	append_bytes(f, (const char *)map->pairs, map->size);
 }
 
 void facts_maps(struct facts *f, const char *name, const struct facts *maps, size_t n)
@@ -115,45 +118,36 @@ void facts_maps(struct facts *f, const char *name, const struct facts *maps, siz
 	msgpack_packer pk = begin_pair(f, name);
 
 	msgpack_pack_array(&pk, n);
-	for (size_t i = 0; i < n; i++)
-		pack_map(&pk, f, &maps[i]);
+	for (size_t i = 0; i < n; i++) {
+		msgpack_pack_map(&pk, maps[i].count);
+		append_bytes(f, (const char *)maps[i].pairs, maps[i].size);
+	}
 }
 
 void facts_join(struct facts *f, const struct facts *other)
 {
-	if (other->size)
-		append_bytes(f, (const char *)other->pairs, other->size);
+	append_bytes(f, (const char *)other->pairs, other->size);
 	f->count += other->count;
 }
 
-/* The functions above wrote the pairs, so they are well-formed. */
 bool facts_has(const struct facts *f, const char *name)
 {
-	msgpack_unpacked value;
-	size_t off = 0;
-	bool found = false;
+	struct kp_mp c = kp_mp_over((struct kp_span){f->pairs, f->size});
+	struct kp_span key;
 
-	msgpack_unpacked_init(&value);
-	for (size_t i = 0; i < 2 * f->count && !found; i++) {
-		const msgpack_object *o = &value.data;
-
-		if (msgpack_unpack_next(&value, (const char *)f->pairs, f->size, &off) !=
-		    MSGPACK_UNPACK_SUCCESS)
-			break;
-		found = i % 2 == 0 && o->type == MSGPACK_OBJECT_STR &&
-			o->via.str.size == strlen(name) &&
-			memcmp(o->via.str.ptr, name, o->via.str.size) == 0;
+	for (size_t i = 0; i < f->count && kp_mp_str(&c, &key); i++) {
+		if (kp_span_is(key, name))
+			return true;
+		kp_mp_skip(&c);
 	}
-	msgpack_unpacked_destroy(&value);
-	return found;
+	return false;
 }
 
 struct facts facts_copy(const struct facts *f)
 {
-	struct facts copy = {.count = f->count};
+	struct facts copy = {0};
 
-	if (f->size)
-		append_bytes(&copy, (const char *)f->pairs, f->size);
+	facts_join(&copy, f);
 	return copy;
 }
 

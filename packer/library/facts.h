@@ -20,6 +20,8 @@ struct facts {
 /* Add a pair.  The caller adds each name once, and adds no pair that has no value. */
 void facts_text(struct facts *f, const char *name, struct kp_span text);
 void facts_string(struct facts *f, const char *name, const char *text);
+/* Add TEXT if it is printable, not empty, and has at most MOST bytes. */
+void facts_short(struct facts *f, const char *name, struct kp_span text, size_t most);
 void facts_number(struct facts *f, const char *name, uint64_t number);
 void facts_signed(struct facts *f, const char *name, int64_t number);
 void facts_flag(struct facts *f, const char *name, bool flag);

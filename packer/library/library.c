@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The table of libraries, and how each file of a tree is given to one of them.  At the end keys are
+ * settled: when an install tree holds two trees of one library, their files get equal keys besides
+ * their paths.
+ */
 #include "library.h"
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
-#include "key_owners.h"
-#include "rules.h"
+#include "core/base/alloc.h"
+#include "core/base/order.h"
+#include "core/base/text.h"
 #include "packer/cli/xalloc.h"
-#include "core/target/target.h"
+#include "rules.h"
 
 /* In the order in which they are asked. */
 static const struct library *const table[] = {
@@ -23,9 +29,8 @@ static const struct library *const table[] = {
 	&library_aiter,
 	&library_hotswap_cache,
 };
-#define TABLE_SIZE KP_COUNT(table)
 
-/* --- objects ------------------------------------------------------------------------- */
+/* --- objects ---------------------------------------------------------------------------- */
 
 void library_object_fini(struct library_object *o)
 {
@@ -42,41 +47,27 @@ void library_object_fini(struct library_object *o)
 	*o = (struct library_object){0};
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
-/* Whether PATH has the word PROCESSOR-strict or PROCESSOR_strict, or with a number. */
-static bool names_strict(const char *path, const char *processor)
-{
-	size_t n = strlen(processor);
-
-	for (const char *p = path; (p = strstr(p, processor)); p += n) {
-		const char *end = p + n + strlen("-strict");
-
-		if ((p == path || !isalnum((unsigned char)p[-1])) &&
-		    (p[n] == '-' || p[n] == '_') &&
-		    strncmp(p + n + 1, "strict", strlen("strict")) == 0 &&
-		    !isalpha((unsigned char)*end))
-			return true;
-	}
-	return false;
-}
-
 void library_object_target(const struct library_object *o, size_t i,
 			   char out[KP_TARGET_TEXT_MAX])
 {
 	static const char strict[] = "-strict";
 	struct kp_target t;
+	size_t n;
 
 	memcpy(out, o->arches[i], KP_TARGET_TEXT_MAX);
 	if (!o->path || kp_target_parse(kp_span_str(out), &t, NULL) ||
-	    strlen(t.processor) + sizeof(strict) > sizeof(t.processor) ||
-	    !names_strict(o->path, t.processor))
+	    (n = strlen(t.processor)) + sizeof(strict) > sizeof(t.processor))
 		return;
-	strcat(t.processor, strict);
-	kp_target_format(&t, out);
+	/* the word PROCESSOR-strict or PROCESSOR_strict, or with a number */
+	for (const char *p = o->path; (p = strstr(p, t.processor)); p += n)
+		if ((p == o->path || !isalnum((unsigned char)p[-1])) &&
+		    (p[n] == '-' || p[n] == '_') &&
+		    strncmp(p + n + 1, strict + 1, strlen(strict + 1)) == 0 &&
+		    !isalpha((unsigned char)p[n + strlen(strict)])) {
+			strcat(t.processor, strict);
+			kp_target_format(&t, out);
+			return;
+		}
 }
 
 void library_add_arch(struct library_object *o, const char *arch)
@@ -86,27 +77,30 @@ void library_add_arch(struct library_object *o, const char *arch)
 			return;
 	o->arches = xrealloc(o->arches, (o->n_arches + 1) * sizeof(*o->arches));
 	snprintf(o->arches[o->n_arches++], sizeof(*o->arches), "%s", arch);
-	qsort(o->arches, o->n_arches, sizeof(*o->arches), by_text);
+	qsort(o->arches, o->n_arches, sizeof(*o->arches),
+	      (int (*)(const void *, const void *))strcmp);
 }
 
-void library_add_key(struct library_object *o, const char *fmt, ...)
+/* FMT and its arguments as text on the heap. */
+static char *print_text(const char *fmt, va_list args)
+{
+	char *text;
+
+	if (vasprintf(&text, fmt, args) < 0)
+		xalloc_fail(0);
+	return text;
+}
+
+void library_add_key(struct library_object *o, struct facts facts, const char *fmt, ...)
 {
 	va_list args;
 
 	o->key_facts = xrealloc(o->key_facts, (o->n_keys + 1) * sizeof(*o->key_facts));
 	o->keys = xrealloc(o->keys, (o->n_keys + 1) * sizeof(*o->keys));
 	va_start(args, fmt);
-	if (vasprintf(&o->keys[o->n_keys], fmt, args) < 0)
-		xalloc_fail(0);
+	o->keys[o->n_keys] = print_text(fmt, args);
 	va_end(args);
-	o->key_facts[o->n_keys++] = (struct facts){0};
-}
-
-void library_key_facts(struct library_object *o, struct facts *facts)
-{
-	facts_fini(&o->key_facts[o->n_keys - 1]);
-	o->key_facts[o->n_keys - 1] = *facts;
-	*facts = (struct facts){0};
+	o->key_facts[o->n_keys++] = facts;
 }
 
 void library_warn(struct library_object *o, const char *fmt, ...)
@@ -115,102 +109,79 @@ void library_warn(struct library_object *o, const char *fmt, ...)
 
 	free(o->warning);
 	va_start(args, fmt);
-	if (vasprintf(&o->warning, fmt, args) < 0)
-		xalloc_fail(0);
+	o->warning = print_text(fmt, args);
 	va_end(args);
 }
 
-/* --- the libraries of a run ------------------------------------------------------------ */
-
-static const struct library *find_by_name(const struct rules *rules, struct kp_span name)
+bool library_ends_run(kpack_error_t err, const struct kpackx_error *fault,
+		      struct kpackx_error *why)
 {
-	for (size_t i = 0; i < rules_count(rules); i++)
-		if (kp_span_is(name, rules_library(rules, i)->name))
-			return rules_library(rules, i);
-	for (size_t i = 0; i < TABLE_SIZE; i++)
-		if (kp_span_is(name, table[i]->name))
-			return table[i];
+	if (err != KPACK_ERROR_OUT_OF_MEMORY && err != KPACK_ERROR_IO_ERROR)
+		return false;
+	if (why)
+		*why = *fault;
+	return true;
+}
+
+/* --- the libraries of a run ------------------------------------------------------------- */
+
+static const struct library *find_named(const struct library *const *items, size_t count,
+					struct kp_span name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (kp_span_is(name, items[i]->name))
+			return items[i];
 	return NULL;
-}
-
-static kpack_error_t fail_unknown(const struct rules *rules, struct kp_span name,
-				  struct kpackx_error *why)
-{
-	char known[512] = "";
-	size_t used = 0;
-
-	for (size_t i = 0; i < rules_count(rules) + TABLE_SIZE; i++) {
-		const struct library *l = i < rules_count(rules)
-						  ? rules_library(rules, i)
-						  : table[i - rules_count(rules)];
-		int n = snprintf(known + used, sizeof(known) - used, " %s", l->name);
-
-		if (n > 0 && (size_t)n < sizeof(known) - used)
-			used += (size_t)n;
-	}
-	known[used] = 0;
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "'%.*s' is no library; known are%s; or none alone", (int)name.size,
-		       (const char *)name.data, known);
-}
-
-static kpack_error_t append_library(struct library_set *set,
-				    const struct library *library,
-				    struct kpackx_error *why)
-{
-	for (size_t i = 0; i < set->count; i++)
-		if (set->items[i] == library)
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "%s is listed twice", library->name);
-	set->items = xrealloc(set->items, (set->count + 1) * sizeof(*set->items));
-	set->items[set->count++] = library;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t add_all(struct library_set *set, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < rules_count(set->rules); i++)
-		KP_TRY(append_library(set, rules_library(set->rules, i), why));
-	for (size_t i = 0; i < TABLE_SIZE; i++)
-		if (find_by_name(set->rules, kp_span_str(table[i]->name)) == table[i])
-			KP_TRY(append_library(set, table[i], why));
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t add_list(struct library_set *set, const char *list,
-			      struct kpackx_error *why)
-{
-	const char *end;
-
-	if (strcmp(list, "none") == 0)
-		return KPACK_SUCCESS;
-	for (const char *item = list; item; item = *end ? end + 1 : NULL) {
-		const struct library *library;
-		struct kp_span name;
-
-		end = strchrnul(item, ',');
-		name = (struct kp_span){(const uint8_t *)item, (size_t)(end - item)};
-		library = find_by_name(set->rules, name);
-		if (!library)
-			return fail_unknown(set->rules, name, why);
-		KP_TRY(append_library(set, library, why));
-	}
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t library_set_open(const char *list, const char *rules,
 			       struct library_set *out, struct kpackx_error *why)
 {
+	KP_AUTO_FREE const struct library **known = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
+	size_t n = 0, n_rules;
 
 	*out = (struct library_set){0};
-	if (rules) {
-		err = rules_read(rules, &out->rules, why);
-		if (err)
-			kp_fail_prefix(why, err, "%s", rules);
+	if (rules && (err = rules_read(rules, &out->rules, why)))
+		return kp_fail_prefix(why, err, "%s", rules);
+	/* a library of the rules file replaces that of ours with its name */
+	n_rules = out->rules ? out->rules->n_libraries : 0;
+	known = xcalloc(n_rules + KP_COUNT(table), sizeof(*known));
+	while (n < n_rules) {
+		known[n] = &out->rules->libraries[n];
+		n++;
 	}
-	if (!err)
-		err = list ? add_list(out, list, why) : add_all(out, why);
+	for (size_t i = 0; i < KP_COUNT(table); i++)
+		if (!find_named(known, n_rules, kp_span_str(table[i]->name)))
+			known[n++] = table[i];
+	out->items = xcalloc(n, sizeof(*out->items));
+	for (size_t i = 0; !list && i < n; i++)
+		out->items[out->count++] = known[i];
+	if (!list || strcmp(list, "none") == 0)
+		return KPACK_SUCCESS;
+
+	for (const char *item = list, *end; item && !err; item = *end ? end + 1 : NULL) {
+		const struct library *library;
+		struct kp_span name;
+
+		end = strchrnul(item, ',');
+		name = (struct kp_span){(const uint8_t *)item, (size_t)(end - item)};
+		library = find_named(known, n, name);
+		if (!library) {
+			KP_AUTO(kp_compose) names = {0};
+
+			for (size_t i = 0; i < n; i++)
+				kp_compose_print(&names, " %s", known[i]->name);
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "'%.*s' is no library; known are%s; or none alone",
+				      (int)name.size, item, names.text);
+		} else if (find_named(out->items, out->count, name)) {
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s is listed twice", library->name);
+		} else {
+			out->items[out->count++] = library;
+		}
+	}
 	if (err)
 		library_set_close(out);
 	return err;
@@ -223,60 +194,33 @@ void library_set_close(struct library_set *set)
 	*set = (struct library_set){0};
 }
 
-/* --- finding --------------------------------------------------------------------------- */
+/* --- finding ---------------------------------------------------------------------------- */
 
-/* Open the question's file and read its first bytes, unless done already. */
-static kpack_error_t open_question(struct library_question *q, struct file_bytes *bytes,
-				   struct kpackx_error *why)
-{
-	if (q->source)
-		return KPACK_SUCCESS;
-	KP_TRY(file_tree_open(q->tree, q->file, bytes, why));
-	q->source = &bytes->source;
-	q->head_size = bytes->source.size < sizeof(q->head) ? (size_t)bytes->source.size
-							    : sizeof(q->head);
-	return kp_source_read(&bytes->source, 0, q->head, q->head_size, why);
-}
-
-static struct library_object new_object(const struct library *library,
-					const struct library_question *q)
+kpack_error_t library_question_open(struct library_question *q, struct file_bytes *bytes,
+				    struct kpackx_error *why)
 {
 	const struct file_tree_item *item = &q->tree->items[q->file];
 
-	return (struct library_object){
-		.library = library->name,
+	if (!q->source) {
+		KP_TRY(file_tree_open(q->tree, q->file, bytes, why));
+		q->source = &bytes->source;
+		q->head_size = bytes->source.size < sizeof(q->head)
+				       ? (size_t)bytes->source.size
+				       : sizeof(q->head);
+		KP_TRY(kp_source_read(&bytes->source, 0, q->head, q->head_size, why));
+	}
+	q->out = (struct library_object){
+		.library = q->library->name,
 		.role = "file",
 		.is_archive = strcmp(content_container(q), "kpack") == 0,
 		.size = q->source->size,
 		.path = xstrdup(item->path),
 		.mode = item->mode,
 	};
-}
-
-static kpack_error_t ask_libraries(const struct library_set *set,
-				   struct library_question *q, struct file_bytes *bytes,
-				   bool *found, struct library_object *out,
-				   struct kpackx_error *why)
-{
-	for (size_t i = 0; i < set->count && !*found; i++) {
-		const struct library *library = set->items[i];
-		kpack_error_t err;
-
-		if (!library->probe(library, q))
-			continue;
-		KP_TRY(open_question(q, bytes, why));
-		*out = new_object(library, q);
-		err = library->check(library, q, found, out, why);
-		if (err || !*found)
-			library_object_fini(out);
-		else if (out->n_arches == 0)
-			library_add_arch(out, KP_ARCH_GENERIC);
-		if (err)
-			return err;
-	}
 	return KPACK_SUCCESS;
 }
 
+/* Ask the libraries of SET about FILE; its object, or NULL, goes to SLOT. */
 static kpack_error_t recognise_file(const struct library_set *set,
 				    const struct file_tree *tree, size_t file,
 				    struct library_object **slot,
@@ -287,27 +231,92 @@ static kpack_error_t recognise_file(const struct library_set *set,
 				     .path = tree->items[file].path,
 				     .plain = set->plain};
 	struct file_bytes bytes = {.fd = -1};
-	struct library_object object = {0};
-	bool found = false;
-	kpack_error_t err = ask_libraries(set, &q, &bytes, &found, &object, why);
+	kpack_error_t err = KPACK_SUCCESS;
 
+	for (size_t i = 0; i < set->count && !err && !*slot; i++) {
+		q.library = set->items[i];
+		if (!q.library->probe(&q))
+			continue;
+		q.mine = false;
+		err = library_question_open(&q, &bytes, why);
+		if (!err)
+			err = q.library->check(&q, why);
+		if (err || !q.mine) {
+			library_object_fini(&q.out);
+			continue;
+		}
+		if (q.out.n_arches == 0)
+			library_add_arch(&q.out, KP_ARCH_GENERIC);
+		*slot = xmalloc(sizeof(q.out));
+		**slot = q.out;
+	}
 	file_bytes_close(&bytes);
-	if (err || !found)
-		return err;
-	*slot = xmalloc(sizeof(object));
-	**slot = object;
-	return KPACK_SUCCESS;
+	return err;
 }
 
-static kpack_error_t finish_libraries(const struct library_set *set,
-				      struct library_found *found,
-				      struct kpackx_error *why)
+/* A key, and the file that has it. */
+struct claim {
+	const char *key;
+	size_t file;
+	bool lost;
+};
+
+static bool share_arch(const struct library_object *a, const struct library_object *b)
 {
-	for (size_t i = 0; i < set->count; i++)
-		if (set->items[i]->finish)
-			KP_TRY(set->items[i]->finish(set->items[i], found, why));
-	key_owners_settle(found);
-	return KPACK_SUCCESS;
+	for (size_t i = 0; i < a->n_arches; i++)
+		for (size_t k = 0; k < b->n_arches; k++)
+			if (strcmp(a->arches[i], b->arches[k]) == 0)
+				return true;
+	return false;
+}
+
+/*
+ * For each architecture the file with the first path keeps a key that several files have.  The
+ * other files lose the key, keep their paths, and get a warning.
+ */
+static void settle_keys(struct library_found *found)
+{
+	KP_AUTO_FREE struct claim *claims = NULL;
+	size_t n = 0, cap = 0;
+
+	for (size_t i = 0; i < found->tree->count; i++) {
+		const struct library_object *o = found->objects[i];
+
+		for (size_t k = 0; o && k < o->n_keys; k++) {
+			xgrow(&claims, n, &cap, sizeof(*claims));
+			claims[n++] = (struct claim){o->keys[k], i, false};
+		}
+	}
+	kp_sort(claims, n, KP_BY_TEXT(struct claim, key),
+		KP_BY_NUMBER(struct claim, file)); /* in the order of paths */
+	for (size_t first = 0, i = 1; i < n; i++) {
+		struct library_object *o = found->objects[claims[i].file];
+
+		if (strcmp(claims[first].key, claims[i].key) != 0)
+			first = i;
+		for (size_t k = first; k < i && !claims[i].lost; k++) {
+			claims[i].lost = !claims[k].lost &&
+					 share_arch(found->objects[claims[k].file], o);
+			if (claims[i].lost && !o->warning)
+				library_warn(o, "the key %s is that of %s", claims[i].key,
+					     found->tree->items[claims[k].file].path);
+		}
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct library_object *o = found->objects[claims[i].file];
+		size_t k = 0;
+
+		if (!claims[i].lost)
+			continue;
+		while (o->keys[k] != claims[i].key)
+			k++;
+		free(o->keys[k]);
+		facts_fini(&o->key_facts[k]);
+		o->n_keys--;
+		memmove(&o->keys[k], &o->keys[k + 1], (o->n_keys - k) * sizeof(*o->keys));
+		memmove(&o->key_facts[k], &o->key_facts[k + 1],
+			(o->n_keys - k) * sizeof(*o->key_facts));
+	}
 }
 
 kpack_error_t library_find_all(const struct library_set *set,
@@ -328,11 +337,15 @@ kpack_error_t library_find_all(const struct library_set *set,
 			continue;
 		report(arg, i, &fault);
 		++*faults;
+		err = KPACK_SUCCESS;
 	}
-	if (err != KPACK_ERROR_OUT_OF_MEMORY)
-		err = finish_libraries(set, out, why);
+	for (size_t i = 0; i < set->count && !err; i++)
+		if (set->items[i]->finish)
+			err = set->items[i]->finish(set->items[i], out, why);
 	if (err)
 		library_found_fini(out);
+	else
+		settle_keys(out);
 	return err;
 }
 
@@ -345,22 +358,4 @@ void library_found_fini(struct library_found *found)
 	}
 	free(found->objects);
 	*found = (struct library_found){0};
-}
-
-kpack_error_t library_claim(const struct library *self, struct library_found *found,
-			    size_t file, struct library_object **out,
-			    struct kpackx_error *why)
-{
-	struct library_question q = {
-		.tree = found->tree, .file = file, .path = found->tree->items[file].path};
-	struct file_bytes bytes = {.fd = -1};
-	kpack_error_t err = open_question(&q, &bytes, why);
-
-	if (!err) {
-		*out = xmalloc(sizeof(**out));
-		**out = new_object(self, &q);
-		found->objects[file] = *out;
-	}
-	file_bytes_close(&bytes);
-	return err;
 }

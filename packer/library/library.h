@@ -4,10 +4,10 @@
  * Finds the library that a file belongs to, the GPUs it is for, and the facts for the
  * TOC.
  *
- * Each library has a source file and a row of one table (library.c): to add a library,
- * add a file and a row.  Libraries are asked in order.  A library first judges by the
- * path alone (probe), which must be quick; then it looks into the file and describes it
- * (check).  The file belongs to the first library whose check accepts it.
+ * A library has a row in the table of library.c, and a file of its own unless rules (rules.h)
+ * describe it.  Libraries are asked in order.  A library first judges by the path alone (probe),
+ * which must be quick; then it looks into the file and describes it (check).  The file belongs
+ * to the first library whose check accepts it.
  */
 #ifndef PACKER_LIBRARY_LIBRARY_H
 #define PACKER_LIBRARY_LIBRARY_H
@@ -50,18 +50,9 @@ void library_object_fini(struct library_object *o);
 void library_object_target(const struct library_object *o, size_t i,
 			   char out[KP_TARGET_TEXT_MAX]);
 
-/* Building an object. */
-/* Add the canonical ARCH once. */
-void library_add_arch(struct library_object *o, const char *arch);
-void library_add_key(struct library_object *o, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-/* Give FACTS to the key that was added last.  O takes them over. */
-void library_key_facts(struct library_object *o, struct facts *facts);
-void library_warn(struct library_object *o, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* The file that a library is asked about. */
+/* The file that a library is asked about, and what it answers. */
 struct library_question {
+	const struct library *library;
 	const struct file_tree *tree; /* to look for other files */
 	size_t file;
 	const char *path;               /* of the file, relative to the root */
@@ -69,6 +60,10 @@ struct library_question {
 	bool plain; /* the file stays a file: do not check that its content is whole */
 	uint8_t head[512]; /* its first bytes, zeros after its end; check only */
 	size_t head_size;
+	/* The answer of check: whether the file is the library's, and its description, which
+	 * has path, size and mode already. */
+	bool mine;
+	struct library_object out;
 };
 
 /* Every file of a tree, and the library that it belongs to. */
@@ -79,15 +74,9 @@ struct library_found {
 
 struct library {
 	const char *name; /* as --libraries takes it, and as metadata.library says */
-	bool (*probe)(const struct library *self, const struct library_question *q);
-	/*
-	 * Set *MINE if the file is the library's, and describe it in OUT, which has path,
-	 * size and mode already.  An error is a fault of the file, which then is not
-	 * packed.
-	 */
-	kpack_error_t (*check)(const struct library *self,
-			       const struct library_question *q, bool *mine,
-			       struct library_object *out, struct kpackx_error *why);
+	bool (*probe)(const struct library_question *q);
+	/* Answer Q.  An error is a fault of the file, which then is not packed. */
+	kpack_error_t (*check)(struct library_question *q, struct kpackx_error *why);
 	/*
 	 * Called once after all files were checked, to use what the library's files say
 	 * about other files.  May claim and describe files that belong to no library yet,
@@ -98,11 +87,13 @@ struct library {
 	const void *data; /* for libraries that share their functions */
 };
 
-/* Each in its own file. */
 extern const struct library library_rocblas, library_hipblaslt, library_hipsparselt;
 extern const struct library library_aotriton, library_rocfft, library_miopen;
 extern const struct library library_composablekernel, library_hipkernelprovider;
 extern const struct library library_aiter, library_hotswap_cache;
+
+/* MIOpen ignores kernel databases (.kdb) that have fewer bytes. */
+#define MIOPEN_KDB_MIN 512
 
 struct rules; /* library/rules.h */
 
@@ -138,9 +129,29 @@ kpack_error_t library_find_all(const struct library_set *set,
 			       struct kpackx_error *why);
 void library_found_fini(struct library_found *found);
 
-/* For finish: make FILE, which is of no library, SELF's.  *OUT is as check gets it. */
-kpack_error_t library_claim(const struct library *self, struct library_found *found,
-			    size_t file, struct library_object **out,
-			    struct kpackx_error *why);
+/* --- for libraries --------------------------------------------------------------------- */
+
+/*
+ * Open the question's file into BYTES and read its first bytes, unless done already; and begin its
+ * answer.
+ */
+kpack_error_t library_question_open(struct library_question *q, struct file_bytes *bytes,
+				    struct kpackx_error *why);
+
+/*
+ * Whether ERR is one of the machine, which ends the run; then WHY gets the reason FAULT.  Other errors
+ * are faults of the file that was looked at.
+ */
+bool library_ends_run(kpack_error_t err, const struct kpackx_error *fault,
+		      struct kpackx_error *why);
+
+/* Add the canonical ARCH once. */
+void library_add_arch(struct library_object *o, const char *arch);
+/* Add a key that has FACTS, which O takes over. */
+void library_add_key(struct library_object *o, struct facts facts, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Replace the object's warning. */
+void library_warn(struct library_object *o, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #endif

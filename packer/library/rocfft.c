@@ -8,6 +8,9 @@
  * get kernel#1, kernel#2 ..., in order of databases and rows.  The entry with the file's path
  * has the metadata on which all rows that name the file agree.  A row that cannot be used
  * gives its database a warning.
+ *
+ * A row's path was written where the library was built, and the tree may be anything: a path is
+ * text until a file of the tree has it, and never leaves the tree.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -15,6 +18,7 @@
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/cut.h"
 #include "core/base/msgpack_read.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
@@ -22,12 +26,13 @@
 #include "packer/cli/xalloc.h"
 #include "rocfft.h"
 
-/*
- * A row's path was written where the library was built, and the tree may be anything: a path is
- * text until a file of the tree has it, and never leaves the tree.
- */
+/* Limit of rows in one database. */
+#define ROWS_MAX (1 << 20)
 
-/* --- paths in rows --------------------------------------------------------------------- */
+/* Limits of further columns that become facts, of a text's bytes, and of factors. */
+enum { COLUMNS_MAX = 12, TEXT_MAX = 200, FACTORS_MAX = 64 };
+
+/* --- paths in rows ---------------------------------------------------------------------- */
 
 /* A path being built, without empty components, "." and "..". */
 struct whole {
@@ -39,11 +44,8 @@ struct whole {
 static bool enter_path(struct whole *w, struct kp_span path)
 {
 	while (path.size) {
-		const uint8_t *slash = memchr(path.data, '/', path.size);
-		struct kp_span name = kp_span_head(
-			path, slash ? (size_t)(slash - path.data) : path.size);
+		struct kp_span name = kp_span_word(&path, "/");
 
-		path = kp_span_tail(path, name.size + (slash != NULL));
 		if (name.size == 0 || kp_span_is(name, "."))
 			continue;
 		if (kp_span_is(name, "..")) {
@@ -66,81 +68,58 @@ static bool enter_path(struct whole *w, struct kp_span path)
 	return true;
 }
 
-static bool find_below(const struct file_tree *tree, struct kp_span dir,
-		       struct kp_span path, size_t *file)
-{
-	struct whole w = {.size = 0};
-
-	return enter_path(&w, dir) && enter_path(&w, path) && w.size > 0 &&
-	       file_tree_find(tree, (struct kp_span){(uint8_t *)w.text, w.size}, file);
-}
-
 bool kernel_path_find(const struct file_tree *tree, const char *database,
 		      struct kp_span path, size_t *file)
 {
-	struct kp_span dir = kp_path_directory(database), root = {0};
-	struct whole w = {.size = 0};
-	bool absolute;
+	struct kp_span places[] = {kp_path_directory(database), {NULL, 0}};
+	struct whole plain = {.size = 0};
+	bool absolute = path.size && path.data[0] == '/';
 
-	if (path.size == 0 || path.size > KP_NAME_MAX)
+	if (path.size > KP_NAME_MAX)
 		return false;
-	absolute = path.data[0] == '/';
 	if (absolute) {
 		/* resolve ".." first, so that no tail of the path begins with ".." */
-		if (!enter_path(&w, path))
+		if (!enter_path(&plain, path))
 			return false;
-		path = (struct kp_span){(uint8_t *)w.text, w.size};
+		path = (struct kp_span){(uint8_t *)plain.text, plain.size};
 	}
 	while (path.size) {
-		const uint8_t *slash = memchr(path.data, '/', path.size);
+		for (size_t i = 0; i < KP_COUNT(places); i++) {
+			struct whole w = {.size = 0};
 
-		if (find_below(tree, dir, path, file) ||
-		    find_below(tree, root, path, file))
-			return true;
+			if (enter_path(&w, places[i]) && enter_path(&w, path) &&
+			    w.size > 0 &&
+			    file_tree_find(tree,
+					   (struct kp_span){(uint8_t *)w.text, w.size},
+					   file))
+				return true;
+		}
 		if (!absolute)
 			return false;
 		/* the machine that built it had more directories above */
-		path = kp_span_tail(path,
-				    slash ? (size_t)(slash - path.data) + 1 : path.size);
+		kp_span_word(&path, "/");
 	}
 	return false;
 }
 
-/* --- facts in rows --------------------------------------------------------------------- */
-
-/* Limits of further columns that become facts, and of a text's bytes. */
-enum { COLUMNS_MAX = 12, TEXT_MAX = 200 };
+/* --- rows ------------------------------------------------------------------------------- */
 
 /* The columns in the order of the query; those of its * follow. */
 enum { ARCH, LENGTH, PRECISION, PATH, REST };
 
-/* Whether a column's NAME can be that of a fact: not if it means something in an entry. */
-static bool is_fact_name(const char *name)
+static kpack_error_t kernel_paths_are_there(struct sqlite_file *f, bool *are,
+					    struct kpackx_error *why)
 {
-	static const char *const taken[] = {
-		"arch",    "kernel_path", "path",      "target",  "xxh3",
-		"chunk",   "mode",        "length",    "library", "role",
-		"factors", "precision",   "container", "variant", "type"};
-	size_t n = strlen(name);
+	static const char *const columns[] = {"arch", "length", "precision",
+					      "kernel_path", NULL};
 
-	for (size_t i = 0; i < KP_COUNT(taken); i++)
-		if (strcmp(name, taken[i]) == 0)
-			return false;
-	return n && n <= 32 && name[0] >= 'a' && name[0] <= 'z' &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == n;
-}
-
-static bool is_short_text(struct kp_span text)
-{
-	return text.size && text.size <= TEXT_MAX && kp_text_ok(text);
+	return sqlite_file_has(f, "kernels", columns, are, why);
 }
 
 /*
- * The table's columns are not fixed, and generators write factors in many ways.  What cannot be
- * read as numbers stays text; 18 digits fit into 64 bits.
+ * Read the numbers in "2,2,2", "2 2 2", "2x2x2", "[2, 2, 2]": generators write factors in many ways.
+ * What cannot be read as numbers stays text; 18 digits fit into 64 bits.
  */
-
-/* Read the numbers in "2,2,2", "2 2 2", "2x2x2", "[2, 2, 2]". */
 static size_t numbers_in(struct kp_span text, uint64_t *out, size_t cap)
 {
 	size_t n = 0;
@@ -163,74 +142,53 @@ static size_t numbers_in(struct kp_span text, uint64_t *out, size_t cap)
 	return n;
 }
 
-static const char *column_name(sqlite3_stmt *row, int column)
-{
-	const char *name = sqlite3_column_name(row, column);
-
-	if (!name)
-		xalloc_fail(0);
-	return name;
-}
-
 /* Add the facts of the row: those of the key, factors, and the first few further columns. */
 static void add_facts(sqlite3_stmt *row, const struct kernel_path *p, struct facts *facts)
 {
-	uint64_t numbers[KERNEL_NAME_FACTORS_MAX];
-	int added = 0;
+	/* names that mean something else in an entry */
+	static const char taken[] =
+		"arch kernel_path path target xxh3 chunk mode length "
+		"library role factors precision container variant type";
+	int columns = sqlite3_column_count(row), added = 0;
+	uint64_t numbers[FACTORS_MAX];
 
-	if (is_short_text(p->length))
+	if (p->length.size <= TEXT_MAX && p->length.size && kp_text_ok(p->length))
 		kernel_name_length_fact(p->length, facts);
-	if (is_short_text(p->precision))
-		facts_text(facts, "precision", p->precision);
-	for (int i = REST; i < sqlite3_column_count(row); i++) {
-		struct kp_span text;
+	facts_short(facts, "precision", p->precision, TEXT_MAX);
+	for (int i = REST; i < columns; i++) {
+		const char *name = sqlite3_column_name(row, i);
 		size_t n;
 
-		if (strcasecmp(column_name(row, i), "factors") != 0)
+		if (!name)
+			xalloc_fail(0);
+		if (strcasecmp(name, "factors") != 0)
 			continue;
-		text = sqlite_bytes(row, i);
-		n = numbers_in(text, numbers, KERNEL_NAME_FACTORS_MAX);
+		n = numbers_in(sqlite_bytes(row, i), numbers, FACTORS_MAX);
 		if (n)
 			facts_numbers(facts, "factors", numbers, n);
-		else if (is_short_text(text))
-			facts_text(facts, "factors", text);
+		else
+			facts_short(facts, "factors", sqlite_bytes(row, i), TEXT_MAX);
 		break;
 	}
-	for (int i = REST; i < sqlite3_column_count(row) && added < COLUMNS_MAX; i++) {
-		const char *name = column_name(row, i);
+	for (int i = REST; i < columns && added < COLUMNS_MAX; i++) {
+		const char *name = sqlite3_column_name(row, i);
+		struct kp_span text = kp_span_str(name ? name : "");
 		int type = sqlite3_column_type(row, i);
 
-		if (!is_fact_name(name) || facts_has(facts, name))
+		if (!name)
+			xalloc_fail(0);
+		if (text.size == 0 || text.size > 32 || name[0] < 'a' || name[0] > 'z' ||
+		    strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != text.size ||
+		    kp_span_is_one_of(text, taken) || facts_has(facts, name))
 			continue;
 		added++;
 		if (type == SQLITE_INTEGER)
 			facts_signed(facts, name, sqlite3_column_int64(row, i));
-		else if ((type == SQLITE_TEXT || type == SQLITE_FLOAT) &&
-			 is_short_text(sqlite_bytes(row, i)))
-			facts_text(facts, name, sqlite_bytes(row, i));
+		else if (type == SQLITE_TEXT || type == SQLITE_FLOAT)
+			facts_short(facts, name, sqlite_bytes(row, i), TEXT_MAX);
 	}
 }
 
-/* --- reading rows ---------------------------------------------------------------------- */
-
-static kpack_error_t kernel_paths_are_there(struct sqlite_file *f, bool *are,
-					    struct kpackx_error *why)
-{
-	static const char *const columns[] = {"arch", "length", "precision",
-					      "kernel_path", NULL};
-
-	return sqlite_file_has(f, "kernels", columns, are, why);
-}
-
-/* A column of the key as text; numbers are text then, and blobs are nothing. */
-static struct kp_span text_of(sqlite3_stmt *row, int column)
-{
-	if (sqlite3_column_type(row, column) == SQLITE_BLOB)
-		return (struct kp_span){(const uint8_t *)"", 0};
-	return sqlite_bytes(row, column);
-}
-
-/* NOT INDEXED: the order of the table, which is that of the keys' numbers, is its own. */
 static kpack_error_t each_row(struct sqlite_file *f, const struct file_tree *tree,
 			      const char *database, kernel_path_use *use, void *arg,
 			      struct kpackx_error *why)
@@ -241,28 +199,33 @@ static kpack_error_t each_row(struct sqlite_file *f, const struct file_tree *tre
 	KP_TRY(kernel_paths_are_there(f, &more, why));
 	if (!more)
 		return KPACK_SUCCESS;
+	/* NOT INDEXED: the order of the table, which is that of the keys' numbers, is its own */
 	KP_TRY(sqlite_rows_open(f,
 				"SELECT arch, length, precision, kernel_path, * "
 				"FROM main.kernels NOT INDEXED",
 				&rows, why));
 	for (uint64_t number = 1;; number++) {
+		struct kp_span key[REST];
 		struct facts facts = {0};
 		struct kernel_path p;
 
 		KP_TRY(sqlite_rows_next(&rows, &more, why));
 		if (!more)
 			return KPACK_SUCCESS;
-		if (number > KERNEL_PATHS_MAX)
+		if (number > ROWS_MAX)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "kernels: more than %d rows", KERNEL_PATHS_MAX);
-		p = (struct kernel_path){
-			.row = number,
-			.arch = text_of(rows.stmt, ARCH),
-			.length = text_of(rows.stmt, LENGTH),
-			.precision = text_of(rows.stmt, PRECISION),
-			.path = text_of(rows.stmt, PATH),
-			.facts = &facts,
-		};
+				       "kernels: more than %d rows", ROWS_MAX);
+		/* numbers as text; blobs are nothing */
+		for (int i = 0; i < REST; i++)
+			key[i] = sqlite3_column_type(rows.stmt, i) == SQLITE_BLOB
+					 ? kp_span_str("")
+					 : sqlite_bytes(rows.stmt, i);
+		p = (struct kernel_path){.row = number,
+					 .arch = key[ARCH],
+					 .length = key[LENGTH],
+					 .precision = key[PRECISION],
+					 .path = key[PATH],
+					 .facts = &facts};
 		add_facts(rows.stmt, &p, &facts);
 		p.exists = kernel_path_find(tree, database, p.path, &p.file);
 		use(arg, &p);
@@ -278,7 +241,7 @@ kpack_error_t kernel_paths_each(const struct file_tree *tree, size_t file,
 	kpack_error_t err;
 
 	KP_TRY(file_tree_open(tree, file, &bytes, why));
-	err = sqlite_file_check_open(&bytes.source, &f, why);
+	err = sqlite_file_open(&bytes.source, &f, why);
 	if (!err)
 		err = each_row(f, tree, tree->items[file].path, use, arg, why);
 	sqlite_file_close(f);
@@ -286,7 +249,7 @@ kpack_error_t kernel_paths_each(const struct file_tree *tree, size_t file,
 	return err;
 }
 
-/* --- collecting rows ------------------------------------------------------------------- */
+/* --- collecting rows -------------------------------------------------------------------- */
 
 /* A row that names a file. */
 struct path_row {
@@ -298,31 +261,15 @@ struct path_row {
 	struct facts facts;
 };
 
-/* Faults in the rows of one database: the text of the first, and their number. */
-struct row_faults {
-	char first[240];
-	size_t count;
-};
-
 struct path_keys {
 	const struct library *self;
 	struct library_found *found;
 	struct path_row *rows;
 	size_t n_rows, cap;
-	size_t database; /* the one being read */
-	struct row_faults faults;
+	size_t database; /* the one being read, and the first fault in its rows */
+	char fault[240];
+	size_t n_faults;
 };
-
-/* One warning for a database, however many rows are wrong, and none over an earlier one. */
-static void warn_of_rows(struct library_object *o, const struct row_faults *c)
-{
-	if (c->count == 0 || o->warning)
-		return;
-	if (c->count == 1)
-		library_warn(o, "%s", c->first);
-	else
-		library_warn(o, "%s; and %zu more of its rows", c->first, c->count - 1);
-}
 
 /* Whether S can be a component of the key that readers find again. */
 static bool is_key_part(struct kp_span s)
@@ -336,8 +283,8 @@ static void collect_row(void *arg, struct kernel_path *p)
 	struct path_keys *k = arg;
 	struct path_row row = {
 		.file = p->file, .database = k->database, .place = k->n_rows};
-	const char *column, *what = "cannot be in a key";
-	struct kp_span value;
+	const char *column = NULL, *what = "cannot be in a key";
+	struct kp_span value = p->path;
 	char text[100];
 
 	if (!cache_arch_ok(p->arch, row.arch)) {
@@ -352,54 +299,40 @@ static void collect_row(void *arg, struct kernel_path *p)
 		value = p->precision;
 	} else if (!p->exists) {
 		column = "kernel_path";
-		value = p->path;
 		what = "does not exist";
-	} else {
-		xgrow(&k->rows, k->n_rows, &k->cap, sizeof(row));
-		row.key = xasprintf("fft/%s/%.*s/%.*s/kernel", row.arch,
-				    (int)p->length.size, (const char *)p->length.data,
-				    (int)p->precision.size,
-				    (const char *)p->precision.data);
-		row.facts = *p->facts;
-		*p->facts = (struct facts){0};
-		k->rows[k->n_rows++] = row;
+	}
+	if (column) {
+		if (k->n_faults++ == 0)
+			snprintf(k->fault, sizeof(k->fault),
+				 "kernels: row %llu: %s '%s' %s",
+				 (unsigned long long)p->row, column,
+				 kp_text_escape(value, text, sizeof(text)), what);
 		return;
 	}
-	if (k->faults.count++ == 0)
-		snprintf(k->faults.first, sizeof(k->faults.first),
-			 "kernels: row %llu: %s '%s' %s", (unsigned long long)p->row,
-			 column, kp_text_escape(value, text, sizeof(text)), what);
+	row.key = xasprintf("fft/%s/%.*s/%.*s/kernel", row.arch, (int)p->length.size,
+			    (const char *)p->length.data, (int)p->precision.size,
+			    (const char *)p->precision.data);
+	row.facts = *p->facts;
+	*p->facts = (struct facts){0};
+	xgrow(&k->rows, k->n_rows, &k->cap, sizeof(row));
+	k->rows[k->n_rows++] = row;
 }
 
-/* The file was open before: an error is from a later change, or from the rows. */
-static kpack_error_t collect_rows(struct path_keys *k, size_t file,
-				  struct kpackx_error *why)
+/* One warning for a database, however many rows are wrong, and none over an earlier one. */
+static void warn_of_rows(struct library_object *o, const char *fault, size_t n)
 {
-	struct library_object *o = k->found->objects[file];
-	struct kpackx_error fault = {0};
-	kpack_error_t err;
-
-	k->database = file;
-	k->faults = (struct row_faults){0};
-	err = kernel_paths_each(k->found->tree, file, collect_row, k, &fault);
-	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
-		if (why)
-			*why = fault;
-		return err;
-	}
-	if (err)
-		library_warn(o, "its kernel paths cannot be read: %s", fault.text);
-	else
-		warn_of_rows(o, &k->faults);
-	return KPACK_SUCCESS;
+	if (n == 1 && !o->warning)
+		library_warn(o, "%s", fault);
+	else if (n && !o->warning)
+		library_warn(o, "%s; and %zu more of its rows", fault, n - 1);
 }
+
+/* --- facts of several rows -------------------------------------------------------------- */
 
 /*
  * Facts are pairs of MessagePack behind each other; two are equal if their bytes are, because one
  * writer has made them.
  */
-
-/* --- facts of several rows ------------------------------------------------------------- */
 
 /* Read the next pair of the cursor; false: no more pairs. */
 static bool next_pair(struct kp_mp *c, struct kp_span *pair, struct kp_span *name)
@@ -414,27 +347,21 @@ static bool next_pair(struct kp_mp *c, struct kp_span *pair, struct kp_span *nam
 	return true;
 }
 
-static bool has_pair(const struct facts *f, struct kp_span wanted)
-{
-	struct kp_mp c = kp_mp_over((struct kp_span){f->pairs, f->size});
-	struct kp_span pair, name;
-
-	while (next_pair(&c, &pair, &name))
-		if (kp_span_eq(pair, wanted))
-			return true;
-	return false;
-}
-
 /* Remove from F all pairs that OTHER does not have. */
 static void keep_common(struct facts *f, const struct facts *other)
 {
 	struct kp_mp c = kp_mp_over((struct kp_span){f->pairs, f->size});
-	struct kp_span pair, name;
+	struct kp_span pair, name, other_pair, other_name;
 	size_t size = 0;
 
 	f->count = 0;
 	while (next_pair(&c, &pair, &name)) {
-		if (!has_pair(other, pair))
+		struct kp_mp d = kp_mp_over((struct kp_span){other->pairs, other->size});
+		bool common = false;
+
+		while (!common && next_pair(&d, &other_pair, &other_name))
+			common = kp_span_eq(pair, other_pair);
+		if (!common)
 			continue;
 		memmove(f->pairs + size, pair.data, pair.size);
 		size += pair.size;
@@ -461,92 +388,53 @@ static void add_new(struct facts *to, const struct facts *from)
 	}
 }
 
-/* --- the files that rows name ---------------------------------------------------------- */
-
-/* Whether Q's file is code.  A table can name any file; other files are not claimed. */
-static bool is_code(const struct library_question *q)
-{
-	const char *container = content_container(q), *dot = strrchr(q->path, '.');
-
-	if (strcmp(container, "elf") == 0 || strcmp(container, "ccob") == 0 ||
-	    strcmp(container, "bundle") == 0)
-		return true;
-	return strcmp(container, "host-elf") != 0 && dot &&
-	       (strcmp(dot, ".co") == 0 || strcmp(dot, ".hsaco") == 0);
-}
+/* --- the files that rows name ----------------------------------------------------------- */
 
 /*
- * Claim the file of ROW, which N rows name, or warn in its database; only OUT_OF_MEMORY is an
- * error.  *OUT: the file's object, or NULL.
+ * Claim the file of ROW, which N rows name, if it is code: a table can name any file.  Else warn in the
+ * row's database; only what ends the run is an error.
  */
 static kpack_error_t claim_file(struct path_keys *k, const struct path_row *row, size_t n,
-				struct library_object **out, struct kpackx_error *why)
+				struct kpackx_error *why)
 {
 	const struct file_tree *tree = k->found->tree;
-	struct library_object **slot = &k->found->objects[row->file];
-	struct library_question q = {
-		.tree = tree, .file = row->file, .path = tree->items[row->file].path};
+	struct library_question q = {.library = k->self,
+				     .tree = tree,
+				     .file = row->file,
+				     .path = tree->items[row->file].path};
+	struct kp_span path = kp_span_str(q.path), container = {0};
 	struct file_bytes bytes = {.fd = -1};
-	struct row_faults c = {.count = n};
 	struct kpackx_error fault = {0};
-	kpack_error_t err = file_tree_open(tree, row->file, &bytes, &fault);
+	bool is_code = false;
+	char text[240];
+	kpack_error_t err = library_question_open(&q, &bytes, &fault);
 
-	*out = NULL;
 	if (!err) {
-		q.source = &bytes.source;
-		q.head_size = bytes.source.size < sizeof(q.head)
-				      ? (size_t)bytes.source.size
-				      : sizeof(q.head);
-		err = kp_source_read(&bytes.source, 0, q.head, q.head_size, &fault);
+		container = kp_span_str(content_container(&q));
+		is_code = kp_span_is_one_of(container, "elf ccob bundle") ||
+			  (!kp_span_is(container, "host-elf") &&
+			   (kp_span_ends(path, ".co") || kp_span_ends(path, ".hsaco")));
 	}
-	if (!err && is_code(&q)) {
-		err = library_claim(k->self, k->found, row->file, out, &fault);
-		if (!err) {
-			(*out)->role = "kernel";
-			err = arch_decide(&q, row->arch, *out, &fault);
-		}
-		if (!err && (*out)->n_arches == 0)
-			library_add_arch(*out, KP_ARCH_GENERIC);
+	if (is_code) {
+		q.out.role = "kernel";
+		err = arch_decide(&q, row->arch, &fault);
 	}
 	file_bytes_close(&bytes);
-	if (!err && *out)
+	if (!err && is_code) {
+		k->found->objects[row->file] = xmalloc(sizeof(q.out));
+		*k->found->objects[row->file] = q.out;
 		return KPACK_SUCCESS;
-	if (err && *slot) { /* it could not be described */
-		library_object_fini(*slot);
-		free(*slot);
-		*slot = NULL;
 	}
-	*out = NULL;
+	library_object_fini(&q.out);
 	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
 		if (why)
 			*why = fault;
 		return err;
 	}
-	snprintf(c.first, sizeof(c.first), "kernels: %.100s %s%.80s", q.path,
+	snprintf(text, sizeof(text), "kernels: %.100s %s%.80s", q.path,
 		 err ? "cannot be read: " : "is no code object", fault.text);
-	warn_of_rows(k->found->objects[row->database], &c);
+	warn_of_rows(k->found->objects[row->database], text, n);
 	return KPACK_SUCCESS;
-}
-
-/* Add the key of ROW to O.  BASE: the file's facts before any row. */
-static void add_key(struct library_object *o, const struct path_row *row,
-		    const struct facts *base)
-{
-	struct facts facts = facts_copy(base);
-	bool agrees = false;
-
-	add_new(&facts, &row->facts);
-	if (row->n)
-		library_add_key(o, "%s#%zu", row->key, row->n);
-	else
-		library_add_key(o, "%s", row->key);
-	library_key_facts(o, &facts);
-	for (size_t i = 0; i < o->n_arches; i++)
-		agrees |= strcmp(o->arches[i], KP_ARCH_GENERIC) == 0 ||
-			  arch_agrees(o->arches[i], row->arch);
-	if (!o->warning && !agrees)
-		library_warn(o, "it is for %s, but %s says %s", o->arches[0], row->key,
-			     row->arch);
 }
 
 /* Add the keys of N rows that name one file. */
@@ -556,14 +444,30 @@ static kpack_error_t add_keys(struct path_keys *k, struct path_row *rows, size_t
 	struct library_object *o = k->found->objects[rows[0].file];
 	struct facts base;
 
-	if (!o)
-		KP_TRY(claim_file(k, &rows[0], n, &o, why));
+	if (!o) {
+		KP_TRY(claim_file(k, &rows[0], n, why));
+		o = k->found->objects[rows[0].file];
+	}
 	if (!o)
 		return KPACK_SUCCESS;
 	/* each key has the file's facts and its row's; the path has what all rows agree on */
 	base = facts_copy(&o->facts);
-	for (size_t i = 0; i < n; i++)
-		add_key(o, &rows[i], &base);
+	for (size_t i = 0; i < n; i++) {
+		struct facts facts = facts_copy(&base);
+		bool agrees = false;
+
+		add_new(&facts, &rows[i].facts);
+		if (rows[i].n)
+			library_add_key(o, facts, "%s#%zu", rows[i].key, rows[i].n);
+		else
+			library_add_key(o, facts, "%s", rows[i].key);
+		for (size_t a = 0; a < o->n_arches; a++)
+			agrees |= strcmp(o->arches[a], KP_ARCH_GENERIC) == 0 ||
+				  arch_agrees(o->arches[a], rows[i].arch);
+		if (!o->warning && !agrees)
+			library_warn(o, "it is for %s, but %s says %s", o->arches[0],
+				     rows[i].key, rows[i].arch);
+	}
 	facts_fini(&base);
 	for (size_t i = 1; i < n; i++)
 		keep_common(&rows[0].facts, &rows[i].facts);
@@ -572,18 +476,34 @@ static kpack_error_t add_keys(struct path_keys *k, struct path_row *rows, size_t
 }
 
 /* Add a key for each row of SELF's databases.  OUT_OF_MEMORY, and IO_ERROR. */
-static kpack_error_t finish_files(const struct library *self, struct library_found *found,
-				  struct kpackx_error *why)
+static kpack_error_t rocfft_finish(const struct library *self,
+				   struct library_found *found, struct kpackx_error *why)
 {
 	struct path_keys k = {.self = self, .found = found};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; !err && i < found->tree->count; i++) {
-		const struct library_object *o = found->objects[i];
+		struct library_object *o = found->objects[i];
+		struct kpackx_error fault = {0};
 
-		if (o && o->path && o->library == self->name &&
-		    strcmp(o->role, "cache") == 0)
-			err = collect_rows(&k, i, why);
+		if (!o || !o->path || o->library != self->name ||
+		    strcmp(o->role, "cache") != 0)
+			continue;
+		k.database = i;
+		k.n_faults = 0;
+		err = kernel_paths_each(found->tree, i, collect_row, &k, &fault);
+		if (err == KPACK_ERROR_OUT_OF_MEMORY) {
+			if (why)
+				*why = fault;
+			break;
+		}
+		/* it was open before: an error is from a later change, or from the rows */
+		if (err)
+			library_warn(o, "its kernel paths cannot be read: %s",
+				     fault.text);
+		else
+			warn_of_rows(o, k.fault, k.n_faults);
+		err = KPACK_SUCCESS;
 	}
 	/* number the rows of each key, then go through them file by file */
 	kp_sort(k.rows, k.n_rows, KP_BY_TEXT(struct path_row, key),
@@ -606,17 +526,14 @@ static kpack_error_t finish_files(const struct library *self, struct library_fou
 	return err;
 }
 
-/* --- which files are databases --------------------------------------------------------- */
+/* --- which files are databases ---------------------------------------------------------- */
 
 static bool is_database_name(const char *path)
 {
-	static const char *const ends[] = {".db", ".sqlite", ".sqlite3"};
 	struct kp_span name = kp_span_str(path);
 
-	for (size_t i = 0; i < KP_COUNT(ends); i++)
-		if (name.size > strlen(ends[i]) && kp_span_ends(name, ends[i]))
-			return true;
-	return false;
+	return kp_span_ends(name, ".db") || kp_span_ends(name, ".sqlite") ||
+	       kp_span_ends(name, ".sqlite3");
 }
 
 /* Whether PATH is below a directory in which an invalid database is a fault. */
@@ -629,9 +546,8 @@ static bool is_in_fft(const char *path)
 }
 
 /* Below the directories any file may be a database; elsewhere the name must say so. */
-static bool probe_file(const struct library *self, const struct library_question *q)
+static bool rocfft_probe(const struct library_question *q)
 {
-	(void)self;
 	return is_database_name(q->path) || is_in_fft(q->path);
 }
 
@@ -662,59 +578,41 @@ static kpack_error_t check_journal(const struct library_question *q,
 	return err;
 }
 
-/* Look at its tables.  NAMED: the cache's arch; NULL: its name is not that of a cache. */
-static kpack_error_t look_inside(const struct library_question *q, const char *named,
-				 bool *mine, struct library_object *out,
-				 struct kpackx_error *why)
-{
-	struct sqlite_file *f = NULL;
-	kpack_error_t err = sqlite_file_open(q->source, &f, why);
-
-	facts_string(&out->facts, "container", "sqlite");
-	out->role = "cache";
-	out->at_random = true;
-	if (named && *named)
-		library_add_arch(out, named);
-	if (!err && named)
-		err = kernel_cache_describe(f, named, mine, out, why);
-	if (!err && !*mine)
-		err = kernel_paths_are_there(f, mine, why);
-	sqlite_file_close(f);
-	return err;
-}
-
-static kpack_error_t check_file(const struct library *self,
-				const struct library_question *q, bool *mine,
-				struct library_object *out, struct kpackx_error *why)
+static kpack_error_t rocfft_check(struct library_question *q, struct kpackx_error *why)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *named = kernel_cache_named(q->path, arch) ? arch : NULL;
 	/* elsewhere, a database that is none, or damaged, is no fault of this library */
 	bool expected = named || (is_in_fft(q->path) && is_database_name(q->path));
+	struct sqlite_file *f = NULL;
 	kpack_error_t err;
 
-	(void)self;
-	*mine = false;
-	if (!expected && !sqlite_header_probe(q->head, q->head_size))
+	if (!expected && strcmp(content_container(q), "sqlite") != 0)
 		return KPACK_SUCCESS;
-	err = sqlite_header_check(q->source, q->head, q->head_size, why);
+	facts_string(&q->out.facts, "container", "sqlite");
+	q->out.role = "cache";
+	q->out.at_random = true;
+	if (named && *named)
+		library_add_arch(&q->out, named);
+	err = sqlite_file_open(q->source, &f, why);
+	if (!err && named)
+		err = kernel_cache_describe(f, named, &q->mine, &q->out, why);
+	if (!err && !q->mine)
+		err = kernel_paths_are_there(f, &q->mine, why);
+	sqlite_file_close(f);
+	if (!err && q->mine && !q->plain)
+		err = check_journal(q, why);
 	/* a file that stays a file may be damaged, and still be for one GPU */
 	if (err == KPACK_ERROR_INVALID_FORMAT && expected && q->plain) {
-		*mine = true;
-		if (named && *named)
-			library_add_arch(out, named);
+		q->mine = true;
+		q->out.role = "file";
 		return KPACK_SUCCESS;
 	}
-	if (!err)
-		err = look_inside(q, named, mine, out, why);
-	if (!err && *mine && !q->plain)
-		err = check_journal(q, why);
-	/* a damaged database in any other place is somebody else's */
-	return err == KPACK_ERROR_INVALID_FORMAT && !expected && !*mine ? KPACK_SUCCESS
-									: err;
+	return err == KPACK_ERROR_INVALID_FORMAT && !expected && !q->mine ? KPACK_SUCCESS
+									  : err;
 }
 
 const struct library library_rocfft = {.name = "rocfft",
-				       .probe = probe_file,
-				       .check = check_file,
-				       .finish = finish_files};
+				       .probe = rocfft_probe,
+				       .check = rocfft_check,
+				       .finish = rocfft_finish};

@@ -12,7 +12,13 @@
 #include "file_tree.h"
 #include "sqlite.h"
 
-/* --- kernel caches --------------------------------------------------------------------- */
+/* --- kernel caches ---------------------------------------------------------------------- */
+
+/*
+ * Whether PATH has the name of a rocFFT kernel cache, and a directory where one is
+ * expected.  ARCH: the canonical target ID in the name; "" for the cache of all GPUs.
+ */
+bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX]);
 
 /*
  * Whether F has a table cache_v1 with rocFFT's columns: then add to OUT what its rows say.  NAMED
@@ -23,11 +29,18 @@ kpack_error_t kernel_cache_describe(struct sqlite_file *f, const char *named, bo
 
 /* Whether TEXT is the target ID of a GPU.  CANONICAL gets its canonical form. */
 bool cache_arch_ok(struct kp_span text, char canonical[KP_TARGET_TEXT_MAX]);
+
 /*
- * Whether PATH has the name of a rocFFT kernel cache, and a directory where one is
- * expected.  ARCH: the canonical target ID in the name; "" for the cache of all GPUs.
+ * Describe the kernel NAME for the GPU ARCH in O: its facts, which are length, precision, factors,
+ * factors2, batch, scheme, placement and direction, and the key
+ * fft/<arch>/<length>/<precision>/<name>.  In the key, characters that a component cannot
+ * hold ('/', control bytes, invalid UTF-8), '%', and the '@' and '#' that have a meaning
+ * there become %XX.
  */
-bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX]);
+void kernel_name_describe(struct library_object *o, const char *arch,
+			  struct kp_span name);
+/* Add LENGTH as a number if it is one, else as text. */
+void kernel_name_length_fact(struct kp_span length, struct facts *facts);
 
 /* A file made from a kernel cache, and the objects of it to store. */
 struct cache_file {
@@ -60,11 +73,10 @@ void cache_files_fini(struct cache_files *parts);
 kpack_error_t kernel_cache_split(const char *disk, const char *path, const char *tmp,
 				 struct cache_files *parts, struct kpackx_error *why);
 /*
- * Add one part with the code of all rows.  Each row is an object with the key
- * fft/<arch>/<length>/<precision>/<kernel_name> and no path.  If rows differ only in
- * columns that are not part of the key (hip_version, generator_sum), the first of all
- * PARTS keeps that key, and the next ones get <kernel_name>@<hip_version>,
- * <kernel_name>@<hip_version>.2 ..., in the table's order.
+ * Add one part with the code of all rows.  Each row is an object with the key of its name
+ * and no path.  If rows differ only in columns that are not part of the key (hip_version,
+ * generator_sum), the first of all PARTS keeps that key, and the next ones get
+ * <kernel_name>@<hip_version>, <kernel_name>@<hip_version>.2 ..., in the table's order.
  * Rows that a part has already are not added again.
  * Errors and databases without rows are as in kernel_cache_split; INVALID_FORMAT also: a
  * row without a name or code, or with other code than a part has for it.
@@ -72,41 +84,7 @@ kpack_error_t kernel_cache_split(const char *disk, const char *path, const char 
 kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *tmp,
 				struct cache_files *parts, struct kpackx_error *why);
 
-/* --- names of kernels ------------------------------------------------------------------ */
-
-/* Limit of factors of one length: 2^63 has 63, real lengths have up to eight. */
-#define KERNEL_NAME_FACTORS_MAX 64
-
-struct kernel_name {
-	char length[48];       /* "100", "64x64"; "any" if the name states none */
-	const char *precision; /* "single", "double", "half", or "any" */
-	/* NULL: not stated */
-	const char *direction; /* "fwd", "back" */
-	const char *placement; /* "ip", "op" */
-	const char *scheme;    /* "sbrr", "sbcc", "sbrc", "sbcr" */
-	/* of the length, and of the second length of two-dimensional kernels */
-	uint64_t factors[2][KERNEL_NAME_FACTORS_MAX];
-	size_t n_factors[2];
-	uint64_t batch; /* 0: not stated */
-};
-
-/* Parse NAME; unknown words are skipped. */
-void kernel_name_parse(struct kp_span name, struct kernel_name *out);
-/* Add length, precision, factors, factors2, batch, scheme, placement, direction. */
-void kernel_name_facts(const struct kernel_name *name, struct facts *facts);
-/* Add LENGTH as a number if it is one, else as text. */
-void kernel_name_length_fact(struct kp_span length, struct facts *facts);
-/*
- * NAME as the last component of a key, on the heap.  Characters that a component cannot
- * hold ('/', control bytes, invalid UTF-8), '%', and the '@' and '#' that have a meaning
- * in keys become %XX.
- */
-char *kernel_name_component(struct kp_span name);
-
-/* --- kernel paths ---------------------------------------------------------------------- */
-
-/* Limit of rows in one database. */
-#define KERNEL_PATHS_MAX (1 << 20)
+/* --- kernel paths ----------------------------------------------------------------------- */
 
 struct kernel_path {
 	uint64_t row; /* counted from 1 */

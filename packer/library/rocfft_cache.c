@@ -3,6 +3,10 @@
  * rocFFT's kernel caches.  One file has the kernels of all GPUs, which is why it is taken apart:
  * into a database for each GPU, which rocFFT finds under another name, or into an object for
  * each row, under a key that says what the kernel computes.
+ *
+ * The summary of a cache is read whenever a tree is scanned, so it must not touch the code, which is
+ * nearly all of the file.  To be taken apart the cache is opened anew: between the scan and then it may
+ * have become another file, and all that is used of it is read, and checked, there.
  */
 #include <errno.h>
 #include <sqlite3.h>
@@ -12,6 +16,7 @@
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/cut.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
@@ -30,15 +35,13 @@
 /* Limit of rows with one key, of other versions or generators: real caches have few. */
 #define ROWS_SAME_MAX 1000
 
-/*
- * The summary is read whenever a tree is scanned, so it must not touch the code, which is nearly
- * all of the file.  Everything else opens the cache once more, when it is taken apart.
- */
-
-/* --- the summary ----------------------------------------------------------------------- */
-
 /* Limit of architectures in one cache: far more than exist. */
 #define CACHE_ARCHES_MAX 256
+
+/* Limit of factors of one length: 2^63 has 63, real lengths have up to eight. */
+#define FACTORS_MAX 64
+
+/* --- the summary ------------------------------------------------------------------------ */
 
 struct cache_arch {
 	char text[KP_TARGET_TEXT_MAX]; /* as spelled in the rows */
@@ -50,9 +53,9 @@ struct cache_arch {
 struct cache_summary {
 	struct cache_arch arches[CACHE_ARCHES_MAX]; /* sorted by text */
 	size_t n_arches;
-	int64_t hip_versions[8]; /* sorted */
+	uint64_t hip_versions[8]; /* sorted */
 	size_t n_hip_versions;
-	bool more_hip_versions; /* than fit in hip_versions */
+	bool unlisted_versions; /* there are more, or negative ones */
 	uint64_t rows;
 	/* Rows whose arch is no GPU's target ID, or not text; the first such arch */
 	uint64_t n_strange;
@@ -63,29 +66,23 @@ bool cache_arch_ok(struct kp_span text, char canonical[KP_TARGET_TEXT_MAX])
 {
 	struct kp_target target;
 
-	if (!kp_span_starts(text, "gfx", 3) || text.size >= KP_TARGET_TEXT_MAX ||
-	    kp_target_parse(text, &target, NULL) != KPACK_SUCCESS)
+	if (!kp_span_begins(text, "gfx") || text.size >= KP_TARGET_TEXT_MAX ||
+	    kp_target_parse(text, &target, NULL))
 		return false;
 	kp_target_format(&target, canonical);
 	return true;
 }
 
-/* Keep VERSION among the first few different ones, in order. */
+/* Keep VERSION among the first few different ones. */
 static void add_hip_version(struct cache_summary *s, int64_t version)
 {
-	size_t n = s->n_hip_versions;
-
-	for (size_t i = 0; i < n; i++)
-		if (s->hip_versions[i] == version)
+	for (size_t i = 0; i < s->n_hip_versions; i++)
+		if (s->hip_versions[i] == (uint64_t)version)
 			return;
-	if (n == KP_COUNT(s->hip_versions)) {
-		s->more_hip_versions = true;
-		return;
-	}
-	for (; n && s->hip_versions[n - 1] > version; n--)
-		s->hip_versions[n] = s->hip_versions[n - 1];
-	s->hip_versions[n] = version;
-	s->n_hip_versions++;
+	if (version < 0 || s->n_hip_versions == KP_COUNT(s->hip_versions))
+		s->unlisted_versions = true;
+	else
+		s->hip_versions[s->n_hip_versions++] = (uint64_t)version;
 }
 
 /* Count the row under its arch; one that belongs to no GPU is strange. */
@@ -121,8 +118,8 @@ static kpack_error_t add_arch(struct cache_summary *s, sqlite3_stmt *row,
  * Whether there is a table with rocFFT's columns, and what its rows say.  Both columns are in the
  * primary key's index, which is much smaller than the table.
  */
-static kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *out,
-					bool *is, struct kpackx_error *why)
+static kpack_error_t read_summary(struct sqlite_file *f, struct cache_summary *out,
+				  bool *is, struct kpackx_error *why)
 {
 	static const char *const columns[] = {
 		"kernel_name", "arch",      "hip_version", "generator_sum",
@@ -136,23 +133,23 @@ static kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summ
 		return KPACK_SUCCESS;
 	KP_TRY(sqlite_rows_open(f, "SELECT arch, hip_version FROM main.cache_v1", &rows,
 				why));
-	for (;;) {
+	for (;; out->rows++) {
 		KP_TRY(sqlite_rows_next(&rows, &more, why));
 		if (!more)
 			break;
-		out->rows++;
 		add_hip_version(out, sqlite3_column_int64(rows.stmt, 1));
 		KP_TRY(add_arch(out, rows.stmt, why));
 	}
 	kp_sort(out->arches, out->n_arches, KP_BY_BYTES(struct cache_arch, text));
+	kp_sort_by(out->hip_versions, out->n_hip_versions, sizeof(uint64_t),
+		   &(const struct kp_sort_key){0, 'n', sizeof(uint64_t)}, 1);
 	return KPACK_SUCCESS;
 }
 
 /* Add kernel_count; if they are few, also rows (per arch) and hip_version. */
-static void cache_summary_facts(const struct cache_summary *s, struct facts *facts)
+static void summary_facts(const struct cache_summary *s, struct facts *facts)
 {
 	struct facts rows = {0};
-	uint64_t versions[KP_COUNT(s->hip_versions)];
 
 	facts_number(facts, "kernel_count", s->rows);
 	for (size_t i = 0; i < s->n_arches; i++)
@@ -160,10 +157,8 @@ static void cache_summary_facts(const struct cache_summary *s, struct facts *fac
 	if (s->n_arches && s->n_arches <= REPORTED_ARCHES_MAX)
 		facts_map(facts, "rows", &rows);
 	facts_fini(&rows);
-	for (size_t i = 0; i < s->n_hip_versions; i++)
-		versions[i] = (uint64_t)s->hip_versions[i];
-	if (s->n_hip_versions && !s->more_hip_versions && s->hip_versions[0] >= 0)
-		facts_numbers(facts, "hip_version", versions, s->n_hip_versions);
+	if (s->n_hip_versions && !s->unlisted_versions)
+		facts_numbers(facts, "hip_version", s->hip_versions, s->n_hip_versions);
 }
 
 kpack_error_t kernel_cache_describe(struct sqlite_file *f, const char *named, bool *is,
@@ -171,10 +166,10 @@ kpack_error_t kernel_cache_describe(struct sqlite_file *f, const char *named, bo
 {
 	struct cache_summary s;
 
-	KP_TRY(cache_summary_read(f, &s, is, why));
+	KP_TRY(read_summary(f, &s, is, why));
 	if (!*is)
 		return KPACK_SUCCESS;
-	cache_summary_facts(&s, &out->facts);
+	summary_facts(&s, &out->facts);
 	/* rocFFT does not look for rows of other GPUs there */
 	for (size_t i = 0; *named && i < s.n_arches; i++) {
 		if (arch_agrees(named, s.arches[i].canonical))
@@ -192,42 +187,33 @@ kpack_error_t kernel_cache_describe(struct sqlite_file *f, const char *named, bo
 	return KPACK_SUCCESS;
 }
 
-/* --- paths of caches ------------------------------------------------------------------- */
-
 bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX])
 {
-	static const char *const places[] = {"rocfft", "lib", "lib64", "bin"};
-	const char *name = kp_path_name(path), *end = name;
-	size_t size = strlen(name), n = strlen(NAME);
-	bool placed = name == path;
+	struct kp_span name = kp_span_str(kp_path_name(path)), dir;
+	struct kp_span above = kp_path_directory(path);
+	bool placed = above.size == 0;
 
-	if (size < n + 3 || strncmp(name, NAME, n) != 0 ||
-	    strcmp(name + size - 3, ".db") != 0)
+	if (!kp_span_take(&name, NAME) || !kp_span_ends(name, ".db"))
 		return false;
 	/*
 	 * It is next to the library, in rocfft/, or one directory below one of these, as
 	 * lib/x86_64-linux-gnu is.
 	 */
-	for (int depth = 0; depth < 2 && end > path; depth++) {
-		const char *begin = end - 1;
-		struct kp_span dir;
+	for (int depth = 0; depth < 2 && above.size; depth++) {
+		const uint8_t *slash = memrchr(above.data, '/', above.size);
 
-		while (begin > path && begin[-1] != '/')
-			begin--;
-		dir = (struct kp_span){(const uint8_t *)begin, (size_t)(end - 1 - begin)};
-		for (size_t i = 0; i < KP_COUNT(places); i++)
-			placed |= kp_span_is(dir, places[i]);
-		end = begin;
+		dir = slash ? kp_span_tail(above, (size_t)(slash + 1 - above.data))
+			    : above;
+		placed |= kp_span_is_one_of(dir, "rocfft lib lib64 bin");
+		above.size -= dir.size + (slash != NULL);
 	}
 	arch[0] = 0;
-	return placed && (size == n + 3 ||
-			  (name[n] == '_' &&
-			   cache_arch_ok((struct kp_span){(const uint8_t *)name + n + 1,
-							  size - n - 4},
-					 arch)));
+	name.size -= strlen(".db");
+	return placed && (name.size == 0 ||
+			  (kp_span_take(&name, "_") && cache_arch_ok(name, arch)));
 }
 
-/* --- parts ----------------------------------------------------------------------------- */
+/* --- parts ------------------------------------------------------------------------------ */
 
 static void fini_part(struct cache_file *part)
 {
@@ -270,11 +256,6 @@ static kpack_error_t new_part(struct cache_files *parts, const char *tmp,
 	return KPACK_SUCCESS;
 }
 
-/*
- * The cache is opened anew: between the scan and now it may have become another file, and all
- * that is used of it is read, and checked, here.
- */
-
 /* A cache that is open; without the table, its summary has no rows. */
 struct cache {
 	int fd;
@@ -286,8 +267,7 @@ struct cache {
 static void cache_fini(struct cache *c)
 {
 	sqlite_file_close(c->file);
-	if (c->fd >= 0)
-		close(c->fd);
+	kp_close_at(&c->fd);
 }
 
 static kpack_error_t cache_open(const char *disk, struct cache *c,
@@ -296,11 +276,10 @@ static kpack_error_t cache_open(const char *disk, struct cache *c,
 	struct kp_source source;
 	bool is_one;
 
-	c->fd = -1;
 	KP_TRY(below_file_open(disk, &c->fd, &c->st, why));
 	source = kp_source_fd(c->fd, 0, (uint64_t)c->st.st_size);
-	KP_TRY(sqlite_file_check_open(&source, &c->file, why));
-	KP_TRY(cache_summary_read(c->file, &c->summary, &is_one, why));
+	KP_TRY(sqlite_file_open(&source, &c->file, why));
+	KP_TRY(read_summary(c->file, &c->summary, &is_one, why));
 	if (c->summary.n_strange)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "cache_v1: arch of %llu rows is no target ID: %s",
@@ -309,46 +288,7 @@ static kpack_error_t cache_open(const char *disk, struct cache *c,
 	return KPACK_SUCCESS;
 }
 
-/* --- a database for each arch ---------------------------------------------------------- */
-
-/* Make the part for ARCH: a database as rocFFT would have made on such a machine alone. */
-static kpack_error_t split_off(const struct cache *c, const struct cache_arch *arch,
-			       const char *path, const char *tmp,
-			       struct cache_files *parts, struct kpackx_error *why)
-{
-	struct cache_summary own = c->summary;
-	struct library_object *o;
-	struct cache_file *part;
-	struct stat st;
-
-	KP_TRY(new_part(parts, tmp, path,
-			xasprintf("%.*s" NAME "_%s.db", (int)(kp_path_name(path) - path),
-				  path, arch->text),
-			&part, why));
-	KP_TRY(sqlite_copy(c->file, &part->file, parts->called, "cache_v1", "arch",
-			   arch->text, why));
-	if (fstat(part->file.fd, &st) < 0)
-		return kp_fail_errno(why, errno, "fstat");
-	part->objects = o = xcalloc(1, sizeof(*o));
-	part->n_objects = 1;
-	*o = (struct library_object){
-		.library = library_rocfft.name,
-		.role = "cache",
-		.size = (uint64_t)st.st_size,
-		.path = xstrdup(part->key),
-		.mode = c->st.st_mode,
-		.at_random = true,
-	};
-	own.arches[0] = *arch;
-	own.n_arches = 1;
-	own.rows = arch->rows;
-	/* the summary does not say which of the versions are this arch's */
-	own.more_hip_versions |= own.n_hip_versions > 1;
-	facts_string(&o->facts, "container", "sqlite");
-	cache_summary_facts(&own, &o->facts);
-	library_add_arch(o, arch->canonical);
-	return KPACK_SUCCESS;
-}
+/* --- a database for each arch ----------------------------------------------------------- */
 
 kpack_error_t kernel_cache_split(const char *disk, const char *path, const char *tmp,
 				 struct cache_files *parts, struct kpackx_error *why)
@@ -356,134 +296,82 @@ kpack_error_t kernel_cache_split(const char *disk, const char *path, const char 
 	KP_AUTO(cache) c = {.fd = -1};
 
 	KP_TRY(cache_open(disk, &c, why));
-	for (size_t i = 0; i < c.summary.n_arches; i++)
-		KP_TRY(split_off(&c, &c.summary.arches[i], path, tmp, parts, why));
+	/* each part is a database as rocFFT would have made on such a machine alone */
+	for (size_t i = 0; i < c.summary.n_arches; i++) {
+		const struct cache_arch *arch = &c.summary.arches[i];
+		struct cache_summary own = c.summary;
+		struct library_object *o;
+		struct cache_file *part;
+		struct stat st;
+
+		KP_TRY(new_part(parts, tmp, path,
+				xasprintf("%.*s" NAME "_%s.db",
+					  (int)(kp_path_name(path) - path), path,
+					  arch->text),
+				&part, why));
+		KP_TRY(sqlite_copy(c.file, &part->file, parts->called, "cache_v1", "arch",
+				   arch->text, why));
+		if (fstat(part->file.fd, &st) < 0)
+			return kp_fail_errno(why, errno, "fstat");
+		part->objects = o = xcalloc(1, sizeof(*o));
+		part->n_objects = 1;
+		*o = (struct library_object){
+			.library = library_rocfft.name,
+			.role = "cache",
+			.size = (uint64_t)st.st_size,
+			.path = xstrdup(part->key),
+			.mode = c.st.st_mode,
+			.at_random = true,
+		};
+		own.arches[0] = *arch;
+		own.n_arches = 1;
+		own.rows = arch->rows;
+		/* the summary does not say which of the versions are this arch's */
+		own.unlisted_versions |= own.n_hip_versions > 1;
+		facts_string(&o->facts, "container", "sqlite");
+		summary_facts(&own, &o->facts);
+		library_add_arch(o, arch->canonical);
+	}
 	return KPACK_SUCCESS;
 }
 
-/* --- names of kernels ------------------------------------------------------------------ */
-
-/*
- * A name has words separated by '_' that describe the generated kernel:
- * "fft_rtc_fwd_len100_factors_10_10_wgs_64_tpt_10_dim1_sp_ip_CI_unitstride_sbrr_dirReg".
- */
-
-/* Words that mean something by themselves. */
-static const struct word {
-	const char *word, *meaning;
-	size_t field;
-} words[] = {
-	{"fwd", "fwd", offsetof(struct kernel_name, direction)},
-	{"back", "back", offsetof(struct kernel_name, direction)},
-	{"ip", "ip", offsetof(struct kernel_name, placement)},
-	{"op", "op", offsetof(struct kernel_name, placement)},
-	{"sbrr", "sbrr", offsetof(struct kernel_name, scheme)},
-	{"sbcc", "sbcc", offsetof(struct kernel_name, scheme)},
-	{"sbrc", "sbrc", offsetof(struct kernel_name, scheme)},
-	{"sbcr", "sbcr", offsetof(struct kernel_name, scheme)},
-	{"sp", "single", offsetof(struct kernel_name, precision)},
-	{"dp", "double", offsetof(struct kernel_name, precision)},
-	{"half", "half", offsetof(struct kernel_name, precision)},
-};
-
-/* Take the next word from *REST, whose data is NULL after the last. */
-static bool next_word(struct kp_span *rest, struct kp_span *word)
-{
-	const uint8_t *end;
-
-	if (!rest->data)
-		return false;
-	end = rest->size ? memchr(rest->data, '_', rest->size) : NULL;
-	*word = kp_span_head(*rest, end ? (size_t)(end - rest->data) : rest->size);
-	*rest = end ? kp_span_tail(*rest, word->size + 1) : (struct kp_span){0};
-	return true;
-}
+/* --- names of kernels ------------------------------------------------------------------- */
 
 /* Not isdigit: names are bytes of anybody's, and the locale must not matter. */
-static bool is_digit(uint8_t c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool parse_number(struct kp_span text, uint64_t *out)
 {
 	*out = 0;
 	for (size_t i = 0; i < text.size; i++) {
-		if (!is_digit(text.data[i]) || *out > (UINT64_MAX - 9) / 10)
+		if (text.data[i] < '0' || text.data[i] > '9' ||
+		    *out > (UINT64_MAX - 9) / 10)
 			return false;
 		*out = *out * 10 + (uint64_t)(text.data[i] - '0');
 	}
 	return text.size > 0;
 }
 
-/* 100, 64x64 */
+/* Whether S is 100 or 64x64. */
 static bool is_length(struct kp_span s)
 {
 	bool digit = false;
 
 	for (size_t i = 0; i < s.size; i++) {
-		if (!is_digit(s.data[i]) && !(digit && s.data[i] == 'x'))
+		bool before = digit;
+
+		digit = s.data[i] >= '0' && s.data[i] <= '9';
+		if (!digit && !(before && s.data[i] == 'x'))
 			return false;
-		digit = is_digit(s.data[i]);
 	}
-	return digit && s.size < sizeof(((struct kernel_name *)0)->length);
+	return digit && s.size < 48;
 }
 
 /* The part of WORD after PREFIX, or if that is empty, the next word: len100, len_100. */
-static bool value_of(struct kp_span word, const char *prefix, struct kp_span rest,
-		     struct kp_span *value)
+static struct kp_span value_of(struct kp_span word, const char *prefix,
+			       struct kp_span rest)
 {
-	size_t n = strlen(prefix);
-
-	if (!kp_span_starts(word, prefix, n))
-		return false;
-	*value = kp_span_tail(word, n);
-	return value->size > 0 || next_word(&rest, value);
-}
-
-void kernel_name_parse(struct kp_span name, struct kernel_name *out)
-{
-	struct kp_span before = {0}, word, value;
-	uint64_t factor;
-
-	*out = (struct kernel_name){0};
-	while (next_word(&name, &word)) {
-		for (size_t i = 0; i < KP_COUNT(words); i++) {
-			const char **field =
-				(const char **)(void *)((char *)out + words[i].field);
-
-			if (!*field && kp_span_is(word, words[i].word))
-				*field = words[i].meaning;
-		}
-		/* "parent_len..." is not this kernel's length */
-		if (!out->length[0] && !kp_span_is(before, "parent") &&
-		    value_of(word, "len", name, &value) && is_length(value))
-			memcpy(out->length, value.data, value.size);
-		if (!out->batch && value_of(word, "batch", name, &value) &&
-		    !parse_number(value, &out->batch))
-			out->batch = 0;
-		/* factors_8_8, factors_8_8_x_4_4: numbers, of up to two lengths */
-		if (out->n_factors[0] == 0 && kp_span_is(word, "factors")) {
-			struct kp_span rest = name;
-			size_t row = 0;
-
-			while (next_word(&rest, &value)) {
-				if (row == 0 && out->n_factors[0] &&
-				    kp_span_is(value, "x"))
-					row = 1;
-				else if (parse_number(value, &factor) &&
-					 out->n_factors[row] < KERNEL_NAME_FACTORS_MAX)
-					out->factors[row][out->n_factors[row]++] = factor;
-				else
-					break;
-			}
-		}
-		before = word;
-	}
-	if (!out->precision)
-		out->precision = "any";
-	if (!out->length[0])
-		memcpy(out->length, "any", sizeof("any"));
+	if (!kp_span_take(&word, prefix))
+		return (struct kp_span){0};
+	return word.size ? word : kp_span_word(&rest, "_");
 }
 
 void kernel_name_length_fact(struct kp_span length, struct facts *facts)
@@ -496,28 +384,8 @@ void kernel_name_length_fact(struct kp_span length, struct facts *facts)
 		facts_text(facts, "length", length);
 }
 
-void kernel_name_facts(const struct kernel_name *name, struct facts *facts)
-{
-	const char *const texts[][2] = {{"scheme", name->scheme},
-					{"placement", name->placement},
-					{"direction", name->direction}};
-
-	if (strcmp(name->length, "any") != 0)
-		kernel_name_length_fact(kp_span_str(name->length), facts);
-	if (strcmp(name->precision, "any") != 0)
-		facts_string(facts, "precision", name->precision);
-	for (size_t i = 0; i < 2; i++)
-		if (name->n_factors[i])
-			facts_numbers(facts, i ? "factors2" : "factors", name->factors[i],
-				      name->n_factors[i]);
-	if (name->batch)
-		facts_number(facts, "batch", name->batch);
-	for (size_t i = 0; i < KP_COUNT(texts); i++)
-		if (texts[i][1])
-			facts_string(facts, texts[i][0], texts[i][1]);
-}
-
-char *kernel_name_component(struct kp_span name)
+/* NAME as the last component of a key, on the heap. */
+static char *name_component(struct kp_span name)
 {
 	/* "." and ".." are no components, but all their characters are plain */
 	bool dots = kp_span_is(name, ".") || kp_span_is(name, "..");
@@ -541,12 +409,84 @@ char *kernel_name_component(struct kp_span name)
 	return text;
 }
 
-/* --- an object for each row ------------------------------------------------------------ */
-
 /*
- * The code of rows is written into one file, from which archives are packed as from any other;
- * rows are objects in it.
+ * A name has words separated by '_' that describe the generated kernel:
+ * "fft_rtc_fwd_len100_factors_10_10_wgs_64_tpt_10_dim1_sp_ip_CI_unitstride_sbrr_dirReg".
  */
+void kernel_name_describe(struct library_object *o, const char *arch, struct kp_span name)
+{
+	/* words that mean something by themselves, and the fact that each of them is */
+	enum { PRECISION, SCHEME, PLACEMENT, DIRECTION, FIELDS };
+	static const char *const facts_of[FIELDS] = {"precision", "scheme", "placement",
+						     "direction"};
+	static const struct {
+		const char *word, *meaning;
+		size_t field;
+	} words[] = {
+		{"fwd", "fwd", DIRECTION},   {"back", "back", DIRECTION},
+		{"ip", "ip", PLACEMENT},     {"op", "op", PLACEMENT},
+		{"sbrr", "sbrr", SCHEME},    {"sbcc", "sbcc", SCHEME},
+		{"sbrc", "sbrc", SCHEME},    {"sbcr", "sbcr", SCHEME},
+		{"sp", "single", PRECISION}, {"dp", "double", PRECISION},
+		{"half", "half", PRECISION},
+	};
+	KP_AUTO_FREE char *component = name_component(name);
+	const char *field[FIELDS] = {NULL};
+	/* factors of the length, and of the second length of two-dimensional kernels */
+	uint64_t factors[2][FACTORS_MAX], factor, batch = 0;
+	struct kp_span before = {0}, word, value, length = {0};
+	size_t n_factors[2] = {0, 0};
+
+	for (struct kp_span rest = name; rest.size; before = word) {
+		word = kp_span_word(&rest, "_");
+		for (size_t i = 0; i < KP_COUNT(words); i++)
+			if (!field[words[i].field] && kp_span_is(word, words[i].word))
+				field[words[i].field] = words[i].meaning;
+		/* "parent_len..." is not this kernel's length */
+		value = value_of(word, "len", rest);
+		if (!length.size && !kp_span_is(before, "parent") && is_length(value))
+			length = value;
+		value = value_of(word, "batch", rest);
+		if (!batch && !parse_number(value, &batch))
+			batch = 0;
+		/* factors_8_8, factors_8_8_x_4_4: numbers, of up to two lengths */
+		if (n_factors[0] == 0 && kp_span_is(word, "factors")) {
+			struct kp_span more = rest;
+			size_t row = 0;
+
+			while (more.size) {
+				value = kp_span_word(&more, "_");
+				if (row == 0 && n_factors[0] && kp_span_is(value, "x"))
+					row = 1;
+				else if (parse_number(value, &factor) &&
+					 n_factors[row] < FACTORS_MAX)
+					factors[row][n_factors[row]++] = factor;
+				else
+					break;
+			}
+		}
+	}
+	if (length.size)
+		kernel_name_length_fact(length, &o->facts);
+	if (field[PRECISION])
+		facts_string(&o->facts, "precision", field[PRECISION]);
+	for (size_t i = 0; i < 2; i++)
+		if (n_factors[i])
+			facts_numbers(&o->facts, i ? "factors2" : "factors", factors[i],
+				      n_factors[i]);
+	if (batch)
+		facts_number(&o->facts, "batch", batch);
+	for (size_t i = SCHEME; i < FIELDS; i++)
+		if (field[i])
+			facts_string(&o->facts, facts_of[i], field[i]);
+	if (!length.size)
+		length = kp_span_str("any");
+	library_add_key(o, (struct facts){0}, "fft/%s/%.*s/%s/%s", arch, (int)length.size,
+			(const char *)length.data,
+			field[PRECISION] ? field[PRECISION] : "any", component);
+}
+
+/* --- an object for each row ------------------------------------------------------------- */
 
 /* The columns in the order of the query. */
 enum { KERNEL_NAME, ARCH, HIP_VERSION, GENERATOR_SUM, TIMESTAMP, CODE };
@@ -580,17 +520,13 @@ static const char *row_fault(sqlite3_stmt *row)
 /* Give O the key and the facts of the row. */
 static void describe_row(struct library_object *o, sqlite3_stmt *row)
 {
-	struct kp_span name = sqlite_bytes(row, KERNEL_NAME);
-	KP_AUTO_FREE char *component = kernel_name_component(name);
 	struct facts *facts = &o->facts;
 	char arch[KP_TARGET_TEXT_MAX];
-	struct kernel_name parsed;
 
-	kernel_name_parse(name, &parsed);
 	/* the summary has checked the arch of every row */
 	if (!cache_arch_ok(sqlite_bytes(row, ARCH), arch))
 		snprintf(arch, sizeof(arch), "%s", KP_ARCH_GENERIC);
-	kernel_name_facts(&parsed, facts);
+	kernel_name_describe(o, arch, sqlite_bytes(row, KERNEL_NAME));
 	facts_text(facts, "arch", sqlite_bytes(row, ARCH));
 	if (sqlite3_column_type(row, HIP_VERSION) == SQLITE_INTEGER)
 		facts_signed(facts, "hip_version",
@@ -599,15 +535,13 @@ static void describe_row(struct library_object *o, sqlite3_stmt *row)
 		facts_bytes(facts, "generator_sum", sqlite_bytes(row, GENERATOR_SUM));
 	if (sqlite3_column_type(row, TIMESTAMP) == SQLITE_INTEGER)
 		facts_signed(facts, "timestamp", sqlite3_column_int64(row, TIMESTAMP));
-	library_add_key(o, "fft/%s/%s/%s/%s", arch, parsed.length, parsed.precision,
-			component);
 	library_add_arch(o, arch);
 }
 
 /*
- * Write the code of all rows to PART's file (CALLED in errors), one after another, and give PART
- * their objects, also after an error.  Rows that differ only in columns that are not part of
- * the key get equal keys.
+ * Write the code of all rows to PART's file (CALLED in errors), one after another, from which archives
+ * are packed as from any other file, and give PART their objects, also after an error.  Rows that
+ * differ only in columns that are not part of the key get equal keys.
  */
 static kpack_error_t write_rows(struct sqlite_file *f, const char *called,
 				struct cache_file *part, struct kpackx_error *why)
@@ -655,7 +589,7 @@ static kpack_error_t write_rows(struct sqlite_file *f, const char *called,
 	}
 }
 
-/* --- unique keys ----------------------------------------------------------------------- */
+/* --- unique keys ------------------------------------------------------------------------ */
 
 /* A row, by its key before it was renamed, which appends '@' and a version. */
 struct named_row {
@@ -667,21 +601,19 @@ struct named_row {
 };
 
 /*
- * A tree may have a cache for all GPUs and one for a GPU beside it, and the rows of that GPU in
- * both.  Equal rows are stored once; rows that claim to be equal and have other code are a
- * fault, because which of them a program got would depend on the order of files.
+ * Whether another cache than S[N]'s has the same row; S has rows with one key.  A tree may have a
+ * cache for all GPUs and one for a GPU beside it, and the rows of that GPU in both.  Equal rows are
+ * stored once; rows that claim to be equal and have other code are a fault, because which of
+ * them a program got would depend on the order of files.
  */
-
-/* Whether another cache than S[N]'s has the same row; S has rows with one key. */
 static kpack_error_t has_twin(const struct named_row *s, size_t n, bool *found,
 			      struct kpackx_error *why)
 {
 	const struct library_object *o = s[n].object;
 
 	*found = false;
-	for (const struct named_row *t = s; t < s + n; t++) {
+	for (const struct named_row *t = s; t < s + n && !*found; t++) {
 		struct kp_source a, b;
-		bool same;
 
 		if (!t->object || t->part == s[n].part ||
 		    t->object->facts.size != o->facts.size ||
@@ -689,13 +621,11 @@ static kpack_error_t has_twin(const struct named_row *s, size_t n, bool *found,
 			continue;
 		a = kp_source_fd(t->part->file.fd, t->object->offset, t->object->size);
 		b = kp_source_fd(s[n].part->file.fd, o->offset, o->size);
-		KP_TRY(kp_source_compare(&a, &b, &same, why));
-		if (!same)
+		KP_TRY(kp_source_compare(&a, &b, found, why));
+		if (!*found)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "cache_v1: other code than in %s for %s",
 				       t->part->cache, o->keys[0]);
-		*found = true;
-		break;
 	}
 	return KPACK_SUCCESS;
 }
@@ -742,16 +672,13 @@ static kpack_error_t name_last_part(struct cache_files *parts, struct kpackx_err
 	struct cache_file *last = &parts->items[parts->count - 1];
 	KP_AUTO_FREE struct named_row *rows = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
-	size_t n = 0, kept = 0;
+	size_t n = 0, cap = 0, kept = 0;
 
-	for (size_t i = 0; i < parts->count; i++)
-		n += parts->items[i].n_objects;
-	rows = xcalloc(n + 1, sizeof(*rows));
-	n = 0;
 	for (const struct cache_file *p = parts->items; p <= last; p++)
 		for (size_t i = 0; p->hip_versions && i < p->n_objects; i++) {
 			const char *key = p->objects[i].keys[0];
 
+			xgrow(&rows, n, &cap, sizeof(*rows));
 			rows[n] = (struct named_row){
 				{(const uint8_t *)key, strcspn(key, "@")},
 				n,

@@ -30,36 +30,14 @@
 
 #include "library.h"
 
-enum rule_where {
-	RULE_DIRECTORY,
-	RULE_BELOW,
-	RULE_NAME,
-	RULE_CONTENT,
-	RULE_GENERIC,
-	RULE_TARGET,
-};
-
-struct rule {
-	const char *directory; /* "" is the root */
-	const char *name;
-	enum rule_where where;
-	const char *target; /* canonical; for RULE_TARGET */
-	const char *role;
-};
-
-/* The data of a library that uses rules_probe and rules_check. */
-struct rule_list {
-	const struct rule *items;
+/* The libraries of a rules file, in the order of their first lines. */
+struct rules {
+	char *text; /* the file; words are NUL-terminated in place */
+	struct rule *items;
 	size_t count;
-	bool host_files; /* also accept host ELF files: a user wrote a rule for them */
+	struct library *libraries;
+	size_t n_libraries;
 };
-
-bool rules_probe(const struct library *self, const struct library_question *q);
-kpack_error_t rules_check(const struct library *self, const struct library_question *q,
-			  bool *mine, struct library_object *out,
-			  struct kpackx_error *why);
-
-struct rules;
 
 /*
  * Read PATH.  INVALID_ARGUMENT: WHY names the line, the word and what it should be.
@@ -67,12 +45,8 @@ struct rules;
  */
 kpack_error_t rules_read(const char *path, struct rules **out, struct kpackx_error *why);
 /* As rules_read, from the bytes of a file. */
-kpack_error_t rules_parse(struct kp_span text, struct rules **out,
+kpack_error_t rules_parse(const struct kp_source *source, struct rules **out,
 			  struct kpackx_error *why);
 void rules_free(struct rules *rules); /* NULL is fine */
-
-/* The libraries of RULES, in the order of their first lines. */
-size_t rules_count(const struct rules *rules); /* NULL: none */
-const struct library *rules_library(const struct rules *rules, size_t i);
 
 #endif

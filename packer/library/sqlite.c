@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything that calls SQLite.  A database is opened through a file system of its own, which
- * has that one file and reads it from any run of bytes: SQLite opens no path, finds no journal
+ * Reading and copying databases with SQLite.  A database is opened through a file system of its own,
+ * which has that one file and reads it from any run of bytes: SQLite opens no path, finds no journal
  * beside the file, takes no lock, asks no clock, and gets no random numbers, so that equal
  * input gives equal bytes.
  *
  * The schema is text that the file's author wrote and SQLite compiles: all that it could do
  * besides holding tables and indexes is forbidden, and what a query may cost is counted.
+ *
+ * The header says without SQLite whether a file is whole, and whether a loader can open it where
+ * nothing can be written.  Its fields are big-endian.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -27,6 +30,7 @@ struct sqlite_file {
 	char name[40];   /* of vfs */
 	struct kp_source source;
 	struct kp_outfile *to;  /* the file to write; NULL: only read */
+	const char *called;     /* that file in messages */
 	struct kpackx_error io; /* the last reading or writing error */
 	int64_t work;           /* steps left to the query, in thousands */
 };
@@ -112,12 +116,6 @@ static int control_file(sqlite3_file *base, int op, void *arg)
 	return SQLITE_NOTFOUND;
 }
 
-static int sector_size(sqlite3_file *base)
-{
-	(void)base;
-	return 4096;
-}
-
 /* A file that is only read never changes. */
 static int device_characteristics(sqlite3_file *base)
 {
@@ -136,7 +134,6 @@ static const sqlite3_io_methods methods = {
 	.xUnlock = do_nothing,
 	.xCheckReservedLock = check_reserved_lock,
 	.xFileControl = control_file,
-	.xSectorSize = sector_size,
 	.xDeviceCharacteristics = device_characteristics,
 };
 
@@ -202,33 +199,6 @@ static int no_time(sqlite3_vfs *vfs, double *out)
 	return SQLITE_OK;
 }
 
-static int no_reason(sqlite3_vfs *vfs, int size, char *out)
-{
-	(void)vfs, (void)size, (void)out;
-	return 0;
-}
-
-/* Each file has a file system of its own, because SQLite finds them by name. */
-static void make_vfs(struct sqlite_file *f)
-{
-	snprintf(f->name, sizeof(f->name), "kpack-%p", (void *)f);
-	f->vfs = (sqlite3_vfs){
-		.iVersion = 1,
-		.szOsFile = sizeof(struct opened),
-		.mxPathname = 64,
-		.zName = f->name,
-		.pAppData = f,
-		.xOpen = open_file,
-		.xDelete = delete_file,
-		.xAccess = no_such_file,
-		.xFullPathname = full_name,
-		.xRandomness = no_chance,
-		.xSleep = no_sleep,
-		.xCurrentTime = no_time,
-		.xGetLastError = no_reason,
-	};
-}
-
 /* --- errors and bounds ---------------------------------------------------------------- */
 
 /* Fill WHY with the reason why the connection to F failed last. */
@@ -236,21 +206,25 @@ static kpack_error_t fail_query(const struct sqlite_file *f, struct kpackx_error
 {
 	char text[160];
 	int code = f->db ? sqlite3_errcode(f->db) : SQLITE_NOMEM;
+	kpack_error_t err = f->io.code;
 
 	if (code == SQLITE_NOMEM)
 		return kp_fail_memory(why, 0, "SQLite");
-	if (code == SQLITE_IOERR && f->io.text[0]) {
-		if (why)
+	kp_text_escape(kp_span_str(sqlite3_errmsg(f->db)), text, sizeof(text));
+	if (code == SQLITE_IOERR && (f->to || f->io.text[0])) {
+		if (!f->io.text[0])
+			err = kp_fail(why, KPACK_ERROR_IO_ERROR, "SQLite: %s", text);
+		else if (why)
 			*why = f->io;
-		return f->io.code;
+		return f->to ? kp_fail_prefix(why, err, "%s", f->called) : err;
 	}
-	if (code == SQLITE_INTERRUPT)
+	if (code == SQLITE_INTERRUPT && !f->to)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "SQLite: reading it takes more steps than %llu bytes can "
 			       "justify: its pages are tangled",
 			       (unsigned long long)f->source.size);
-	kp_text_escape(kp_span_str(sqlite3_errmsg(f->db)), text, sizeof(text));
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "SQLite: %s", text);
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "SQLite: %s%s",
+		       f->to ? "its copy: " : "", text);
 }
 
 /* For sqlite3_progress_handler: whether the work that the query may do is used up. */
@@ -292,9 +266,93 @@ static const struct {
 
 /* --- opening -------------------------------------------------------------------------- */
 
-/* Open SOURCE; or begin a database in TO, which is empty and borrowed. */
+static uint32_t get_be(const uint8_t *p, size_t size)
+{
+	uint32_t n = 0;
+
+	while (size--)
+		n = n << 8 | *p++;
+	return n;
+}
+
+kpack_error_t sqlite_header_check(const struct kp_source *source,
+				  struct kpackx_error *why)
+{
+	static const char magic[16] = "SQLite format 3";
+	static const struct {
+		const char *name;
+		uint8_t at, size, least, most;
+	} fields[] = {
+		{"write version", 18, 1, 1, 1},      {"read version", 19, 1, 1, 1},
+		{"payload fraction", 21, 1, 64, 64}, {"payload fraction", 22, 1, 32, 32},
+		{"payload fraction", 23, 1, 32, 32}, {"schema format", 44, 4, 0, 4},
+		{"text encoding", 56, 4, 0, 3},      {"reserved field", 72, 4, 0, 0},
+		{"reserved field", 76, 4, 0, 0},     {"reserved field", 80, 4, 0, 0},
+		{"reserved field", 84, 4, 0, 0},     {"reserved field", 88, 4, 0, 0},
+	};
+	unsigned long long size = source->size;
+	uint8_t head[100] = {0};
+	uint32_t page_size, pages;
+	size_t n = size < sizeof(head) ? (size_t)size : sizeof(head);
+	bool stated;
+
+	KP_TRY(kp_source_read(source, 0, head, n, why));
+	if (n && memcmp(head, magic, n < sizeof(magic) ? n : sizeof(magic)) != 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "not an SQLite database: it does not begin with "
+			       "\"SQLite format 3\"");
+	if (n < sizeof(head))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "SQLite header: the file has %llu of its %zu bytes", size,
+			       sizeof(head));
+	page_size = get_be(head + 16, 2);
+	if (page_size == 1)
+		page_size = 65536;
+	if (page_size < 512 || (page_size & (page_size - 1)) ||
+	    page_size - head[20] < 480)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "SQLite header: page size (byte 16) is %u, with %u bytes "
+			       "reserved: not a power of two from 512 to 65536 that has "
+			       "480 bytes left",
+			       page_size, head[20]);
+	for (size_t i = 0; i < KP_COUNT(fields); i++) {
+		uint32_t value = get_be(head + fields[i].at, fields[i].size);
+		bool wal = i < 2 && value == 2;
+
+		if (value < fields[i].least || value > fields[i].most)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "SQLite header: %s (byte %d) is %u%s",
+				       fields[i].name, fields[i].at, value,
+				       wal ? ": WAL mode, which cannot be read from a "
+					     "read-only mount; switch it with "
+					     "PRAGMA journal_mode=DELETE"
+					   : ", which SQLite 3 does not write");
+	}
+	/*
+	 * The page count is valid only if the last writer set it, with the number of changes that
+	 * it is for: SQLite before 3.7 did not.  A file may have more bytes than the count says:
+	 * SQLite does not read them.
+	 */
+	pages = get_be(head + 28, 4);
+	stated = pages && memcmp(head + 24, head + 92, 4) == 0;
+	if (stated && size < (uint64_t)pages * page_size)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"SQLite header: page count (byte 28) is %u, %llu bytes, but "
+			"the file has %llu: it is cut short",
+			pages, (unsigned long long)pages * page_size, size);
+	if (!stated && (size < page_size || size % page_size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "SQLite header: page size (byte 16) is %u, and the file's "
+			       "%llu bytes are no whole pages: it is cut short",
+			       page_size, size);
+	return KPACK_SUCCESS;
+}
+
+/* Open SOURCE; or begin a database in TO, which is empty, borrowed, and CALLED so in messages. */
 static kpack_error_t open_any(const struct kp_source *source, struct kp_outfile *to,
-			      struct sqlite_file **out, struct kpackx_error *why)
+			      const char *called, struct sqlite_file **out,
+			      struct kpackx_error *why)
 {
 	struct sqlite_file *f = xcalloc(1, sizeof(*f));
 	kpack_error_t err;
@@ -302,7 +360,23 @@ static kpack_error_t open_any(const struct kp_source *source, struct kp_outfile 
 
 	f->source = *source;
 	f->to = to;
-	make_vfs(f);
+	f->called = called;
+	/* a file system for each file, because SQLite finds them by name */
+	snprintf(f->name, sizeof(f->name), "kpack-%p", (void *)f);
+	f->vfs = (sqlite3_vfs){
+		.iVersion = 1,
+		.szOsFile = sizeof(struct opened),
+		.mxPathname = 64,
+		.zName = f->name,
+		.pAppData = f,
+		.xOpen = open_file,
+		.xDelete = delete_file,
+		.xAccess = no_such_file,
+		.xFullPathname = full_name,
+		.xRandomness = no_chance,
+		.xSleep = no_sleep,
+		.xCurrentTime = no_time,
+	};
 	code = sqlite3_vfs_register(&f->vfs, 0);
 	if (!code)
 		code = sqlite3_open_v2(
@@ -334,18 +408,8 @@ static kpack_error_t open_any(const struct kp_source *source, struct kp_outfile 
 kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_file **out,
 			       struct kpackx_error *why)
 {
-	return open_any(source, NULL, out, why);
-}
-
-kpack_error_t sqlite_file_check_open(const struct kp_source *source,
-				     struct sqlite_file **out, struct kpackx_error *why)
-{
-	uint8_t head[512] = {0};
-	size_t n = source->size < sizeof(head) ? (size_t)source->size : sizeof(head);
-
-	KP_TRY(kp_source_read(source, 0, head, n, why));
-	KP_TRY(sqlite_header_check(source, head, n, why));
-	return open_any(source, NULL, out, why);
+	KP_TRY(sqlite_header_check(source, why));
+	return open_any(source, NULL, NULL, out, why);
 }
 
 void sqlite_file_close(struct sqlite_file *f)
@@ -370,6 +434,19 @@ kpack_error_t sqlite_rows_open(struct sqlite_file *f, const char *sql,
 	f->work = 1000 + (int64_t)(f->source.size / (WORK_STEP / 16));
 	return sqlite3_prepare_v2(f->db, sql, -1, &out->stmt, NULL) ? fail_query(f, why)
 								    : KPACK_SUCCESS;
+}
+
+/* As sqlite_rows_open, of SQL made by sqlite3_mprintf or the like, which is freed. */
+static kpack_error_t open_made(struct sqlite_file *f, char *sql, struct sqlite_rows *out,
+			       struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	if (!sql)
+		xalloc_fail(0);
+	err = sqlite_rows_open(f, sql, out, why);
+	sqlite3_free(sql);
+	return err;
 }
 
 kpack_error_t sqlite_rows_next(struct sqlite_rows *rows, bool *more,
@@ -401,39 +478,29 @@ struct kp_span sqlite_bytes(sqlite3_stmt *row, int column)
 	return (struct kp_span){data, (size_t)sqlite3_column_bytes(row, column)};
 }
 
-/* Begin a query whose only %Q is TABLE. */
-static kpack_error_t query_table(struct sqlite_file *f, const char *format,
-				 const char *table, struct sqlite_rows *out,
-				 struct kpackx_error *why)
-{
-	char *sql = sqlite3_mprintf(format, table);
-	kpack_error_t err;
-
-	if (!sql)
-		xalloc_fail(0);
-	err = sqlite_rows_open(f, sql, out, why);
-	sqlite3_free(sql);
-	return err;
-}
-
 kpack_error_t sqlite_file_has(struct sqlite_file *f, const char *table,
 			      const char *const *columns, bool *has,
 			      struct kpackx_error *why)
 {
 	KP_AUTO(sqlite_rows) tables = {0}, rows = {0};
-	uint32_t seen = 0, wanted = 0;
+	uint32_t missing = 0;
 	bool more;
 
 	/* rootpage > 0 excludes views and virtual tables, which have no page of their own */
-	KP_TRY(query_table(f,
-			   "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND "
-			   "name = %Q COLLATE NOCASE AND rootpage > 0",
-			   table, &tables, why));
+	KP_TRY(open_made(f,
+			 sqlite3_mprintf("SELECT 1 FROM main.sqlite_master WHERE type = "
+					 "'table' AND name = %Q COLLATE NOCASE AND "
+					 "rootpage > 0",
+					 table),
+			 &tables, why));
 	KP_TRY(sqlite_rows_next(&tables, has, why));
 	if (!*has)
 		return KPACK_SUCCESS;
-	/* unlike table_info, it lists computed and hidden columns too */
-	KP_TRY(query_table(f, "PRAGMA main.table_xinfo(%Q)", table, &rows, why));
+	for (int i = 0; columns[i]; i++)
+		missing |= UINT32_C(1) << i;
+	/* unlike table_info, it lists computed and hidden columns too: column 6 says so */
+	KP_TRY(open_made(f, sqlite3_mprintf("PRAGMA main.table_xinfo(%Q)", table), &rows,
+			 why));
 	for (;;) {
 		const char *name;
 
@@ -441,90 +508,56 @@ kpack_error_t sqlite_file_has(struct sqlite_file *f, const char *table,
 		if (!more)
 			break;
 		name = (const char *)sqlite3_column_text(rows.stmt, 1);
-		/* column 6 says whether it is computed, or hidden */
 		for (int i = 0; name && columns[i]; i++)
 			if (sqlite3_stricmp(columns[i], name) == 0 &&
 			    sqlite3_column_int(rows.stmt, 6) == 0)
-				seen |= UINT32_C(1) << i;
+				missing &= ~(UINT32_C(1) << i);
 	}
-	for (int i = 0; columns[i]; i++)
-		wanted |= UINT32_C(1) << i;
-	*has = seen == wanted;
+	*has = !missing;
 	return KPACK_SUCCESS;
 }
 
 /* --- copying -------------------------------------------------------------------------- */
-
-struct copy {
-	struct sqlite_file *from, *to;
-	const char *called; /* TO's file in messages */
-	const char *table, *column, *value;
-};
-
-static kpack_error_t fail_writing(const struct copy *c, struct kpackx_error *why)
-{
-	char text[120];
-	int code = sqlite3_errcode(c->to->db);
-
-	if (code == SQLITE_NOMEM)
-		return kp_fail_memory(why, 0, "SQLite");
-	kp_text_escape(kp_span_str(sqlite3_errmsg(c->to->db)), text, sizeof(text));
-	if (code != SQLITE_IOERR)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "SQLite: its copy: %s",
-			       text);
-	if (!c->to->io.text[0])
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: SQLite: %s", c->called,
-			       text);
-	if (why)
-		*why = c->to->io;
-	return kp_fail_prefix(why, c->to->io.code, "%s", c->called);
-}
-
-static kpack_error_t run_sql(const struct copy *c, const char *sql,
-			     struct kpackx_error *why)
-{
-	return sqlite3_exec(c->to->db, sql, NULL, NULL, NULL) ? fail_writing(c, why)
-							      : KPACK_SUCCESS;
-}
-
-/* Copy settings besides the schema; the first three only work while TO is empty. */
-static kpack_error_t copy_settings(const struct copy *c, struct kpackx_error *why)
-{
-	static const char *const names[] = {"page_size", "encoding", "auto_vacuum",
-					    "user_version", "application_id"};
-
-	for (size_t i = 0; i < KP_COUNT(names); i++) {
-		KP_AUTO(sqlite_rows) rows = {0};
-		char sql[96];
-		bool more;
-
-		snprintf(sql, sizeof(sql), "PRAGMA main.%s", names[i]);
-		KP_TRY(sqlite_rows_open(c->from, sql, &rows, why));
-		KP_TRY(sqlite_rows_next(&rows, &more, why));
-		snprintf(sql, sizeof(sql), "PRAGMA main.%s='%.31s'", names[i],
-			 more ? (const char *)sqlite_bytes(rows.stmt, 0).data : "0");
-		KP_TRY(run_sql(c, sql, why));
-	}
-	return KPACK_SUCCESS;
-}
 
 /* Names with this prefix are SQLite's own; SQLite creates them itself. */
 #define SCHEMA                                                                           \
 	"FROM main.sqlite_master WHERE sql IS NOT NULL AND "                             \
 	"lower(substr(name, 1, 7)) <> 'sqlite_'"
 
-/* Run the CREATE statements of the schema; SQL after each of them is ignored. */
-static kpack_error_t copy_schema(const struct copy *c, struct kpackx_error *why)
+static kpack_error_t run_sql(struct sqlite_file *f, const char *sql,
+			     struct kpackx_error *why)
 {
+	return sqlite3_exec(f->db, sql, NULL, NULL, NULL) ? fail_query(f, why)
+							  : KPACK_SUCCESS;
+}
+
+/* Copy settings besides the schema, then the schema, by its own CREATE statements. */
+static kpack_error_t copy_schema(struct sqlite_file *from, struct sqlite_file *to,
+				 struct kpackx_error *why)
+{
+	/* the first three only work while TO is empty */
+	static const char *const names[] = {"page_size", "encoding", "auto_vacuum",
+					    "user_version", "application_id"};
 	KP_AUTO(sqlite_rows) rows = {0};
 	bool more;
 
-	KP_TRY(sqlite_rows_open(c->from, "SELECT sql " SCHEMA " ORDER BY rowid", &rows,
+	for (size_t i = 0; i < KP_COUNT(names); i++) {
+		KP_AUTO(sqlite_rows) setting = {0};
+		char sql[96];
+
+		snprintf(sql, sizeof(sql), "PRAGMA main.%s", names[i]);
+		KP_TRY(sqlite_rows_open(from, sql, &setting, why));
+		KP_TRY(sqlite_rows_next(&setting, &more, why));
+		snprintf(sql, sizeof(sql), "PRAGMA main.%s='%.31s'", names[i],
+			 more ? (const char *)sqlite_bytes(setting.stmt, 0).data : "0");
+		KP_TRY(run_sql(to, sql, why));
+	}
+	KP_TRY(run_sql(to, "BEGIN", why));
+	KP_TRY(sqlite_rows_open(from, "SELECT sql " SCHEMA " ORDER BY rowid", &rows,
 				why));
 	for (;;) {
-		sqlite3_stmt *stmt = NULL;
+		KP_AUTO(sqlite_rows) create = {0};
 		const char *sql;
-		bool done;
 
 		KP_TRY(sqlite_rows_next(&rows, &more, why));
 		if (!more)
@@ -533,126 +566,105 @@ static kpack_error_t copy_schema(const struct copy *c, struct kpackx_error *why)
 		if (sqlite3_strnicmp(sql, "CREATE ", 7) != 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "SQLite: a statement of the schema is no CREATE");
-		done = !sqlite3_prepare_v2(c->to->db, sql, -1, &stmt, NULL) &&
-		       sqlite3_step(stmt) == SQLITE_DONE;
-		if (sqlite3_finalize(stmt) || !done)
-			return fail_writing(c, why);
+		/* SQL behind the statement is ignored */
+		KP_TRY(sqlite_rows_open(to, sql, &create, why));
+		KP_TRY(sqlite_rows_next(&create, &more, why));
 	}
 }
 
-/*
- * NOT INDEXED keeps the order of the table itself.  Values are compared as blobs, so that
- * each row goes to exactly one copy, whatever collation the column has.
- */
-static char *select_of(const struct copy *c, const char *table)
-{
-	if (sqlite3_stricmp(table, c->table) != 0)
-		return sqlite3_mprintf("SELECT * FROM main.\"%w\" NOT INDEXED", table);
-	return sqlite3_mprintf("SELECT * FROM main.\"%w\" NOT INDEXED WHERE "
-			       "typeof(\"%w\") = 'text' AND "
-			       "CAST(\"%w\" AS BLOB) = CAST(%Q AS BLOB)",
-			       table, c->column, c->column, c->value);
-}
-
-static char *insert_of(const char *table, int columns)
-{
-	sqlite3_str *s = sqlite3_str_new(NULL);
-
-	sqlite3_str_appendf(s, "INSERT INTO main.\"%w\" VALUES (", table);
-	for (int i = 0; i < columns; i++)
-		sqlite3_str_appendall(s, i ? ",?" : "?");
-	sqlite3_str_appendall(s, ")");
-	return sqlite3_str_finish(s);
-}
-
-/* Copy the rows of TABLE that belong into the copy. */
-static kpack_error_t copy_rows(const struct copy *c, const char *table,
-			       struct kpackx_error *why)
+/* Copy the rows that QUERY selects into TABLE; QUERY is freed. */
+static kpack_error_t copy_rows(struct sqlite_file *from, struct sqlite_file *to,
+			       char *query, const char *table, struct kpackx_error *why)
 {
 	KP_AUTO(sqlite_rows) rows = {0}, insert = {0};
-	char *sql = select_of(c, table), *into;
-	kpack_error_t err;
+	sqlite3_str *into = sqlite3_str_new(NULL);
+	kpack_error_t err = open_made(from, query, &rows, why);
+	int columns = sqlite3_column_count(rows.stmt);
 	bool more;
-	int code;
 
-	if (!sql)
-		xalloc_fail(0);
-	err = sqlite_rows_open(c->from, sql, &rows, why);
-	sqlite3_free(sql);
-	if (err)
+	sqlite3_str_appendf(into, "INSERT INTO main.\"%w\" VALUES (", table);
+	for (int i = 0; i < columns; i++)
+		sqlite3_str_appendall(into, i ? ",?" : "?");
+	sqlite3_str_appendall(into, ")");
+	if (err) {
+		sqlite3_free(sqlite3_str_finish(into));
 		return err;
-	into = insert_of(table, sqlite3_column_count(rows.stmt));
-	if (!into)
-		xalloc_fail(0);
-	code = sqlite3_prepare_v2(c->to->db, into, -1, &insert.stmt, NULL);
-	sqlite3_free(into);
-	if (code)
-		return fail_writing(c, why);
+	}
+	KP_TRY(open_made(to, sqlite3_str_finish(into), &insert, why));
 	for (;;) {
 		KP_TRY(sqlite_rows_next(&rows, &more, why));
 		if (!more)
 			return KPACK_SUCCESS;
-		for (int i = 0; i < sqlite3_column_count(rows.stmt); i++)
+		for (int i = 0; i < columns; i++)
 			if (sqlite3_bind_value(insert.stmt, i + 1,
 					       sqlite3_column_value(rows.stmt, i)))
-				return fail_writing(c, why);
-		if (sqlite3_step(insert.stmt) != SQLITE_DONE ||
-		    sqlite3_reset(insert.stmt))
-			return fail_writing(c, why);
+				return fail_query(to, why);
+		KP_TRY(sqlite_rows_next(&insert, &more, why));
+		if (sqlite3_reset(insert.stmt))
+			return fail_query(to, why);
 	}
 }
 
-/* The names come from the copy, which has only the tables that copy_schema made. */
-static kpack_error_t copy_tables(const struct copy *c, struct kpackx_error *why)
+static kpack_error_t fill_copy(struct sqlite_file *from, struct sqlite_file *to,
+			       const char *table, const char *column, const char *value,
+			       struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-	sqlite3_stmt *tables = NULL;
-	int code;
+	KP_AUTO(sqlite_rows) tables = {0};
+	bool more;
 
-	if (sqlite3_prepare_v2(c->to->db,
-			       "SELECT name " SCHEMA " AND type = 'table' ORDER BY rowid",
-			       -1, &tables, NULL))
-		return fail_writing(c, why);
-	while (!err && (code = sqlite3_step(tables)) == SQLITE_ROW)
-		err = copy_rows(c, (const char *)sqlite3_column_text(tables, 0), why);
-	if (!err && code != SQLITE_DONE)
-		err = fail_writing(c, why);
-	sqlite3_finalize(tables);
-	return err;
-}
-
-/*
- * Nothing is flushed, because a failed copy is discarded.  Freed bytes are zeroed, so
- * that the result does not depend on earlier contents of memory.
- */
-static const char begin[] =
-	"PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; PRAGMA "
-	"locking_mode=EXCLUSIVE; "
-	"PRAGMA secure_delete=ON; PRAGMA ignore_check_constraints=ON; "
-	"PRAGMA cache_size=-8000";
-
-static kpack_error_t fill_copy(const struct copy *c, struct kpackx_error *why)
-{
 	/* the copy's steps count as work on the file that they come from */
-	sqlite3_progress_handler(c->to->db, WORK_STEP, count_work, c->from);
-	KP_TRY(run_sql(c, begin, why));
-	KP_TRY(copy_settings(c, why));
-	KP_TRY(run_sql(c, "BEGIN", why));
-	KP_TRY(copy_schema(c, why));
-	KP_TRY(copy_tables(c, why));
-	return run_sql(c, "COMMIT", why);
+	sqlite3_progress_handler(to->db, WORK_STEP, count_work, from);
+	/*
+	 * Nothing is flushed, because a failed copy is discarded.  Freed bytes are zeroed, so
+	 * that the result does not depend on earlier contents of memory.
+	 */
+	KP_TRY(run_sql(to,
+		       "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; "
+		       "PRAGMA locking_mode=EXCLUSIVE; PRAGMA secure_delete=ON; "
+		       "PRAGMA ignore_check_constraints=ON; PRAGMA cache_size=-8000",
+		       why));
+	KP_TRY(copy_schema(from, to, why));
+	/* the names come from the copy, which has only the tables that copy_schema made */
+	KP_TRY(sqlite_rows_open(
+		to, "SELECT name " SCHEMA " AND type = 'table' ORDER BY rowid", &tables,
+		why));
+	for (;;) {
+		const char *name;
+		char *query;
+
+		KP_TRY(sqlite_rows_next(&tables, &more, why));
+		if (!more)
+			break;
+		/*
+		 * NOT INDEXED keeps the order of the table itself.  Values are compared as
+		 * blobs, so that each row goes to exactly one copy, whatever collation the
+		 * column has.
+		 */
+		name = (const char *)sqlite3_column_text(tables.stmt, 0);
+		query = sqlite3_stricmp(name, table) != 0
+				? sqlite3_mprintf("SELECT * FROM main.\"%w\" NOT INDEXED",
+						  name)
+				: sqlite3_mprintf(
+					  "SELECT * FROM main.\"%w\" NOT INDEXED WHERE "
+					  "typeof(\"%w\") = 'text' AND "
+					  "CAST(\"%w\" AS BLOB) = CAST(%Q AS BLOB)",
+					  name, column, column, value);
+		KP_TRY(copy_rows(from, to, query, name, why));
+	}
+	sqlite_rows_fini(&tables); /* a reader in the transaction would keep it open */
+	return run_sql(to, "COMMIT", why);
 }
 
 kpack_error_t sqlite_copy(struct sqlite_file *from, struct kp_outfile *to,
 			  const char *called, const char *table, const char *column,
 			  const char *value, struct kpackx_error *why)
 {
-	struct copy c = {from, NULL, called, table, column, value};
 	struct kp_source nothing_yet = kp_source_fd(to->fd, 0, 0);
+	struct sqlite_file *f;
 	kpack_error_t err;
 
-	KP_TRY(open_any(&nothing_yet, to, &c.to, why));
-	err = fill_copy(&c, why);
-	sqlite_file_close(c.to);
+	KP_TRY(open_any(&nothing_yet, to, called, &f, why));
+	err = fill_copy(from, f, table, column, value, why);
+	sqlite_file_close(f);
 	return err;
 }

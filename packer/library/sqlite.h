@@ -9,32 +9,22 @@
 
 #include "core/base/file.h"
 
-/* --- sqlite_header.c ------------------------------------------------------------------- */
-
-/* Whether HEAD begins like an SQLite database. */
-bool sqlite_header_probe(const uint8_t *head, size_t head_size);
-/*
- * Check the header HEAD (the first HEAD_SIZE bytes of SOURCE, or all of a shorter
- * SOURCE), and that SOURCE has the pages that the header states.
- * INVALID_FORMAT: not a database, cut short, or in WAL mode, which cannot be opened from
- * a read-only mount; WHY names the field, its value and what to do.
- */
-kpack_error_t sqlite_header_check(const struct kp_source *source, const uint8_t *head,
-				  size_t head_size, struct kpackx_error *why);
-
-/* --- sqlite.c -------------------------------------------------------------------------- */
-
 /* Limit of bytes of one value, which are held in memory: code in databases has some 10 kB. */
 #define SQLITE_VALUE_MAX (256 << 20)
 
 struct sqlite_file;
 
-/* Open SOURCE, whose header was checked (sqlite_header_check); its bytes are borrowed. */
+/*
+ * Check the header of the database SOURCE, and that SOURCE has the pages that the header states.
+ * INVALID_FORMAT: not a database, cut short, or in WAL mode, which cannot be opened from
+ * a read-only mount; WHY names the field, its value and what to do.
+ */
+kpack_error_t sqlite_header_check(const struct kp_source *source,
+				  struct kpackx_error *why);
+
+/* Check the header of SOURCE and open it; its bytes are borrowed. */
 kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_file **out,
 			       struct kpackx_error *why);
-/* The same, after checking the header. */
-kpack_error_t sqlite_file_check_open(const struct kp_source *source,
-				     struct sqlite_file **out, struct kpackx_error *why);
 void sqlite_file_close(struct sqlite_file *f); /* NULL is fine */
 
 /*

@@ -1,192 +1,323 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The files of rocBLAS, hipBLASLt and hipSPARSELt.  All files below a library's own directory are
+ * its, and so are Tensile's files in any other directory, which is found by their names.  In a tree as
+ * the paper draws it, with a directory for each GPU, code also gets a key: rocblas/gfx1100/kernel_1.
+ */
 #include "tensile.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "packer/cli/xalloc.h"
 #include "arch_name.h"
-#include "tensile_directory.h"
-#include "tensile_solutions.h"
-#include "tensile_name.h"
-#include "tensile_rows.h"
-#include "core/target/target.h"
+#include "core/base/alloc.h"
+#include "core/base/cut.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
 
-/* A file below the library's directory, as its path describes it. */
-struct place {
-	struct kp_span rest;           /* the path after the library's directory */
-	struct kp_span directory;      /* name of the GPU's directory; or empty */
-	char arch[KP_TARGET_TEXT_MAX]; /* target ID of that directory; or "" */
-	bool variant;
-	struct tensile_name name;
-};
+/* Parents have at most some 500 KiB; larger merged libraries are not read. */
+enum { PARENT_MAX = 16 << 20 };
 
-static const struct tensile *row(const struct library *self)
+/* --- Tensile's directories -------------------------------------------------------------- */
+
+/*
+ * The next name in a directory, whose path with a slash has DIR bytes, from the file *I of the tree on,
+ * if its path begins with PREFIX.  *I moves past it, and past all that is below a directory.
+ */
+static bool next_name(const struct file_tree *tree, const char *prefix, size_t dir,
+		      size_t *i, struct kp_span *name, bool *is_dir)
 {
-	return self->data;
-}
+	const char *path = *i < tree->count ? tree->items[*i].path : "";
+	KP_AUTO_FREE char *behind = NULL;
 
-/* Set REST to the part of the path after the library's directory. */
-static bool find_rest(const struct library *self, const struct library_question *q,
-		      struct kp_span *rest)
-{
-	return path_below(q->path, row(self)->directory, rest) ||
-	       tensile_directory_has(q->tree, q->path, self->name, rest);
-}
-
-bool tensile_probe(const struct library *self, const struct library_question *q)
-{
-	struct kp_span rest;
-
-	return find_rest(self, q, &rest);
-}
-
-/* Find the first directory that is named after a GPU. */
-static void find_directory(struct place *place)
-{
-	size_t depth = path_depth(place->rest);
-
-	for (size_t i = 0; i + 1 < depth; i++) {
-		place->directory = path_component(place->rest, i);
-		if (arch_of_directory(place->directory, place->arch, &place->variant))
-			return;
+	if (strncmp(path, prefix, strlen(prefix)) != 0 || strlen(path) <= dir)
+		return false;
+	*name = kp_span_str(path + dir);
+	name->size = strcspn(path + dir, "/");
+	*is_dir = path[dir + name->size];
+	if (!*is_dir) {
+		++*i;
+		return true;
 	}
-	place->directory = (struct kp_span){NULL, 0};
-	place->arch[0] = '\0';
-	place->variant = false;
-}
-
-static void place_read(const char *path, struct kp_span rest, struct place *place)
-{
-	*place =
-		(struct place){.rest = rest, .name = tensile_name_split(path_name(path))};
-	find_directory(place);
-}
-
-/* --- facts -------------------------------------------------------------------------------- */
-
-static bool has_stem(const char *role)
-{
-	static const char *const without[] = {"manifest", "file"};
-
-	for (size_t i = 0; i < KP_COUNT(without); i++)
-		if (strcmp(role, without[i]) == 0)
-			return false;
+	behind = xasprintf("%.*s%c", (int)(dir + name->size), path, '/' + 1);
+	*i = file_tree_from(tree, kp_span_str(behind));
 	return true;
 }
 
-static void add_xnack(const struct library_object *out, struct facts *facts)
+/* The path of what begins with PREFIX in DIR, on the heap. */
+static char *prefix_in(struct kp_span dir, const char *prefix)
 {
-	struct kp_target target;
-
-	if (out->n_arches == 1 &&
-	    kp_target_parse(kp_span_str(out->arches[0]), &target, NULL) ==
-		    KPACK_SUCCESS &&
-	    target.xnack != KP_FEATURE_ANY)
-		facts_flag(facts, "xnack", target.xnack == KP_FEATURE_ON);
+	return xasprintf("%.*s%s%s", (int)dir.size, (const char *)dir.data,
+			 dir.size ? "/" : "", prefix);
 }
 
-static void add_kernel_count(const struct library_question *q, struct facts *facts)
+/* Whether a file in DIR has a name that begins with one of PREFIXES, and that TAKES accepts. */
+static bool directory_has(const struct file_tree *tree, struct kp_span dir,
+			  const char *const *prefixes, bool (*takes)(struct kp_span name))
 {
-	struct kp_span head = {q->head, q->head_size};
-	uint64_t count = 0;
+	for (; *prefixes; prefixes++) {
+		KP_AUTO_FREE char *prefix = prefix_in(dir, *prefixes);
+		size_t i = file_tree_from(tree, kp_span_str(prefix));
+		struct kp_span name;
+		bool is_dir;
 
-	if ((solutions_count(head, &count) || solutions_count_zlib(head, &count)) &&
-	    count)
-		facts_number(facts, "kernel_count", count);
-}
-
-static void add_facts(const struct library_question *q, const struct place *place,
-		      struct library_object *out)
-{
-	struct facts *facts = &out->facts;
-
-	if (has_stem(out->role)) {
-		if (place->name.stem.size <= NAME_MAX)
-			facts_text(facts, "stem", place->name.stem);
-		tensile_name_facts(place->name.stem, facts);
+		while (next_name(tree, prefix, dir.size + (dir.size > 0), &i, &name,
+				 &is_dir))
+			if (!is_dir && (!takes || takes(name)))
+				return true;
 	}
-	add_xnack(out, facts);
-	if (place->variant)
-		facts_text(facts, "variant", place->directory);
-	if (kp_span_is(place->name.ending, "dat"))
-		add_kernel_count(q, facts);
+	return false;
 }
 
-/* --- the paper's keys ---------------------------------------------------------------------- */
+/* The same for DIR and the directories of GPUs in it. */
+static bool has_name(const struct file_tree *tree, struct kp_span dir,
+		     const char *const *prefixes, bool (*takes)(struct kp_span name))
+{
+	KP_AUTO_FREE char *prefix = prefix_in(dir, "gfx");
+	size_t i = file_tree_from(tree, kp_span_str(prefix));
+	size_t before = dir.size + (dir.size > 0);
+	char arch[KP_TARGET_TEXT_MAX];
+	struct kp_span name;
+	bool is_dir;
+
+	if (directory_has(tree, dir, prefixes, takes))
+		return true;
+	while (next_name(tree, prefix, before, &i, &name, &is_dir))
+		if (is_dir && arch_of_directory(name, arch, NULL) &&
+		    directory_has(
+			    tree,
+			    (struct kp_span){name.data - before, before + name.size},
+			    prefixes, takes))
+			return true;
+	return false;
+}
+
+static bool is_tensile(struct kp_span name)
+{
+	return strcmp(tensile_name_split(name).role, "file") != 0;
+}
+
+/* hipSPARSELt's problems say which matrix is sparse. */
+static bool is_sparse(struct kp_span name)
+{
+	return kp_span_has(name, "_SPA_") || kp_span_has(name, "_SPB_");
+}
+
+/* The library that the last such component of DIR names, or else whose files DIR has. */
+static const char *library_of(const struct file_tree *tree, struct kp_span dir)
+{
+	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
+	static const char *const lite[] = {"extop_", "hipblaslt", "hipsparselt",
+					   "TensileLiteLibrary", NULL};
+	const char *found = NULL;
+
+	for (struct kp_span rest = dir; rest.size;) {
+		struct kp_span component = kp_span_word(&rest, "/");
+
+		for (size_t k = 0; k < KP_COUNT(names); k++)
+			if (kp_span_is(component, names[k]))
+				found = names[k];
+	}
+	if (found)
+		return found;
+	if (!has_name(tree, dir, lite, NULL))
+		return "rocblas";
+	return has_name(tree, dir, (const char *const[]){"hipsparselt", NULL}, NULL) ||
+			       has_name(tree, dir,
+					(const char *const[]){"TensileLibrary_", NULL},
+					is_sparse)
+		       ? "hipsparselt"
+		       : "hipblaslt";
+}
+
+/* The part of PATH before its last '/', or empty; LAST gets the component behind it. */
+static struct kp_span parent_of(struct kp_span path, struct kp_span *last)
+{
+	const uint8_t *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
+	size_t n = slash ? (size_t)(slash - path.data) : 0;
+
+	*last = kp_span_tail(path, n + (slash != NULL));
+	return kp_span_head(path, n);
+}
+
+bool tensile_directory_has(const struct file_tree *tree, const char *path,
+			   const char *library, struct kp_span *rest)
+{
+	static const char *const marks[] = {"TensileLibrary",  "TensileLiteLibrary",
+					    "TensileManifest", "Kernels.so-",
+					    "extop_",          NULL};
+	struct kp_span name, last, dir = parent_of(kp_span_str(path), &name);
+	struct kp_span above = parent_of(dir, &last);
+	char arch[KP_TARGET_TEXT_MAX];
+
+	if (arch_of_directory(last, arch, NULL)) {
+		dir = above;
+		parent_of(dir, &last);
+	}
+	if ((!is_tensile(name) && !kp_span_is(last, "library")) ||
+	    !has_name(tree, dir, marks, is_tensile) ||
+	    strcmp(library_of(tree, dir), library) != 0)
+		return false;
+	*rest = kp_span_str(path + dir.size + (dir.size > 0));
+	return true;
+}
+
+/* --- the libraries ---------------------------------------------------------------------- */
+
+struct tensile {
+	const char *directory; /* all files below it belong to the library */
+	/*
+	 * In a tree as the paper draws it: the path below DIRECTORY, with a '/' at its
+	 * end, that holds the GPUs' directories; "": DIRECTORY itself.  NULL: the paper
+	 * draws none.
+	 */
+	const char *drawn_in;
+	const char *drawn_with; /* a file that such a tree must have; NULL: none */
+};
+
+/* Set REST to the part of the path after the library's directory; false: it is not in one. */
+static bool find_rest(const struct library_question *q, struct kp_span *rest)
+{
+	const struct tensile *t = q->library->data;
+
+	return path_below(q->path, t->directory, rest) ||
+	       tensile_directory_has(q->tree, q->path, q->library->name, rest);
+}
+
+static bool tensile_probe(const struct library_question *q)
+{
+	struct kp_span rest;
+
+	return find_rest(q, &rest);
+}
+
+/*
+ * Warn if the parent Q has rows for GPUs and none of them agrees with NAMED, the GPU that OUT is packed
+ * for.  A parent that cannot be read gets no warning here.
+ */
+static kpack_error_t check_rows(struct library_question *q, const char *named,
+				struct kpackx_error *why)
+{
+	bool zlib = strcmp(content_container(q), "zlib") == 0;
+	KP_AUTO(tensile_index) index = {0};
+	KP_AUTO(read_file) dat = {0};
+	struct kp_span other = {NULL, 0};
+	struct kpackx_error fault = {0};
+	char arch[KP_TARGET_TEXT_MAX];
+	kpack_error_t err;
+
+	if (q->source->size > PARENT_MAX ||
+	    (!zlib && strcmp(content_container(q), "msgpack") != 0))
+		return KPACK_SUCCESS;
+	err = read_file_unpack(q->source, zlib, &dat, &fault);
+	if (library_ends_run(err, &fault, why))
+		return err;
+	if (err || tensile_index_read(read_file_span(&dat), &index, NULL))
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < index.n_gpus; i++) {
+		/* rows may also name a device by a number or a word */
+		if (!arch_of_directory(index.gpus[i], arch, NULL))
+			continue;
+		if (arch_agrees(named, arch))
+			return KPACK_SUCCESS;
+		if (!other.size)
+			other = index.gpus[i];
+	}
+	if (other.size)
+		library_warn(&q->out,
+			     "named for %s, but its rows are for %.*s: packed as %s",
+			     named, (int)other.size, (const char *)other.data, named);
+	return KPACK_SUCCESS;
+}
 
 /* Whether a file exists whose path is the first SIZE bytes of Q's path, and NAME. */
 static bool has_file(const struct library_question *q, size_t size, const char *name)
 {
-	char *path = xasprintf("%.*s%s", (int)size, q->path, name);
+	KP_AUTO_FREE char *path = xasprintf("%.*s%s", (int)size, q->path, name);
 	size_t ignored;
-	bool found = file_tree_find(q->tree, kp_span_str(path), &ignored);
 
-	free(path);
-	return found;
+	return file_tree_find(q->tree, kp_span_str(path), &ignored);
 }
 
-/* Whether the file's path is as the paper draws it: gfx1100/kernel_1.co. */
-static bool is_drawn(const struct tensile *t, const struct library_question *q,
-		     const struct place *place)
+static kpack_error_t tensile_check(struct library_question *q, struct kpackx_error *why)
 {
-	size_t n = t->drawn_in ? strlen(t->drawn_in) : 0;
-	size_t before = (size_t)((const char *)place->rest.data - q->path);
-	struct kp_span rest = place->rest;
+	const struct tensile *t = q->library->data;
+	struct library_object *out = &q->out;
+	struct kp_span text = path_name(q->path), rest, drawn, directory = {0};
+	struct tensile_name name = tensile_name_split(text);
+	char arch[KP_TARGET_TEXT_MAX] = "", named[KP_TARGET_TEXT_MAX];
+	struct kp_target target;
+	bool variant = false;
+	uint64_t kernels;
+	size_t size;
 
-	if (!t->drawn_in || !*place->arch || !kp_span_starts(rest, t->drawn_in, n))
-		return false;
-	rest = (struct kp_span){rest.data + n, rest.size - n};
-	return rest.data == place->directory.data && path_depth(rest) == 2 &&
-	       tensile_name_is_code(&place->name) &&
-	       (!t->drawn_with || has_file(q, before, t->drawn_with));
-}
-
-/* The key has no ending: if x.co and x.hsaco both exist, only x.co gets it. */
-static void add_key(const struct library *self, const struct library_question *q,
-		    const struct place *place, struct library_object *out)
-{
-	struct kp_span name = path_name(q->path);
-	size_t without = strlen(q->path) - place->name.ending.size;
-
-	if (!kp_span_is(place->name.ending, "hsaco") || !has_file(q, without, "co"))
-		library_add_key(out, "%s/%s/%.*s", self->name, place->arch,
-				(int)(name.size - place->name.ending.size - 1),
-				(const char *)name.data);
-}
-
-/*
- * A file that the library opens by the same name for every GPU is stored for all GPUs,
- * even if a build has code for only one: builds that differ in this file must conflict.
- */
-static bool is_for_all(const char *role)
-{
-	return strcmp(role, "transform") == 0;
-}
-
-kpack_error_t tensile_check(const struct library *self, const struct library_question *q,
-			    bool *mine, struct library_object *out,
-			    struct kpackx_error *why)
-{
-	char named[KP_TARGET_TEXT_MAX];
-	struct kp_span rest;
-	struct place place;
-
-	*mine = find_rest(self, q, &rest) &&
-		strcmp(content_container(q), "host-elf") != 0;
-	if (!*mine)
+	q->mine = find_rest(q, &rest) && strcmp(content_container(q), "host-elf") != 0;
+	if (!q->mine)
 		return KPACK_SUCCESS;
-	place_read(q->path, rest, &place);
-	out->role = place.name.role;
-	arch_named(q->path, place.arch, named, out);
-	KP_TRY(arch_decide(q, named, out, why));
+	/* the first directory that is named after a GPU */
+	for (size_t i = 0; i + 1 < path_depth(rest); i++) {
+		directory = path_component(rest, i);
+		if (arch_of_directory(directory, arch, &variant))
+			break;
+		directory.size = 0;
+		arch[0] = '\0';
+		variant = false;
+	}
+	out->role = name.role;
+	arch_named(q->path, arch, named, out);
+	KP_TRY(arch_decide(q, named, why));
 	if (*named && !out->warning && strcmp(out->role, "parent") == 0)
-		KP_TRY(tensile_rows_check(q, named, out, why));
-	if (!*named && is_for_all(out->role)) {
+		KP_TRY(check_rows(q, named, why));
+	if (!*named && strcmp(out->role, "transform") == 0) {
+		/*
+		 * A file that the library opens by the same name for every GPU is stored for all
+		 * GPUs, even if a build has code for only one: builds that differ in this file
+		 * must conflict.
+		 */
 		out->n_arches = 0;
 		library_add_arch(out, KP_ARCH_GENERIC);
 	}
-	add_facts(q, &place, out);
-	if (is_drawn(row(self), q, &place))
-		add_key(self, q, &place, out);
+
+	if (strcmp(out->role, "manifest") != 0 && strcmp(out->role, "file") != 0) {
+		if (name.stem.size <= NAME_MAX)
+			facts_text(&out->facts, "stem", name.stem);
+		tensile_name_facts(name.stem, &out->facts);
+	}
+	if (out->n_arches == 1 &&
+	    !kp_target_parse(kp_span_str(out->arches[0]), &target, NULL) &&
+	    target.xnack != KP_FEATURE_ANY)
+		facts_flag(&out->facts, "xnack", target.xnack == KP_FEATURE_ON);
+	if (variant)
+		facts_text(&out->facts, "variant", directory);
+	if (kp_span_is(name.ending, "dat")) {
+		kernels = tensile_kernel_count((struct kp_span){q->head, q->head_size});
+		if (kernels)
+			facts_number(&out->facts, "kernel_count", kernels);
+	}
+
+	/* a tree as the paper draws it: gfx1100/kernel_1.co */
+	drawn = rest;
+	if (!t->drawn_in || !*arch || !name.code || !kp_span_take(&drawn, t->drawn_in) ||
+	    drawn.data != directory.data || path_depth(drawn) != 2)
+		return KPACK_SUCCESS;
+	size = strlen(q->path) - name.ending.size;
+	if (t->drawn_with && !has_file(q, strlen(q->path) - rest.size, t->drawn_with))
+		return KPACK_SUCCESS;
+	/* the key has no ending: if x.co and x.hsaco both exist, only x.co gets it */
+	if (!kp_span_is(name.ending, "hsaco") || !has_file(q, size, "co"))
+		library_add_key(out, (struct facts){0}, "%s/%s/%.*s", q->library->name,
+				arch, (int)(text.size - name.ending.size - 1),
+				(const char *)text.data);
 	return KPACK_SUCCESS;
 }
+
+const struct library library_rocblas = {
+	"rocblas", tensile_probe, tensile_check, NULL,
+	&(const struct tensile){"rocblas/library", "", "TensileLibrary.yaml"}};
+
+const struct library library_hipblaslt = {
+	"hipblaslt", tensile_probe, tensile_check, NULL,
+	&(const struct tensile){"hipblaslt/library", "TensileLibrary/", NULL}};
+
+const struct library library_hipsparselt = {
+	"hipsparselt", tensile_probe, tensile_check, NULL,
+	&(const struct tensile){"hipsparselt/library", NULL, NULL}};

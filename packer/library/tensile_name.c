@@ -12,72 +12,12 @@
 #include <stdio.h>
 #include <strings.h>
 #include "arch_name.h"
-#include "tensile_name.h"
+#include "core/base/cut.h"
+#include "tensile.h"
 
-static bool span_begins(struct kp_span s, const char *text)
-{
-	return kp_span_starts(s, text, strlen(text));
-}
+/* --- the role of a name ----------------------------------------------------------------- */
 
-/* Offset of TEXT in S, or -1. */
-static ptrdiff_t find_text(struct kp_span s, const char *text)
-{
-	const uint8_t *at = s.size ? memmem(s.data, s.size, text, strlen(text)) : NULL;
-
-	return at ? at - s.data : -1;
-}
-
-/* Whether S is one of the words of LIST, which blanks separate. */
-static bool is_one_of(struct kp_span s, const char *list)
-{
-	while (*list) {
-		size_t n = strcspn(list, " ");
-
-		if (s.size == n && memcmp(s.data, list, n) == 0)
-			return true;
-		list += n + (list[n] == ' ');
-	}
-	return false;
-}
-
-/* --- the role of a name -------------------------------------------------------------------- */
-
-static const char endings[] = "dat yaml yml co hsaco txt csv json";
-
-static void cut_ending(struct kp_span *name, struct kp_span *ending)
-{
-	const uint8_t *dot = name->size ? memrchr(name->data, '.', name->size) : NULL;
-	size_t at = dot ? (size_t)(dot - name->data) : 0;
-
-	*ending = (struct kp_span){NULL, 0};
-	if (!dot || !is_one_of(kp_span_tail(*name, at + 1), endings))
-		return;
-	*ending = kp_span_tail(*name, at + 1);
-	*name = kp_span_head(*name, at);
-}
-
-static void cut_end(struct kp_span *name, const char *text)
-{
-	if (kp_span_ends(*name, text))
-		*name = kp_span_head(*name, name->size - strlen(text));
-}
-
-/* Whether STEM is TensileLibrary or TensileLibrary_lazy, with or without a GPU. */
-static bool is_parent(struct kp_span stem)
-{
-	char arch[KP_TARGET_TEXT_MAX];
-
-	if (!span_begins(stem, "TensileLibrary") &&
-	    !span_begins(stem, "TensileLiteLibrary"))
-		return false;
-	stem = kp_span_tail(stem, (size_t)find_text(stem, "Library") + strlen("Library"));
-	if (span_begins(stem, "_lazy"))
-		stem = kp_span_tail(stem, strlen("_lazy"));
-	return stem.size == 0 || (stem.data[0] == '_' &&
-				  arch_of_directory(kp_span_tail(stem, 1), arch, NULL));
-}
-
-static const char *role_of(const struct tensile_name *name)
+struct tensile_name tensile_name_split(struct kp_span name)
 {
 	static const struct {
 		const char *role, *begins, *has, *endings;
@@ -93,36 +33,52 @@ static const char *role_of(const struct tensile_name *name)
 		{"code", "", "", "co hsaco"},
 		{"child", "Tensile", "_", "dat yaml"},
 	};
+	struct tensile_name out = {.stem = name, .role = "file"};
+	char arch[KP_TARGET_TEXT_MAX];
+	const uint8_t *dot;
+	struct kp_span rest;
 
-	if (is_one_of(name->ending, "dat yaml yml json") && is_parent(name->stem))
-		return "parent";
+	out.compressed = kp_span_take_end(&out.stem, ".zlib");
+	dot = out.stem.size ? memrchr(out.stem.data, '.', out.stem.size) : NULL;
+	if (dot) {
+		size_t n = (size_t)(dot - out.stem.data);
+
+		rest = kp_span_tail(out.stem, n + 1);
+		if (kp_span_is_one_of(rest, "dat yaml yml co hsaco txt csv json")) {
+			out.ending = rest;
+			out.stem.size = n;
+		}
+	}
+	if (!kp_span_take_end(&out.stem, "-xnack+"))
+		kp_span_take_end(&out.stem, "-xnack-");
+	out.code = !out.compressed && kp_span_is_one_of(out.ending, "co hsaco");
+
+	/* a parent is TensileLibrary or TensileLibrary_lazy, with or without a GPU */
+	rest = out.stem;
+	if (kp_span_is_one_of(out.ending, "dat yaml yml json") &&
+	    (kp_span_take(&rest, "TensileLibrary") ||
+	     kp_span_take(&rest, "TensileLiteLibrary"))) {
+		kp_span_take(&rest, "_lazy");
+		if (rest.size == 0 ||
+		    (kp_span_take(&rest, "_") && arch_of_directory(rest, arch, NULL))) {
+			out.role = "parent";
+			return out;
+		}
+	}
 	for (size_t i = 0; i < KP_COUNT(roles); i++)
-		if (span_begins(name->stem, roles[i].begins) &&
-		    find_text(name->stem, roles[i].has) >= 0 &&
-		    is_one_of(name->ending, roles[i].endings))
-			return roles[i].role;
-	return "file";
-}
-
-struct tensile_name tensile_name_split(struct kp_span name)
-{
-	struct tensile_name out = {.stem = name,
-				   .compressed = kp_span_ends(name, ".zlib")};
-
-	cut_end(&out.stem, ".zlib");
-	cut_ending(&out.stem, &out.ending);
-	cut_end(&out.stem, "-xnack+");
-	cut_end(&out.stem, "-xnack-");
-	out.role = role_of(&out);
+		if (kp_span_begins(out.stem, roles[i].begins) &&
+		    (!*roles[i].has || kp_span_has(out.stem, roles[i].has)) &&
+		    kp_span_is_one_of(out.ending, roles[i].endings)) {
+			out.role = roles[i].role;
+			break;
+		}
 	return out;
 }
 
-bool tensile_name_is_code(const struct tensile_name *name)
-{
-	return !name->compressed && is_one_of(name->ending, "co hsaco");
-}
+/* --- the facts in a name ---------------------------------------------------------------- */
 
-/* --- the facts in a name --------------------------------------------------------------------- */
+/* These characters separate the words of a name. */
+#define SEPARATORS "_-.,="
 
 enum { M, N, K, DIMENSIONS };
 
@@ -133,8 +89,9 @@ struct said {
 	bool tensile; /* Tensile's grammar, which has no words for M, N and K */
 	bool stated_a, stated_b, transpose_a, transpose_b, conjugate_a, conjugate_b;
 	uint64_t size[DIMENSIONS]; /* 0: not stated */
-	size_t run;                /* how many numbers are right before this word */
-	uint64_t *label;           /* the dimension that the word before named: "M" */
+	uint64_t run[4];           /* the numbers right before this word */
+	size_t n_run;
+	uint64_t *label; /* the dimension that the word before named: "M" */
 	uint64_t cu_count;
 	bool stated_apu, apu;
 };
@@ -151,31 +108,18 @@ static bool take_number(struct kp_span *s, uint64_t *out)
 	return n > 0 && n < 10;
 }
 
-/* Take the next word of a name; these characters separate words. */
-static struct kp_span next_word(struct kp_span *rest)
+/* Whether WORD is a number and nothing else. */
+static bool is_number(struct kp_span word, uint64_t *out)
 {
-	size_t n = 0;
-	struct kp_span word;
-
-	while (n < rest->size && !memchr("_-.,=", rest->data[n], 5))
-		n++;
-	word = kp_span_head(*rest, n);
-	*rest = kp_span_tail(*rest, n < rest->size ? n + 1 : n);
-	return word;
+	return take_number(&word, out) && word.size == 0;
 }
 
-static struct kp_span span_between(struct kp_span s, size_t from, size_t to)
-{
-	return from < to ? kp_span_head(kp_span_tail(s, from), to - from)
-			 : (struct kp_span){NULL, 0};
-}
-
-/* Whether WORD lists the indices of MATRIX (A to D): "Ailk"; "BjlkC" is conjugated. */
-static bool is_form(struct kp_span word, uint8_t matrix)
+/* Whether WORD lists the indices of one of MATRICES (A to D): "Ailk"; "BjlkC" is conjugated. */
+static bool is_form(struct kp_span word, const char *matrices)
 {
 	size_t n = word.size;
 
-	if (n < 3 || word.data[0] != matrix)
+	if (n < 3 || !word.data[0] || !strchr(matrices, word.data[0]))
 		return false;
 	n -= word.data[n - 1] == 'C';
 	for (size_t i = 1; i < n; i++)
@@ -192,33 +136,6 @@ static bool index_order(struct kp_span word, int first, int second, bool *in_ord
 
 	*in_order = a < b;
 	return a && b;
-}
-
-/* If the summation index l comes first, A is transposed, and B is not. */
-static void parse_form(struct said *said, struct kp_span word)
-{
-	bool conjugate = word.size && word.data[word.size - 1] == 'C';
-
-	if (is_form(word, 'A')) {
-		said->stated_a = index_order(word, 'l', 'i', &said->transpose_a);
-		said->conjugate_a = conjugate;
-	} else if (is_form(word, 'B')) {
-		said->stated_b = index_order(word, 'j', 'l', &said->transpose_b);
-		said->conjugate_b = conjugate;
-	}
-}
-
-static void parse_transposes(struct said *said, struct kp_span word)
-{
-	bool valid = word.size == 2 && !said->tensile && !said->stated_a;
-
-	for (size_t i = 0; i < 2 && valid; i++)
-		valid = strchr("nNtT", word.data[i]) && word.data[i];
-	if (!valid)
-		return;
-	said->stated_a = said->stated_b = true;
-	said->transpose_a = (word.data[0] | 0x20) == 't';
-	said->transpose_b = (word.data[1] | 0x20) == 't';
 }
 
 static const char *datatype_of_word(struct kp_span word)
@@ -257,245 +174,183 @@ static const char *datatype_of_types(struct kp_span types)
 	};
 
 	for (size_t i = 0; i < KP_COUNT(kinds); i++)
-		if (span_begins(types, kinds[i].letters))
+		if (kp_span_begins(types, kinds[i].letters))
 			return kinds[i].datatype;
 	return NULL;
 }
 
 static bool take_x(struct kp_span *word)
 {
-	if (!word->size || (word->data[0] | 0x20) != 'x')
-		return false;
-	*word = kp_span_tail(*word, 1);
-	return true;
+	return kp_span_take(word, "x") || kp_span_take(word, "X");
+}
+
+/* The dimension that the letter at the start of WORD names; DIMENSIONS: none. */
+static size_t dimension_of(struct kp_span word)
+{
+	static const char labels[] = "mnk";
+	const char *at =
+		word.size && word.data[0] ? strchr(labels, word.data[0] | 0x20) : NULL;
+
+	return at ? (size_t)(at - labels) : DIMENSIONS;
 }
 
 /* 4096x4096x4096 */
 static bool take_product(struct kp_span word, uint64_t size[DIMENSIONS])
 {
 	return take_number(&word, &size[M]) && take_x(&word) &&
-	       take_number(&word, &size[N]) && take_x(&word) &&
-	       take_number(&word, &size[K]) && word.size == 0;
+	       take_number(&word, &size[N]) && take_x(&word) && is_number(word, &size[K]);
 }
 
 /* M128, M128N64K32, M128xN64xK32 */
 static bool take_labelled(struct kp_span word, uint64_t size[DIMENSIONS])
 {
-	static const char labels[] = "mnk";
-
-	while (word.size) {
-		const char *at =
-			word.data[0] ? strchr(labels, word.data[0] | 0x20) : NULL;
+	for (; word.size; take_x(&word)) {
+		size_t i = dimension_of(word);
 
 		word = kp_span_tail(word, 1);
-		if (!at || !take_number(&word, &size[at - labels]))
+		if (i == DIMENSIONS || !take_number(&word, &size[i]))
 			return false;
-		take_x(&word);
 	}
 	return true;
 }
 
-/* _4096_4096_512_: exactly three numbers in a row. */
-static void parse_run(struct said *said, struct kp_span word, uint64_t run[4])
+/* Read the size of a problem, in any of the ways in which people write it. */
+static void read_size(struct said *said, struct kp_span word)
 {
-	uint64_t number;
-	bool all = word.size && take_number(&word, &number) && word.size == 0 && number;
-
-	if (all && said->run < 4)
-		run[said->run++] = number;
-	if (all)
-		return;
-	if (said->run == DIMENSIONS && !said->size[M])
-		memcpy(said->size, run, sizeof(said->size));
-	said->run = 0;
-}
-
-/* M_4096, M=4096 */
-static void parse_label(struct said *said, struct kp_span word)
-{
-	static const char labels[] = "mnk";
-	const char *at = word.size == 1 && word.data[0]
-				 ? strchr(labels, word.data[0] | 0x20)
-				 : NULL;
-	uint64_t number;
-
-	if (said->label && !*said->label && take_number(&word, &number) && !word.size)
-		*said->label = number;
-	said->label = at ? &said->size[at - labels] : NULL;
-}
-
-static void parse_size(struct said *said, struct kp_span word)
-{
-	uint64_t product[DIMENSIONS], labelled[DIMENSIONS];
+	uint64_t product[DIMENSIONS], labelled[DIMENSIONS], number;
+	size_t i;
 
 	memcpy(labelled, said->size, sizeof(labelled));
 	if (take_product(word, product))
 		memcpy(said->size, product, sizeof(product));
-	else if (word.size && take_labelled(word, labelled))
+	else if (take_labelled(word, labelled))
 		memcpy(said->size, labelled, sizeof(labelled));
-}
-
-/* CU80, APU, XPU */
-static void parse_hardware(struct said *said, struct kp_span word)
-{
-	struct kp_span rest = word.size > 2 ? kp_span_tail(word, 2) : word;
-	uint64_t n;
-
-	if (span_begins(word, "CU") && take_number(&rest, &n) && rest.size == 0)
-		said->cu_count = n;
-	if (!kp_span_is(word, "APU") && !kp_span_is(word, "XPU"))
+	/* M_4096, M=4096 */
+	if (said->label && !*said->label && is_number(word, &number))
+		*said->label = number;
+	i = word.size == 1 ? dimension_of(word) : DIMENSIONS;
+	said->label = i < DIMENSIONS ? &said->size[i] : NULL;
+	/* _4096_4096_512_: exactly three numbers in a row */
+	if (is_number(word, &number) && number) {
+		if (said->n_run < KP_COUNT(said->run))
+			said->run[said->n_run++] = number;
 		return;
-	said->stated_apu = true;
-	said->apu = word.data[0] == 'A';
-}
-
-static void parse_words(struct said *said, struct kp_span stem)
-{
-	uint64_t run[4];
-
-	for (struct kp_span rest = stem; rest.size;) {
-		struct kp_span word = next_word(&rest);
-
-		parse_form(said, word);
-		parse_transposes(said, word);
-		parse_hardware(said, word);
-		if (said->tensile)
-			continue;
-		parse_size(said, word);
-		parse_label(said, word);
-		parse_run(said, word, run);
-		if (!said->datatype)
-			said->datatype = datatype_of_word(word);
 	}
-	if (!said->tensile)
-		parse_run(said, (struct kp_span){NULL, 0}, run);
+	if (said->n_run == DIMENSIONS && !said->size[M])
+		memcpy(said->size, said->run, sizeof(said->size));
+	said->n_run = 0;
 }
 
-/* Size of "Contraction_l_Ailk_Bljk_Cijk_Dijk" at the start of S. */
-static size_t operation_size(struct kp_span s)
+static void read_word(struct said *said, struct kp_span word)
 {
-	struct kp_span rest = kp_span_tail(s, strlen("Contraction"));
-	size_t n = s.size - rest.size;
+	struct kp_span rest = word;
+	uint64_t number;
 
-	while (rest.size && rest.data[0] == '_') {
-		struct kp_span word;
-
-		rest = kp_span_tail(rest, 1);
-		word = next_word(&rest);
-		if (!(word.size && word.data[0] >= 'i' && word.data[0] <= 'n') &&
-		    !is_form(word, 'A') && !is_form(word, 'B') && !is_form(word, 'C') &&
-		    !is_form(word, 'D'))
-			break;
-		n = (size_t)(word.data - s.data) + word.size;
-		rest = kp_span_tail(s, n);
+	/* if the summation index l comes first, A is transposed, and B is not */
+	if (is_form(word, "A")) {
+		said->stated_a = index_order(word, 'l', 'i', &said->transpose_a);
+		said->conjugate_a = word.data[word.size - 1] == 'C';
+	} else if (is_form(word, "B")) {
+		said->stated_b = index_order(word, 'j', 'l', &said->transpose_b);
+		said->conjugate_b = word.data[word.size - 1] == 'C';
 	}
-	return n;
-}
-
-/* S is between "_Type_" and the operation: read TYPES and the options after it. */
-static void parse_types(struct said *said, struct kp_span s)
-{
-	struct kp_span rest = s;
-
-	said->types = next_word(&rest);
-	said->datatype = datatype_of_types(said->types);
-	said->hpa = find_text(s, "_HPA_") >= 0;
-	if (span_begins(rest, "HPA_"))
-		next_word(&rest);
-	said->options = rest;
-	if (kp_span_ends(said->options, "_"))
-		said->options.size--;
-}
-
-/* The type follows the matrices: Cijk_Ailk_Bljk_HBH_MT64x64x16. */
-static const char *datatype_of_kernel(struct kp_span stem)
-{
-	struct kp_span rest = stem, word;
-
-	do
-		word = next_word(&rest);
-	while (is_form(word, 'A') || is_form(word, 'B') || is_form(word, 'C'));
-	return datatype_of_types(word);
-}
-
-/* Size of hipBLASLt's and hipSPARSELt's PROBLEM, up to a word of another kind. */
-static size_t problem_size(struct kp_span s)
-{
-	struct kp_span rest = s;
-	size_t n = 0;
-
-	while (rest.size) {
-		struct kp_span word = next_word(&rest),
-			       number = kp_span_tail(word, word.size < 2 ? 0 : 2);
-		uint64_t ignored;
-
-		if (is_one_of(word, "Type lazy fallback APU XPU Contraction") ||
-		    span_begins(word, "gfx") ||
-		    (span_begins(word, "CU") && take_number(&number, &ignored)))
-			break;
-		n = (size_t)(word.data - s.data) + word.size;
+	if (!said->tensile && !said->stated_a &&
+	    kp_span_is_one_of(word, "nn NN nN Nn nt NT nT Nt tn TN tN Tn tt TT tT Tt")) {
+		said->stated_a = said->stated_b = true;
+		said->transpose_a = (word.data[0] | 0x20) == 't';
+		said->transpose_b = (word.data[1] | 0x20) == 't';
 	}
-	return n;
-}
-
-static void parse_grammar(struct said *said, struct kp_span stem)
-{
-	static const char library[] = "TensileLibrary_", type[] = "_Type_";
-	ptrdiff_t types = find_text(stem, type),
-		  operation = find_text(stem, "Contraction_");
-
-	said->tensile = span_begins(stem, "Tensile") || span_begins(stem, "Cijk_") ||
-			operation >= 0;
-	if (span_begins(stem, library)) {
-		struct kp_span rest = kp_span_tail(stem, sizeof(library) - 1);
-
-		said->problem = kp_span_head(rest, problem_size(rest));
+	if (kp_span_take(&rest, "CU") && is_number(rest, &number))
+		said->cu_count = number;
+	if (kp_span_is_one_of(word, "APU XPU")) {
+		said->stated_apu = true;
+		said->apu = word.data[0] == 'A';
 	}
-	if (operation >= 0)
-		said->operation = kp_span_head(
-			kp_span_tail(stem, (size_t)operation),
-			operation_size(kp_span_tail(stem, (size_t)operation)));
-	if (span_begins(stem, "Cijk_"))
-		said->datatype = datatype_of_kernel(stem);
-	if (types >= 0 && operation > types)
-		parse_types(said, span_between(stem, (size_t)types + sizeof(type) - 1,
-					       (size_t)operation));
+	if (said->tensile)
+		return;
+	read_size(said, word);
+	if (!said->datatype)
+		said->datatype = datatype_of_word(word);
 }
 
+/* Read the parts of Tensile's own grammar, which stand at fixed places. */
+static void read_grammar(struct said *said, struct kp_span stem)
+{
+	struct kp_span rest = stem, word, before, after, types, operation = {0};
+	uint64_t number;
+
+	/* hipBLASLt's and hipSPARSELt's PROBLEM goes up to a word of another kind */
+	if (kp_span_take(&rest, "TensileLibrary_")) {
+		said->problem = kp_span_head(rest, 0);
+		while (rest.size) {
+			struct kp_span cu = word = kp_span_word(&rest, SEPARATORS);
+
+			if (kp_span_is_one_of(word,
+					      "Type lazy fallback APU XPU Contraction") ||
+			    kp_span_begins(word, "gfx") ||
+			    (kp_span_take(&cu, "CU") && take_number(&cu, &number)))
+				break;
+			said->problem.size =
+				(size_t)(word.data - said->problem.data) + word.size;
+		}
+	}
+	if (kp_span_split(stem, "Contraction_", &before, &after)) {
+		/* Contraction_l_Ailk_Bljk_Cijk_Dijk */
+		operation = kp_span_tail(stem, before.size);
+		said->operation = kp_span_head(operation, strlen("Contraction"));
+		rest = after;
+		while (rest.data[-1] == '_') {
+			word = kp_span_word(&rest, SEPARATORS);
+			if (!(word.size && word.data[0] >= 'i' && word.data[0] <= 'n') &&
+			    !is_form(word, "ABCD"))
+				break;
+			said->operation.size =
+				(size_t)(word.data - operation.data) + word.size;
+			if (rest.size == 0)
+				break;
+		}
+	}
+	said->tensile = kp_span_begins(stem, "Tensile") ||
+			kp_span_begins(stem, "Cijk_") || operation.size;
+	if (kp_span_begins(stem, "Cijk_")) {
+		/* the type follows the matrices: Cijk_Ailk_Bljk_HBH_MT64x64x16 */
+		rest = stem;
+		do
+			word = kp_span_word(&rest, SEPARATORS);
+		while (is_form(word, "ABC"));
+		said->datatype = datatype_of_types(word);
+	}
+	/* types and options are between "_Type_" and the operation */
+	if (operation.size && kp_span_split(stem, "_Type_", &before, &types) &&
+	    types.data <= operation.data) {
+		types.size = (size_t)(operation.data - types.data);
+		said->hpa = kp_span_has(types, "_HPA_");
+		said->types = kp_span_word(&types, SEPARATORS);
+		said->datatype = datatype_of_types(said->types);
+		kp_span_take(&types, "HPA_");
+		said->options = types;
+		if (kp_span_ends(types, "_"))
+			said->options.size--;
+	}
+}
+
+/* Add TEXT, if it is there.  No library writes longer ones: keep them out of the TOC. */
 static void add_text(struct facts *facts, const char *name, struct kp_span text)
 {
-	/* no library writes longer ones: keep them out of the TOC */
 	if (text.size && text.size <= 64)
 		facts_text(facts, name, text);
-}
-
-static void add_transposes(const struct said *said, struct facts *facts)
-{
-	if (said->stated_a)
-		facts_flag(facts, "transpose_a", said->transpose_a);
-	if (said->stated_b)
-		facts_flag(facts, "transpose_b", said->transpose_b);
-	if (said->conjugate_a)
-		facts_flag(facts, "conjugate_a", true);
-	if (said->conjugate_b)
-		facts_flag(facts, "conjugate_b", true);
-}
-
-static void add_size(const struct said *said, struct facts *facts)
-{
-	if (!said->size[M] || !said->size[N] || !said->size[K])
-		return;
-	facts_number(facts, "M", said->size[M]);
-	facts_number(facts, "N", said->size[N]);
-	facts_number(facts, "K", said->size[K]);
 }
 
 void tensile_name_facts(struct kp_span stem, struct facts *facts)
 {
 	struct said said = {0};
 
-	parse_grammar(&said, stem);
-	parse_words(&said, stem);
+	read_grammar(&said, stem);
+	for (struct kp_span rest = stem; rest.size;)
+		read_word(&said, kp_span_word(&rest, SEPARATORS));
+	if (!said.tensile)
+		read_size(&said, (struct kp_span){NULL, 0});
+
 	add_text(facts, "problem", said.problem);
 	add_text(facts, "types", said.types);
 	if (said.datatype)
@@ -504,8 +359,19 @@ void tensile_name_facts(struct kp_span stem, struct facts *facts)
 		facts_flag(facts, "hpa", said.hpa);
 	add_text(facts, "options", said.options);
 	add_text(facts, "operation", said.operation);
-	add_transposes(&said, facts);
-	add_size(&said, facts);
+	if (said.stated_a)
+		facts_flag(facts, "transpose_a", said.transpose_a);
+	if (said.stated_b)
+		facts_flag(facts, "transpose_b", said.transpose_b);
+	if (said.conjugate_a)
+		facts_flag(facts, "conjugate_a", true);
+	if (said.conjugate_b)
+		facts_flag(facts, "conjugate_b", true);
+	if (said.size[M] && said.size[N] && said.size[K]) {
+		facts_number(facts, "M", said.size[M]);
+		facts_number(facts, "N", said.size[N]);
+		facts_number(facts, "K", said.size[K]);
+	}
 	if (said.cu_count)
 		facts_number(facts, "cu_count", said.cu_count);
 	if (said.stated_apu)

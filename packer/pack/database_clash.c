@@ -54,11 +54,13 @@ static void add_objects(struct clash *c)
 static bool is_probed(const struct clash *c, const char *path)
 {
 	const struct library_set *set = &c->run->args->libraries;
-	const struct library_question q = {.tree = &c->run->scan->files, .path = path};
+	struct library_question q = {.tree = &c->run->scan->files, .path = path};
 
-	for (size_t i = 0; i < set->count; i++)
-		if (set->items[i]->probe(set->items[i], &q))
+	for (size_t i = 0; i < set->count; i++) {
+		q.library = set->items[i];
+		if (q.library->probe(&q))
 			return true;
+	}
 	return false;
 }
 

@@ -46,7 +46,7 @@ static kpack_error_t strip_object(const struct kp_selection *selection,
 	kpack_error_t err;
 
 	KP_TRY(kp_source_head(object, 0, bytes, sizeof(bytes), &head, why));
-	if (!kp_strip_probe(head))
+	if (!kp_format_code_object.probe(head))
 		return KPACK_SUCCESS;
 	err = kp_strip_plan(object, KP_STRIP_DEBUG, out, &fault);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED || err == KPACK_ERROR_INVALID_FORMAT)

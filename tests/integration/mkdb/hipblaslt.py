@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """hipBLASLt's and hipSPARSELt's directories."""
 from . import tensile
-from .objects import noise
 from .rocblas import helpers, stem
 from .tensile import TN, deflate, operation
 
@@ -90,16 +89,6 @@ def arch(t):
           deflate(tensile.pack({"knowledge": list(range(20000))})))
     subdir(t, "gfx1250-strict", "gfx1250")
     subdir(t, "gfx1250v0", "gfx1250", indexed=True)
-
-
-def many(t, n=520):
-    """As many modules as a program has open that uses all of them."""
-    stems = gpu(t, DIR, "gfx942")
-    shared(t, DIR, ("gfx942",), stems)
-    for i in range(n):
-        code = t.objects.code("gfx942", ["Cijk_%d" % (i % 8)])
-        name = "%s_CU%d_gfx942" % (stem("SS", TN), i)
-        t.put(DIR + name + ".co", code + noise(name, 2000 + i * 37 % 9000))
 
 
 def sparse(t):

@@ -1,28 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/* AOTriton's containers and versions, and the facts files of Triton's kernels. */
-#include "packer/library/aks2.h"
+/* Bytes as each file of AOTriton: containers, versions, and the facts of a kernel. */
+#include "packer/library/library.h"
 #include <assert.h>
-#include "packer/library/flatzip.h"
-#include "packer/library/triton_facts.h"
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const char *const paths[] = {
+		"aotriton.images/amd-gfx11xx/flash/attn_fwd/x^bf16@16_F___gfx1100.aks2",
+		"aotriton.images/amd-gfx942/flash/attn_fwd.zip",
+		"aotriton.images/amd-gfx942/__signature__",
+		"aotriton/kernels/gfx942/attn_fwd.hsaco",
+		"aotriton/kernels/gfx942/attn_fwd.json",
+	};
 	struct kp_source source = kp_source_memory(data, size);
-	struct facts facts = {0}, versions = {0};
+	int fd = memfd_create("facts", MFD_CLOEXEC);
+	struct file_tree tree = {0};
 	struct kpackx_error why = {0};
-	unsigned members;
-	struct aks2 head;
+	char disk[40];
 
-	if (aks2_read(&source, &head, &why) == KPACK_SUCCESS)
-		assert(head.directory_size <= head.decoded_size &&
-		       head.kernel_count <= head.directory_size);
-	if (flatzip_read(&source, &members, &why) == KPACK_SUCCESS)
-		assert(members <= UINT16_MAX);
-	triton_kernel_facts((struct kp_span){data, size}, &facts);
-	assert(facts.size < 4096 && triton_versions(&source, &versions, &why) == 0);
-	facts_fini(&facts);
-	facts_fini(&versions);
+	assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	snprintf(disk, sizeof(disk), "/proc/self/fd/%d", fd);
+	for (size_t i = 0; i < KP_COUNT(paths); i++)
+		file_tree_add(&tree, &(struct file_tree_item){.path = (char *)paths[i],
+							      .disk = disk,
+							      .size = size});
+	for (size_t i = 0; i < KP_COUNT(paths); i++) {
+		struct library_question q = {.library = &library_aotriton,
+					     .tree = &tree,
+					     .file = i,
+					     .path = paths[i],
+					     .source = &source};
+
+		q.head_size = size < sizeof(q.head) ? size : sizeof(q.head);
+		if (size)
+			memcpy(q.head, data, q.head_size);
+		assert(library_aotriton.probe(&q) && !library_aotriton.check(&q, &why));
+		assert(!q.mine || (q.out.n_arches && q.out.facts.size < 8192));
+		library_object_fini(&q.out);
+	}
+	file_tree_fini(&tree);
+	close(fd);
 	return 0;
 }

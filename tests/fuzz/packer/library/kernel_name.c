@@ -9,23 +9,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kp_span name = {data, size}, key;
-	struct facts facts = {0};
-	struct kernel_name parsed;
-	char *component;
+	struct library_object object = {0};
+	struct kp_span key;
+	const char *name;
 
-	kernel_name_parse(name, &parsed);
-	assert(kp_component_ok(kp_span_str(parsed.length)) && *parsed.precision);
-	assert(parsed.n_factors[0] || !parsed.n_factors[1]);
-	kernel_name_facts(&parsed, &facts);
-	assert(facts.count <= 8);
-	facts_fini(&facts);
-
-	component = kernel_name_component(name);
-	assert(component);
-	key = kp_span_str(component);
-	assert(kp_text_ok(key) && key.size <= 3 * size && key.size >= size);
-	assert(size == 0 || size > 85 || kp_component_ok(key));
-	free(component);
+	kernel_name_describe(&object, "gfx942", (struct kp_span){data, size});
+	assert(object.n_keys == 1 && object.facts.count <= 8);
+	key = kp_span_str(object.keys[0]);
+	name = strrchr(object.keys[0], '/') + 1;
+	assert(kp_text_ok(key) && strlen(name) <= 3 * size && strlen(name) >= size);
+	assert(size == 0 || size > 85 || kp_path_ok(key));
+	library_object_fini(&object);
 	return 0;
 }

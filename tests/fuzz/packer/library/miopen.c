@@ -6,23 +6,23 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void ask(const struct library *l, struct library_question q,
-		const struct kp_source *source)
+static void ask(const struct library *l, const char *path, const struct kp_source *source)
 {
-	struct library_object out = {.role = "file"};
+	static const struct file_tree none;
+	struct library_question q = {.library = l, .tree = &none, .path = path};
 	struct kpackx_error why = {0};
-	bool mine = false;
 
-	if (!l->probe(l, &q))
+	if (!l->probe(&q))
 		return;
+	q.out.role = "file";
 	q.source = source;
 	q.head_size = source->size < sizeof(q.head) ? source->size : sizeof(q.head);
 	assert(kp_source_read(source, 0, q.head, q.head_size, &why) == KPACK_SUCCESS);
-	if (l->check(l, &q, &mine, &out, &why) == KPACK_SUCCESS)
-		assert(!mine || out.n_arches);
+	if (l->check(&q, &why) == KPACK_SUCCESS)
+		assert(!q.mine || q.out.n_arches);
 	else
 		assert(why.code && why.text[0]);
-	library_object_fini(&out);
+	library_object_fini(&q.out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -31,7 +31,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		&library_aotriton,          &library_miopen, &library_composablekernel,
 		&library_hipkernelprovider, &library_aiter,  &library_hotswap_cache,
 	};
-	static const struct file_tree none;
 	const uint8_t *end = size ? memchr(data, '\n', size) : NULL;
 	struct kp_source source;
 	char *path;
@@ -42,8 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(path);
 	source = kp_source_memory(end + 1, size - (size_t)(end - data) - 1);
 	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
-		ask(libraries[i], (struct library_question){.tree = &none, .path = path},
-		    &source);
+		ask(libraries[i], path, &source);
 	free(path);
 	return 0;
 }

@@ -46,18 +46,19 @@ static void check_target(const char *arch)
 
 static void ask(const struct library *library, struct library_question *q)
 {
-	struct library_object object = {0};
 	struct kpackx_error why = {0};
-	bool mine = false;
 
-	if (!library->probe(library, q))
+	q->library = library;
+	q->mine = false;
+	q->out = (struct library_object){0};
+	if (!library->probe(q))
 		return;
-	if (library->check(library, q, &mine, &object, &why) == KPACK_SUCCESS && mine) {
-		assert(object.n_arches == 1 && object.role);
-		check_target(object.arches[0]);
-		assert(object.facts.size < 2000);
+	if (library->check(q, &why) == KPACK_SUCCESS && q->mine) {
+		assert(q->out.n_arches == 1 && q->out.role);
+		check_target(q->out.arches[0]);
+		assert(q->out.facts.size < 2000);
 	}
-	library_object_fini(&object);
+	library_object_fini(&q->out);
 }
 
 static void ask_all(const char *before, struct kp_span name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tensile's library files, and the other files that they name. */
-#include "packer/library/tensile_index.h"
+#include "packer/library/tensile.h"
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -78,29 +78,6 @@ static struct kp_ccob_form found(const struct bytes *b, const struct bytes *plai
 	return form;
 }
 
-TEST(a_container_is_written_as_it_was)
-{
-	for (unsigned version = 1; version <= 3; version++) {
-		for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
-			/* the compilers' levels, which are tried without a search */
-			struct kp_ccob_form form = {version, method, 77, 0, false}, again;
-			struct kp_ccob_search search = {0};
-			struct bytes b = encoded(&form, &small), same;
-
-			again = found(&b, &small, &search);
-			assert_int_equal(again.version, version);
-			assert_int_equal(again.method, method);
-			assert_int_equal(again.hash, 77);
-			assert_int_equal(again.level, method ? 3 : 6);
-			same = encoded(&again, &small);
-			assert_int_equal(same.size, b.size);
-			assert_memory_equal(same.data, b.data, b.size);
-			bytes_free(&same);
-			bytes_free(&b);
-		}
-	}
-}
-
 /*
  * Containers of one file, one after another.  The level before is tried first, all levels
  * only as often as the search allows, and after three failures nothing.
@@ -224,25 +201,4 @@ TEST(a_large_payload_is_spilled)
 	close(next);
 	close(dir);
 	bytes_free(&plain);
-}
-
-TEST(what_cannot_be_written_is_said)
-{
-	static const struct kp_ccob_form rows[] = {
-		{.version = 0, .method = 1},
-		{.version = 4, .method = 1},
-		{.version = 3, .method = 2},
-		{.version = 3, .method = 1, .level = 23},
-		{.version = 3, .method = 0, .level = 10},
-		{.version = 3, .method = 1, .level = -1},
-	};
-	struct kp_ccob_form none = {.version = 3, .method = KP_WITH_ZLIB ? 2 : 0};
-	uint8_t *out = NULL;
-	size_t size;
-
-	for (size_t i = 0; i < COUNT(rows); i++)
-		assert_false(kp_ccob_form_ok(&rows[i]));
-	assert_int_equal(kp_ccob_encode(&none, kp_span_str("x"), &out, &size, &why),
-			 KPACK_ERROR_NOT_IMPLEMENTED);
-	assert_null(out);
 }

@@ -190,34 +190,6 @@ TEST(a_whole_signature_is_checked)
 	kpackx_signature_free(NULL);
 }
 
-/* What is read is written again as it was. */
-TEST(names_are_written_as_they_were_read)
-{
-	static const char *const names[] = {
-		"",
-		"_Sb8_Su8_Su16_Su32_Su64_Si8_Si16_Si32_Si64_Sf16_Sf32_Sf64_Sbf16_Stf32",
-		"_Sf8m3fn_Sf8m2_Sf8m0fnu_B0_B1_I_18446744073709551616_F4005bf0a8b145769",
-		"_A3f32_1v8_3i16l0_4t1_p16_A2bf16_1v8l0_2t_1_u",
-		"_A0i8_g0_A0i8_g0g1_Lg0iA2f32_3l0_w_A2u8_3i2v4_g1i",
-		"_T2Si8T1I1_T0_A2i8_1s6_2i4_A1f64_1s4_w",
-		"_Dm_zf_2e_3clocals_3e_2e_kk_z2T1I1Sf32_D_z_z0",
-		"_Cn__Cs__27_5c_0a_00_e9_u0431_w0001f914_ud800_z_Cd_f32",
-		"_Ce_m_zColour_zRED_z_Cs_a__b_20_k_z_Cs_zZaAyY09_z",
-	};
-	char text[128], *again;
-	struct kpackx_signature *s;
-
-	for (size_t i = 0; i < COUNT(names); i++) {
-		snprintf(text, sizeof(text), "a_Kt1_b_Kt3%s", names[i]);
-		assert_int_equal(kpackx_demangle(text, &s, NULL), KPACK_SUCCESS);
-		assert_string_equal(s->function.data, "a_Kt1_b");
-		assert_int_equal(kpackx_mangle(s, &again, NULL), KPACK_SUCCESS);
-		assert_string_equal(again, text);
-		kpackx_symbol_free(again);
-		kpackx_signature_free(s);
-	}
-}
-
 TEST(names_have_bounds)
 {
 	static const struct {
