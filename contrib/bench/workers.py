@@ -280,7 +280,7 @@ class Lister(Worker):
 
 class Asker(Worker):
     """Reads the mount's own files, in .kpackfs."""
-    NAMES = ["stats", "metrics", "archives", "conflicts", "missing", "status", "arches"]
+    NAMES = ["stats", "metrics", "archives", "missing", "status"]
 
     def __init__(self, *args):
         super().__init__(*args)

@@ -166,13 +166,13 @@ static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 	fuse_ino_t ino;
 	int err;
 
-	if (strcmp(name, ".") == 0 && control_again(fs->control, parent, &st)) {
+	if (strcmp(name, ".") == 0 && control_find(fs->control, parent, 1, &st)) {
 		reply_control(req, parent, &st);
 		return;
 	}
 	if (parent != CONTROL_DIR) {
-		fuse_reply_err(req,
-			       control_stat(fs->control, parent, &st) ? ENOTDIR : ESTALE);
+		fuse_reply_err(req, control_find(fs->control, parent, 0, &st) ? ENOTDIR
+									      : ESTALE);
 		return;
 	}
 	if (strcmp(name, "..") == 0) {
@@ -203,7 +203,7 @@ static void lookup_tree(fuse_req_t req, const struct edition *e, fuse_ino_t pare
 	struct stat st;
 
 	if (parent == TREE_ROOT && strcmp(name, KP_CONTROL_NAME) == 0 &&
-	    control_stat(fs->control, CONTROL_DIR, &st))
+	    control_find(fs->control, CONTROL_DIR, 0, &st))
 		reply_control(req, CONTROL_DIR, &st);
 	else if (!inodes_find(fs->inodes, parent, &inode))
 		fuse_reply_err(req, ESTALE);
@@ -278,7 +278,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 	(void)fi;
 	if (!is_control(ino))
 		getattr_tree(req, ino);
-	else if (control_stat(fs_of(req)->control, ino, &st))
+	else if (control_find(fs_of(req)->control, ino, 0, &st))
 		fuse_reply_attr(req, &st, FOREVER);
 	else
 		fuse_reply_err(req, ESTALE);

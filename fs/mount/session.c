@@ -138,6 +138,7 @@ static bool start_services(struct session *session)
 	struct control_subject about = {
 		.arches = &s->arches,
 		.subdir = s->subdir,
+		.sandbox = sandbox_parts(),
 		.inodes = fs->inodes,
 		.answer = op_read_answer,
 		.ask = ask_to_look,

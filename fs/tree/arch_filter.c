@@ -2,6 +2,7 @@
 /* arch= in the words of the log: what is wrong with a list, and which GPU has no code. */
 #include <stdlib.h>
 #include "core/archive/archive.h"
+#include "core/base/strbuf.h"
 #include "arch_filter.h"
 #include "fs/base/log.h"
 
@@ -79,37 +80,18 @@ void arches_warn(const struct kp_choice *s, struct kpack_archive *const *archive
 	}
 }
 
-static void put_targets(const struct kp_choice *s, FILE *f, const char *between,
-			const char *behind)
-{
-	char text[KP_TARGET_TEXT_MAX];
-
-	if (kp_choice_is_all(s)) {
-		fprintf(f, "all%s", behind);
-		return;
-	}
-	for (size_t i = 0; i < s->count; i++) {
-		kp_target_format(&s->gpus[i], text);
-		fprintf(f, "%s%s", text, i + 1 < s->count ? between : behind);
-	}
-}
-
-void arches_put(const struct kp_choice *s, FILE *f)
-{
-	put_targets(s, f, "\n", "\n");
-}
-
 char *arches_line_new(const struct kp_choice *s, const char *separator)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
+	struct kp_compose line = {0};
+	char target[KP_TARGET_TEXT_MAX], *text;
 
-	if (!f)
+	if (kp_choice_is_all(s))
+		kp_compose_str(&line, "all");
+	for (size_t i = 0; i < s->count && !kp_choice_is_all(s); i++) {
+		kp_target_format(&s->gpus[i], target);
+		kp_compose_print(&line, "%s%s", i ? separator : "", target);
+	}
+	if (!line.size || kp_compose_take(&line, &text, NULL))
 		return NULL;
-	put_targets(s, f, separator, "");
-	if (!fclose(f) && *text)
-		return text;
-	free(text);
-	return NULL;
+	return text;
 }

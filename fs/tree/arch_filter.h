@@ -5,7 +5,6 @@
 #ifndef FS_TREE_ARCH_FILTER_H
 #define FS_TREE_ARCH_FILTER_H
 
-#include <stdio.h>
 #include "core/target/choice.h"
 
 struct kpack_archive;
@@ -27,10 +26,7 @@ bool arches_find(struct kp_choice *s, const char *topology);
 void arches_warn(const struct kp_choice *s, struct kpack_archive *const *archives,
 		 size_t count);
 
-/* Write the target IDs, one a line, or "all". */
-void arches_put(const struct kp_choice *s, FILE *f);
-
-/* As arches_put, in one line, with SEPARATORs; NULL: the list is empty, or no memory. */
+/* The target IDs, with SEPARATORs, or "all"; NULL: there is none, or no memory. */
 char *arches_line_new(const struct kp_choice *s, const char *separator);
 
 #endif

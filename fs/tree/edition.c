@@ -228,7 +228,7 @@ static void log_conflicts(const struct edition *e, struct logged_conflicts *warn
 		log_conflict(&l, NULL, conflicts[i]);
 	l.more += end_logged_conflicts(warned, textless + counted - kept);
 	if (l.more)
-		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/conflicts",
+		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/missing",
 			  l.more);
 }
 

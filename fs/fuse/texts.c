@@ -1,17 +1,272 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The figures of a mount in three forms: status for people, stats as JSON, metrics for
- * Prometheus.  A figure that is a plain number is a row of one table, from which JSON and
- * metrics are made.
+ * What the mount shows, and what not (archives, missing), and its figures in three forms:
+ * status for people, stats as JSON, metrics for Prometheus.  All that comes from archives is
+ * escaped for terminals.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 #include "texts.h"
+#include "core/archive/naming.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
+#include "core/view/entry_paths.h"
+
+static void put_text(FILE *f, const char *s)
+{
+	char *text = kp_text_escape_new(kp_span_str(s));
+
+	fputs(text ? text : "?", f);
+	free(text);
+}
+
+/* --- archives ------------------------------------------------------------------------- */
+
+/*
+ * Columns: path, scheme, architectures, entries, bytes, inode number, time of the last
+ * change; or the path and the refusal's reason.
+ */
+void archives_text_put(FILE *f, const struct stats *s)
+{
+	const struct holdings *h = &s->edition->holdings;
+
+	for (size_t i = 0; i < h->count; i++) {
+		const struct kpack_archive *a = s->edition->archives[i];
+		const struct stat *st = kp_archive_stat(a);
+
+		put_text(f, kp_archive_path(a));
+		fprintf(f, "\t%s\t", kp_archive_scheme(a));
+		for (size_t k = 0; k < kp_archive_arch_count(a); k++) {
+			if (k)
+				fputc(',', f);
+			put_text(f, kp_archive_arch(a, k));
+		}
+		fprintf(f, "\t%zu\t%lld\t%llu\t%lld.%09ld\n", kp_archive_entry_count(a),
+			(long long)st->st_size, (unsigned long long)st->st_ino,
+			(long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+	}
+	for (size_t i = 0; i < h->n_refused; i++) {
+		put_text(f, h->refused[i].path);
+		fputs("\trefused: ", f);
+		put_text(f, h->refused[i].text);
+		fputc('\n', f);
+	}
+}
+
+/* --- missing -------------------------------------------------------------------------- */
+
+struct missing {
+	FILE *out;
+	const struct edition *edition;
+	struct kp_view_options select;
+	char *chosen;       /* the architectures that are shown; NULL: none */
+	const char *subdir; /* NULL: the whole tree */
+
+	/* The last directory and architecture.  Entries are sorted by key, so the next
+	 * one often has the same. */
+	uint8_t dir_path[KP_NAME_MAX + 512];
+	size_t dir_size;
+	uint32_t dir;
+	bool dir_found;
+	const uint8_t *arch;
+	bool selected;
+};
+
+/* Write a line.  The reason is escaped, too, because parts of it come from archives. */
+static void __attribute__((format(printf, 3, 4)))
+put_reason(const struct missing *m, struct kp_span path, const char *format, ...)
+{
+	char *text = kp_text_escape_new(path), *reason = NULL;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&reason, format, args) < 0)
+		reason = NULL;
+	va_end(args);
+	fprintf(m->out, "%s\t", text ? text : "?");
+	put_text(m->out, reason ? reason : "?");
+	fputc('\n', m->out);
+	free(text);
+	free(reason);
+}
+
+/* Find the name at PATH in the view. */
+static bool find_name(struct missing *m, struct kp_span path, struct kp_view_name *out)
+{
+	const struct kp_view *v = m->edition->view;
+	size_t cut = path.size;
+	uint32_t name;
+
+	while (cut && path.data[cut - 1] != '/')
+		cut--;
+	if (cut > sizeof(m->dir_path))
+		return false;
+	if (cut != m->dir_size || memcmp(path.data, m->dir_path, cut) != 0) {
+		memcpy(m->dir_path, path.data, cut);
+		m->dir_size = cut;
+		m->dir_found = kp_view_find_dir(v, kp_span_head(path, cut), &m->dir);
+	}
+	if (!m->dir_found || !kp_view_lookup(v, m->dir, kp_span_tail(path, cut), &name))
+		return false;
+	*out = kp_view_name(v, name);
+	return true;
+}
+
+/*
+ * Whether FILE of the view, which is where ENTRY of A would be, has the same bytes, as far as
+ * the archives say: the view keeps one entry for each content, so it may be another entry.
+ * If not, OTHER and WHOSE are what is shown there.
+ */
+static bool shows_same(const struct missing *m, uint32_t file, struct kpack_archive *a,
+		       size_t entry, struct kp_entry_info *other,
+		       struct kpack_archive **whose)
+{
+	struct kp_entry_info mine;
+	struct kp_meta meta, my_meta;
+	size_t shown;
+
+	*whose = kp_view_entry(m->edition->view, file, &shown);
+	if (kp_view_same_content(a, entry, *whose, shown))
+		return true;
+	kp_archive_entry(a, entry, &mine);
+	kp_archive_entry(*whose, shown, other);
+	kp_archive_meta(a, entry, &my_meta);
+	kp_archive_meta(*whose, shown, &meta);
+	return other->size == mine.size && meta.has_xxh3 && my_meta.has_xxh3 &&
+	       memcmp(meta.xxh3, my_meta.xxh3, sizeof(meta.xxh3)) == 0;
+}
+
+/* Write a line if PATH is hidden because of subdir=; false: it is not. */
+static bool put_hidden(const struct missing *m, struct kp_span path)
+{
+	const char *dir = m->subdir;
+	size_t n = dir ? strlen(dir) : 0;
+	struct kp_span below = path;
+
+	if (!dir)
+		return false;
+	if (n) {
+		if (!kp_span_starts(path, dir, n) || path.size <= n ||
+		    path.data[n] != '/') {
+			put_reason(m, path, "not below subdir=%s", dir);
+			return true;
+		}
+		below = kp_span_tail(path, n + 1);
+	} else if (kp_span_starts(below, "toc/", 4)) {
+		put_reason(m, path, "subdir=. has no toc");
+		return true;
+	}
+	if (kp_span_is(below, KP_CONTROL_NAME) ||
+	    kp_span_starts(below, KP_CONTROL_NAME "/", sizeof(KP_CONTROL_NAME))) {
+		put_reason(m, path, "subdir=%s has the mount's own .kpackfs", dir);
+		return true;
+	}
+	return false;
+}
+
+/* Write a line for each path of an entry where the view does not show its bytes. */
+static void put_entry(struct missing *m, struct kpack_archive *a, size_t entry)
+{
+	struct kp_entry_path paths[KP_ENTRY_PATHS];
+	size_t count = kp_entry_paths(a, entry, &m->select, paths);
+	struct kp_entry_info info;
+
+	kp_archive_entry(a, entry, &info);
+	if (m->arch != info.arch.data) {
+		m->arch = info.arch.data;
+		m->selected = kp_view_selects(&m->select, info.arch);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct kp_span path = paths[i].text;
+		struct kp_view_name name;
+		struct kpack_archive *first;
+		struct kp_entry_info other;
+
+		if (!m->selected)
+			put_reason(m, path, "architecture %s is not for arch=%s",
+				   (const char *)info.arch.data,
+				   m->chosen ? m->chosen : "auto, which found no GPU");
+		else if (paths[i].fault[0])
+			put_reason(m, path, "%s: %s", kp_archive_path(a), paths[i].fault);
+		else if (put_hidden(m, path))
+			continue;
+		else if (!find_name(m, path, &name))
+			put_reason(m, path, "paths before it have too many directories");
+		else if (name.kind == KP_VIEW_DIR)
+			put_reason(m, path, "%s: a directory has this name",
+				   kp_archive_path(a));
+		else if (!shows_same(m, name.index, a, entry, &other, &first))
+			put_reason(m, path,
+				   "%s: other content of %s comes first: %.*s %s",
+				   kp_archive_path(a), kp_archive_path(first),
+				   (int)other.key.size, (const char *)other.key.data,
+				   (const char *)other.arch.data);
+	}
+}
+
+/*
+ * Write a line for a refused entry, with the path that it would have.  Its type is not
+ * known, and its key may be anything.
+ */
+static void put_fault(const struct missing *m, const struct kpack_archive *a,
+		      const struct kp_fault *fault)
+{
+	struct kp_key key = kp_key_split(fault->key);
+	const char *binary = (const char *)key.binary.data;
+	const char *arch = (const char *)fault->arch.data;
+	struct kp_span shown =
+		fault->key.size ? fault->key : kp_span_str(kp_archive_path(a));
+	char number[16] = "", *path = NULL;
+
+	if (key.index)
+		snprintf(number, sizeof(number), "#%u", key.index);
+	if (fault->arch.size && !kp_path_fault(key.binary) &&
+	    asprintf(&path, "toc/%.*s/%.*s%s.*", (int)key.binary.size, binary,
+		     (int)fault->arch.size, arch, number) >= 0)
+		shown = kp_span_str(path);
+	else
+		path = NULL;
+	put_reason(m, shown, "%s: refused: %s", kp_archive_path(a), fault->text);
+	free(path);
+}
+
+void missing_text_put(FILE *f, const struct stats *s)
+{
+	const struct edition *e = s->edition;
+	struct missing m = {
+		.out = f,
+		.edition = e,
+		.select = {.select = s->arches, .bundles = e->bundles},
+		.chosen = arches_line_new(s->arches, ","),
+		.subdir = s->subdir,
+		.dir_found = true, /* the root, whose path is empty */
+	};
+	size_t kept, counted;
+
+	for (size_t i = 0; i < e->holdings.count; i++) {
+		struct kpack_archive *a = e->archives[i];
+		const struct kp_fault *faults = kp_archive_faults(a, &kept, &counted);
+
+		for (size_t entry = 0; entry < kp_archive_entry_count(a); entry++)
+			put_entry(&m, a, entry);
+		for (size_t k = 0; k < kept; k++)
+			if (faults[k].refused)
+				put_fault(&m, a, &faults[k]);
+		if (counted > kept)
+			put_reason(&m, kp_span_str(kp_archive_path(a)),
+				   "and %zu more faults", counted - kept);
+	}
+	for (size_t i = 0; i < e->holdings.n_refused; i++)
+		put_reason(&m, kp_span_str(e->holdings.refused[i].path), "refused: %s",
+			   e->holdings.refused[i].text);
+	free(m.chosen);
+}
+
+/* --- figures -------------------------------------------------------------------------- */
 
 /* The figures that are counted on request, and those that `content` counts. */
 struct figures {
@@ -70,23 +325,17 @@ static const struct row {
 #undef AT
 };
 
-static uint64_t count_entries(const struct edition *e)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < e->holdings.count; i++)
-		n += kp_archive_entry_count(e->archives[i]);
-	return n;
-}
-
 static struct figures gather_figures(const struct stats *s)
 {
 	const struct edition *e = s->edition;
+	uint64_t entries = 0;
 
+	for (size_t i = 0; i < e->holdings.count; i++)
+		entries += kp_archive_entry_count(e->archives[i]);
 	return (struct figures){
 		.archives = e->holdings.count,
 		.refused_archives = e->holdings.n_refused,
-		.entries = count_entries(e),
+		.entries = entries,
 		.files = tree_file_count(e->tree),
 		.directories = tree_dir_count(e->tree),
 		.reloads = s->reloads,
@@ -139,7 +388,7 @@ static void put_moment(FILE *f, struct timespec when, char t)
 
 /* --- JSON ----------------------------------------------------------------------------- */
 
-void stats_put_json(FILE *f, const struct stats *s)
+void stats_text_put(FILE *f, const struct stats *s)
 {
 	const struct figures figures = gather_figures(s);
 	char room[32];
@@ -210,33 +459,26 @@ static void put_seconds(FILE *f, const char *metric, struct timespec when,
 		when.tv_nsec / 1000000);
 }
 
-static uint64_t archive_size(const struct kpack_archive *a)
-{
-	return (uint64_t)kp_archive_stat(a)->st_size;
-}
-
-static uint64_t archive_entries(const struct kpack_archive *a)
-{
-	return kp_archive_entry_count(a);
-}
-
 /* A series for each archive; two sources with an archive make one. */
 static void put_archives(FILE *f, const struct edition *e, const char *metric,
-			 const char *help, uint64_t (*get)(const struct kpack_archive *a))
+			 const char *help, bool sizes)
 {
 	put_head(f, metric, "gauge", help);
 	for (size_t i = 0; i < e->holdings.count; i++) {
-		const char *path = kp_archive_path(e->archives[i]);
+		const struct kpack_archive *a = e->archives[i];
 		size_t k = 0;
 
-		while (k < i && strcmp(kp_archive_path(e->archives[k]), path) != 0)
+		while (k < i &&
+		       strcmp(kp_archive_path(e->archives[k]), kp_archive_path(a)))
 			k++;
 		if (k == i)
-			put_labelled(f, metric, "archive", path, get(e->archives[i]));
+			put_labelled(f, metric, "archive", kp_archive_path(a),
+				     sizes ? (uint64_t)kp_archive_stat(a)->st_size
+					   : kp_archive_entry_count(a));
 	}
 }
 
-void stats_put_metrics(FILE *f, const struct stats *s)
+void metrics_text_put(FILE *f, const struct stats *s)
 {
 	const struct figures figures = gather_figures(s);
 	char room[32];
@@ -274,9 +516,8 @@ void stats_put_metrics(FILE *f, const struct stats *s)
 	put_seconds(f, "last_reload_timestamp_seconds", s->reloaded,
 		    "Time of the last reload, in Unix time; 0: never.");
 	put_archives(f, s->edition, "archive_size_bytes", "Size of an archive's file.",
-		     archive_size);
-	put_archives(f, s->edition, "archive_entries", "Entries of an archive.",
-		     archive_entries);
+		     true);
+	put_archives(f, s->edition, "archive_entries", "Entries of an archive.", false);
 	put_head(f, "sandbox_part", "gauge", "Parts of the sandbox that are on.");
 	for (size_t i = 0; s->sandbox[i]; i++)
 		put_labelled(f, "sandbox_part", "part", s->sandbox[i], 1);
@@ -318,44 +559,60 @@ static void put_duration(FILE *f, double seconds)
 		fprintf(f, "%" PRIu64 " s", s);
 }
 
-static void put_state(FILE *f, const struct stats *s)
+/* How many names are not shown because of another, and how many entries are refused. */
+static size_t count_conflicts(const struct edition *e)
 {
-	uint64_t refused = s->edition->holdings.n_refused, failed = s->content.errors;
+	size_t kept, counted, n;
 
-	if (!refused && s->edition->holdings.count == 0) {
-		fputs("no archive: its sources have none", f);
-		return;
+	kp_view_conflicts(e->view, &kept, &n);
+	for (size_t i = 0; i < e->holdings.count; i++) {
+		const struct kp_fault *faults =
+			kp_archive_faults(e->archives[i], &kept, &counted);
+
+		n += counted - kept;
+		for (size_t k = 0; k < kept; k++)
+			n += faults[k].refused;
 	}
-	if (!refused && !failed) {
-		fputs(SUMMARY_GOOD, f);
-		return;
-	}
-	if (refused) {
-		put_count(f, refused, "archive");
-		fputs(" refused: see .kpackfs/archives", f);
-	}
-	if (refused && failed)
-		fputs("; ", f);
-	if (failed) {
-		put_count(f, failed, "decode");
-		fputs(" failed: see the log", f);
-	}
+	return n;
 }
 
-/*
- * The archives, and the first four of their directories.  Archives are in the order of their
- * sources, so comparing neighbours is enough to name each once.
- */
-static void put_places(FILE *f, const struct holdings *h, struct kpack_archive **archives)
+void status_text_put(FILE *f, const struct stats *s)
 {
-	size_t named = 0, more = 0;
+	const struct edition *e = s->edition;
+	const struct content_stats *c = &s->content;
+	const struct figures n = gather_figures(s);
+	size_t conflicts = count_conflicts(e), named = 0, more = 0;
+	char *arches = arches_line_new(s->arches, ", ");
 	const char *path, *last = NULL;
 
-	put_count(f, h->count, "archive");
-	for (size_t i = 0; i < h->count; i++, last = path) {
+	if (n.refused_archives) {
+		put_count(f, n.refused_archives, "archive");
+		fputs(" refused: see .kpackfs/archives", f);
+	}
+	if (n.refused_archives && c->errors)
+		fputs("; ", f);
+	if (c->errors && (n.refused_archives || n.archives)) {
+		put_count(f, c->errors, "decode");
+		fputs(" failed: see the log", f);
+	}
+	if (!n.refused_archives && !n.archives)
+		fputs("no archive: its sources have none", f);
+	else if (!n.refused_archives && !c->errors)
+		fputs(SUMMARY_GOOD, f);
+	fprintf(f, "\n  program    kpackfs %s, process %ld\n  mounted    ", KP_VERSION,
+		(long)getpid());
+	put_moment(f, s->started, ' ');
+	fputs(" UTC, for ", f);
+	put_duration(f, s->uptime);
+
+	/* The first four of their directories.  Archives are in the order of their sources, so
+	 * comparing neighbours is enough to name each once. */
+	fputs("\n  archives   ", f);
+	put_count(f, n.archives, "archive");
+	for (size_t i = 0; i < e->holdings.count; i++, last = path) {
 		char *text;
 
-		path = kp_archive_path(archives[i]);
+		path = kp_archive_path(e->archives[i]);
 		if (last && kp_span_eq(kp_path_directory(path), kp_path_directory(last)))
 			continue;
 		if (named == 4) {
@@ -368,32 +625,16 @@ static void put_places(FILE *f, const struct holdings *h, struct kpack_archive *
 	}
 	if (more)
 		fprintf(f, " and %zu more", more);
-}
 
-void status_text_put(FILE *f, const struct stats *s)
-{
-	const struct edition *e = s->edition;
-	const struct content_stats *c = &s->content;
-	uint64_t entries = count_entries(e);
-	size_t dirs = tree_dir_count(e->tree), conflicts = conflicts_count(e);
-	char *arches = arches_line_new(s->arches, ", ");
-
-	put_state(f, s);
-	fprintf(f, "\n  program    kpackfs %s, process %ld\n  mounted    ", KP_VERSION,
-		(long)getpid());
-	put_moment(f, s->started, ' ');
-	fputs(" UTC, for ", f);
-	put_duration(f, s->uptime);
-	fputs("\n  archives   ", f);
-	put_places(f, &e->holdings, e->archives);
 	fputs("\n  shown      ", f);
-	put_count(f, tree_file_count(e->tree), "file");
-	fprintf(f, ", %zu director%s, of %" PRIu64 " entr%s", dirs,
-		dirs == 1 ? "y" : "ies", entries, entries == 1 ? "y" : "ies");
+	put_count(f, n.files, "file");
+	fprintf(f, ", %" PRIu64 " director%s, of %" PRIu64 " entr%s", n.directories,
+		n.directories == 1 ? "y" : "ies", n.entries,
+		n.entries == 1 ? "y" : "ies");
 	fprintf(f, "\n  for        %s\n  conflicts  ", arches ? arches : "none");
 	free(arches);
 	if (conflicts)
-		fprintf(f, "%zu: see .kpackfs/conflicts", conflicts);
+		fprintf(f, "%zu: see .kpackfs/missing", conflicts);
 	else
 		fputs("none", f);
 	fputs("\n  read       ", f);
