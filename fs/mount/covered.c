@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of the mount point that a mount would cover, and does not show itself. */
-#include "session.h"
+#include "mount.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -41,7 +41,7 @@
 #include "fs/base/log.h"
 #include "fs/base/mount_point.h"
 #include "core/base/text.h"
-#include "in_place.h"
+#include "mount.h"
 #include "sources.h"
 
 #define RUN_DIR "/run/kpackfs" /* only root can write there */
@@ -361,24 +361,22 @@ static bool find_places(struct in_place *p, int fd, const char *path, uint32_t n
 static bool open_archives(const struct settings *s, struct kpack_archive ***out,
 			  size_t *n)
 {
-	const struct source_list_options options = {
-		.sources = s->sources.list, .count = s->sources.count, .first = true};
-	struct source_list list = {0};
+	struct sources sources = {.paths = s->sources.list, .n_paths = s->sources.count};
 	struct kpackx_error why = {0};
-	bool changed, fine = source_list_run(&list, &options, &changed);
+	bool changed, fine = sources_scan(&sources, true, false, &changed);
 
-	if (fine && kp_new(out, list.count + 1, "archives", &why))
+	if (fine && kp_new(out, sources.count + 1, "archives", &why))
 		fine = fail_why(s->mountpoint, &why);
-	for (size_t i = 0; i < list.count && fine; i++) {
-		int fd = source_list_open(&list.items[i], &why);
+	for (size_t i = 0; i < sources.count && fine; i++) {
+		struct source_item *item = &sources.items[i];
+		int fd = source_open(item, &why);
 
-		if (fd < 0 ||
-		    kp_archive_open_fd(fd, list.items[i].path, &(*out)[*n], &why))
-			log_about(LOG_WARNING, list.items[i].path, why.text);
+		if (fd < 0 || kp_archive_open_fd(fd, item->path, &(*out)[*n], &why))
+			log_about(LOG_WARNING, item->path, why.text);
 		else
 			++*n;
 	}
-	source_list_free(&list);
+	sources_fini(&sources);
 	return fine;
 }
 

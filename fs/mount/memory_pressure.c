@@ -17,6 +17,7 @@
 #include "fs/base/log.h"
 #include "memory_pressure.h"
 #include "core/base/mountinfo.h"
+#include "core/base/path.h"
 #include "fs/base/clock.h"
 
 /* --- cgroups --------------------------------------------------------------------------
@@ -55,17 +56,8 @@ static const struct version {
 	 {"memory.max", "memory.high", "memory.current", "memory.stat"}},
 };
 
-static FILE *open_text(const char *root, const char *name)
-{
-	char path[PATH_MAX];
-
-	if (snprintf(path, sizeof(path), "%s%s", root, name) >= (int)sizeof(path))
-		return NULL;
-	return fopen(path, "re");
-}
-
 /* True if WORD is in LIST, which is separated by commas. */
-static bool list_has(const char *list, const char *word)
+static bool has_word(const char *list, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -77,56 +69,51 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
-/* The part of PATH below BASE; "" if PATH is elsewhere, as in a container's own view. */
-static const char *path_below(const char *path, const char *base)
+/*
+ * Find the directory PATH of this process's cgroup in V's tree, whose own path is the first
+ * LEAST bytes, from lines "N:memory:PATH" or "0::PATH" and the table of mounts.
+ */
+static bool find_cgroup(const char *root, const struct version *v, char path[PATH_MAX],
+			size_t *least)
 {
-	size_t n = strcmp(base, "/") == 0 ? 0 : strlen(base);
-
-	if (strncmp(path, base, n) || (path[n] && path[n] != '/'))
-		return "";
-	return strcmp(path + n, "/") == 0 ? "" : path + n;
-}
-
-/* Find the path of this process in V's tree, from a line "N:memory:PATH" or "0::PATH". */
-static bool find_path(const char *root, const struct version *v, char path[PATH_MAX])
-{
-	FILE *f = open_text(root, "/proc/self/cgroup");
-	char line[PATH_MAX + 64], controllers[256];
+	char line[PATH_MAX + 64], *controllers, *own = NULL;
+	struct kp_mounts mounts = {0};
 	bool found = false;
+	struct kp_mount m;
+	FILE *f;
 
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		const char *rest = strchr(line, ':');
-		size_t n = rest ? strcspn(rest + 1, ":") : 0;
-
-		if (!rest || n >= sizeof(controllers) || rest[1 + n] != ':')
+	snprintf(path, PATH_MAX, "%s/proc/self/cgroup", root);
+	f = fopen(path, "re");
+	while (f && !own && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		controllers = strchr(line, ':');
+		own = controllers ? strchr(++controllers, ':') : NULL;
+		if (!own)
 			continue;
-		memcpy(controllers, rest + 1, n);
-		controllers[n] = '\0';
-		if (v->option ? !list_has(controllers, v->option) : n > 0)
-			continue;
-		found = sscanf(rest + n + 2, "%4095[^\n]", path) == 1;
+		*own++ = '\0';
+		if (v->option ? !has_word(controllers, v->option) : *controllers)
+			own = NULL;
 	}
 	if (f)
 		fclose(f);
-	return found;
-}
-
-/* Find the mount POINT of V, and BASE, the directory of V that is mounted there. */
-static bool find_mount(const char *root, const struct version *v, char point[PATH_MAX],
-		       char base[PATH_MAX])
-{
-	struct kp_mounts mounts = {.file = open_text(root, "/proc/self/mountinfo")};
-	bool found = false;
-	struct kp_mount m;
-
+	snprintf(path, PATH_MAX, "%s/proc/self/mountinfo", root);
+	mounts.file = own ? fopen(path, "re") : NULL;
 	while (!found && kp_mounts_next(&mounts, &m)) {
-		found = strcmp(m.type, v->type) == 0 &&
-			(!v->option || list_has(m.options, v->option)) &&
-			strlen(m.path) < PATH_MAX && strlen(m.root) < PATH_MAX;
-		if (found) {
-			strcpy(point, m.path);
-			strcpy(base, m.root);
-		}
+		const char *below = own;
+
+		if (strcmp(m.type, v->type) != 0 ||
+		    (v->option && !has_word(m.options, v->option)))
+			continue;
+		/* elsewhere: as in a container's own view */
+		if (strcmp(m.root, "/") != 0)
+			below = kp_path_within(kp_span_str(own), m.root)
+					? own + strlen(m.root)
+					: "";
+		if (strcmp(below, "/") == 0)
+			below = "";
+		*least = strlen(root) + strlen(m.path);
+		found = snprintf(path, PATH_MAX, "%s%s%s", root, m.path, below) <
+			PATH_MAX;
 	}
 	kp_mounts_close(&mounts);
 	return found;
@@ -145,19 +132,15 @@ static void close_files(const int *fds, int n)
  */
 static void cgroup_open(struct cgroup *c, const char *root)
 {
-	char own[PATH_MAX], point[PATH_MAX], base[PATH_MAX], path[3 * PATH_MAX];
+	char path[PATH_MAX], *slash;
+	size_t least;
 
 	*c = (struct cgroup){.directory = -1};
 	for (int i = 0; i < 2 && c->count == 0; i++) {
 		const struct version *v = &versions[i];
-		size_t least = strlen(root);
-		char *slash;
 
-		if (!find_path(root, v, own) || !find_mount(root, v, point, base))
+		if (!find_cgroup(root, v, path, &least))
 			continue;
-		least += strlen(point);
-		snprintf(path, sizeof(path), "%s%s%s", root, point,
-			 path_below(own, base));
 		c->inactive = v->inactive;
 		do {
 			int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -395,21 +378,6 @@ static int poll_timeout(const struct pressure *p)
 	return p->cgroup.count ? 10000 : -1;
 }
 
-/*
- * True if there was a stall.  Closes a trigger whose cgroup has gone: it fires no more.
- */
-static bool was_stalled(struct pollfd *f)
-{
-	bool stalled = f->revents & POLLPRI;
-
-	if (f->revents & (POLLERR | POLLNVAL)) {
-		close(f->fd);
-		f->fd = -1;
-		return false;
-	}
-	return stalled;
-}
-
 static void *watch_pressure(void *pressure)
 {
 	struct pressure *p = pressure;
@@ -425,8 +393,15 @@ static void *watch_pressure(void *pressure)
 		}
 		if (p->fds[STOP].revents)
 			return NULL;
-		for (int i = SYSTEM_STALLS; i < FDS; i++)
-			stalled |= was_stalled(&p->fds[i]);
+		for (int i = SYSTEM_STALLS; i < FDS; i++) {
+			if (p->fds[i].revents & (POLLERR | POLLNVAL)) {
+				/* its cgroup has gone: it fires no more */
+				close(p->fds[i].fd);
+				p->fds[i].fd = -1;
+			} else if (p->fds[i].revents & POLLPRI) {
+				stalled = true;
+			}
+		}
 		if (pressure_percent(p, clock_seconds(), stalled) == had)
 			continue;
 		log_print(LOG_INFO, "memory is %s: %u %% of the cache's budget",

@@ -20,7 +20,7 @@
 #include "core/archive/naming.h"
 #include "fs/base/path_walk.h"
 #include "fs/base/log.h"
-#include "settings.h"
+#include "mount.h"
 #include "fs/tree/edition.h"
 
 /* True if the libfuse of this build can take requests over io_uring. */

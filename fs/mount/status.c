@@ -14,7 +14,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "core/base/text.h"
-#include "settings.h"
+#include "mount.h"
 #include "fs/fuse/texts.h"
 #include "core/archive/naming.h"
 

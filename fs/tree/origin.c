@@ -75,7 +75,8 @@ kpack_error_t origin_new(int fd, const char *path, struct origin **out,
 
 struct origin *origin_ref(struct origin *o)
 {
-	atomic_fetch_add(&o->refs, 1);
+	if (o)
+		atomic_fetch_add(&o->refs, 1);
 	return o;
 }
 
