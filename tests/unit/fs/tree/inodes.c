@@ -39,14 +39,17 @@ static struct origin *archive(const char *toc)
 /* An edition of these archives; takes over the holdings. */
 static struct edition *edition_of(bool first, struct holdings *h)
 {
+	struct logged_conflicts warned = {0};
 	struct edition_options options = {
 		.arches = &every_arch,
 		.look = {.uid = (uid_t)-1, .gid = (gid_t)-1},
+		.warned = &warned,
 		.first = first,
 	};
 	struct tree_taken taken = {inodes_taken, in};
 	struct edition *e = edition_new(h, &options, first ? NULL : &taken);
 
+	logged_conflicts_fini(&warned);
 	assert_non_null(e);
 	return e;
 }
