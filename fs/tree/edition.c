@@ -258,29 +258,6 @@ static void log_conflicts(const struct edition *e, struct logged_conflicts *know
 
 /* --- subdir= -------------------------------------------------------------------------- */
 
-const char *subdir_clean(char *text)
-{
-	char *to = text;
-
-	if (!*text)
-		return "is empty; use . for the root without toc";
-	for (const char *from = text; *from;) {
-		size_t n = strcspn(from, "/");
-
-		if (n == 2 && memcmp(from, "..", 2) == 0)
-			return "may not have a component ..";
-		if (n && !(n == 1 && *from == '.')) {
-			if (to != text)
-				*to++ = '/';
-			memmove(to, from, n);
-			to += n;
-		}
-		from += n + (from[n] == '/');
-	}
-	*to = '\0';
-	return NULL;
-}
-
 /*
  * Find the directory PATH, which is clean, in E's view.  An empty PATH is the root
  * without toc.  A .kpackfs that an archive has in PATH is hidden, with a warning: the

@@ -95,12 +95,6 @@ struct origin_entry edition_entry(const struct edition *e, uint32_t file);
  */
 bool edition_file(const struct edition *e, uint32_t file, struct file_content *out);
 
-/*
- * Clean TEXT, a value of subdir=, in place: remove leading, trailing and repeated slashes,
- * and "." components.  Returns NULL if it is a path inside the tree, else what is wrong.
- */
-const char *subdir_clean(char *text);
-
 /* Add LIST (kp_choice_add).  false: LIST is wrong, or no memory; logged. */
 bool arches_add(struct kp_choice *s, const char *list);
 
