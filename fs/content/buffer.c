@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "buffer.h"
+#include "internal.h"
 
 /* Blocks of MAP_MIN bytes or more are mapped; of HUGE or more, aligned for huge pages. */
 #define MAP_MIN (256 << 10)

@@ -13,7 +13,7 @@
  * use, one piece is admitted whatever it takes: otherwise it could never be decoded.
  */
 #include <stdlib.h>
-#include "pieces.h"
+#include "internal.h"
 #include "core/archive/block_pool.h"
 #include "fs/base/clock.h"
 

@@ -302,7 +302,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		content_read_bundle(fs->content, file.bundle, (uint64_t)off, size,
 				    op_read_answer, req);
 	else
-		content_read(fs->content, file.entry, (uint64_t)off, size, req);
+		content_read(fs->content, file.entry, (uint64_t)off, size, op_read_answer,
+			     req);
 	file_content_unref(&file);
 }
 

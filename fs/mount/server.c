@@ -520,7 +520,6 @@ static bool start_services(struct server *s)
 		.budget = pressure_budget(s->pressure, settings->cache_size),
 		.executor = executor_threads(settings->threads),
 		.ahead = settings->threads > 1 && !settings->no_ahead,
-		.answer = op_read_answer,
 		.failure = log_read_error,
 		.changed = archive_changed,
 		.user = s,
