@@ -37,7 +37,7 @@ struct cgroup {
 	int levels[CGROUP_LEVELS][LEVEL_FILES]; /* the process's own first */
 	unsigned count;       /* 0: no cgroup, or its files cannot be read */
 	const char *inactive; /* the name in stat of the page cache that is not in use */
-	int directory;        /* of the process's own cgroup, or -1 */
+	int stalls;           /* fires at stalls of the process's own cgroup; or -1 */
 };
 
 /* If both versions are mounted, version 1 manages memory if it has that controller. */
@@ -119,6 +119,22 @@ static bool find_cgroup(const char *root, const struct version *v, char path[PAT
 	return found;
 }
 
+/*
+ * Open a descriptor that becomes ready when tasks waited for memory for 150 ms in 2 s, or -1.
+ * A process without privileges may only ask for windows of multiples of 2 s.
+ */
+static int open_trigger(int directory, const char *path)
+{
+	static const char trigger[] = "some 150000 2000000";
+	int fd = openat(directory, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, trigger, sizeof(trigger)) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 static void close_files(const int *fds, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -135,7 +151,7 @@ static void cgroup_open(struct cgroup *c, const char *root)
 	char path[PATH_MAX], *slash;
 	size_t least;
 
-	*c = (struct cgroup){.directory = -1};
+	*c = (struct cgroup){.stalls = -1};
 	for (int i = 0; i < 2 && c->count == 0; i++) {
 		const struct version *v = &versions[i];
 
@@ -156,23 +172,15 @@ static void cgroup_open(struct cgroup *c, const char *root)
 				c->count++;
 			else
 				close_files(level, LEVEL_FILES);
-			if (c->directory < 0)
-				c->directory = directory;
-			else
-				close_files(&directory, 1);
+			if (c->stalls < 0 && directory >= 0)
+				c->stalls = open_trigger(directory, "memory.pressure");
+			close_files(&directory, 1);
 			slash = strrchr(path, '/');
 			if (slash)
 				*slash = '\0';
 		} while (c->count < CGROUP_LEVELS && slash &&
 			 (size_t)(slash - path) >= least);
 	}
-}
-
-static void cgroup_close(struct cgroup *c)
-{
-	close_files(c->levels[0], (int)c->count * LEVEL_FILES);
-	close_files(&c->directory, 1);
-	*c = (struct cgroup){.directory = -1};
 }
 
 /*
@@ -256,12 +264,6 @@ static bool cgroup_is_full(const struct cgroup *c, unsigned percent)
 
 /* --- pressure ------------------------------------------------------------------------- */
 
-/*
- * Fires when tasks waited for memory for 150 ms in 2 s.  A process without privileges may
- * only ask for windows of multiples of 2 s.
- */
-static const char trigger[] = "some 150000 2000000";
-
 /* Above this share of a cgroup's limit the cache shrinks before the kernel reclaims. */
 #define FULL_PERCENT 85
 
@@ -292,18 +294,6 @@ struct pressure {
 	bool started;
 };
 
-/* Open a descriptor that becomes ready when there was a stall; or -1. */
-static int open_trigger(int directory, const char *path)
-{
-	int fd = openat(directory, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-
-	if (fd >= 0 && write(fd, trigger, sizeof(trigger)) < 0) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 struct pressure *pressure_open(const char *root)
 {
 	struct pressure *p = calloc(1, sizeof(*p));
@@ -317,10 +307,7 @@ struct pressure *pressure_open(const char *root)
 	snprintf(path, sizeof(path), "%s/proc/pressure/memory", root);
 	p->fds[STOP] = (struct pollfd){-1, POLLIN, 0};
 	p->fds[SYSTEM_STALLS] = (struct pollfd){open_trigger(AT_FDCWD, path), POLLPRI, 0};
-	p->fds[CGROUP_STALLS] = (struct pollfd){-1, POLLPRI, 0};
-	if (p->cgroup.directory >= 0)
-		p->fds[CGROUP_STALLS].fd =
-			open_trigger(p->cgroup.directory, "memory.pressure");
+	p->fds[CGROUP_STALLS] = (struct pollfd){p->cgroup.stalls, POLLPRI, 0};
 	p->percent = 100;
 	return p;
 }
@@ -334,9 +321,8 @@ void pressure_free(struct pressure *p)
 	if (p->started && write(p->fds[STOP].fd, &one, sizeof(one)) == sizeof(one))
 		pthread_join(p->thread, NULL);
 	for (int i = 0; i < FDS; i++)
-		if (p->fds[i].fd >= 0)
-			close(p->fds[i].fd);
-	cgroup_close(&p->cgroup);
+		close_files(&p->fds[i].fd, 1);
+	close_files(p->cgroup.levels[0], (int)p->cgroup.count * LEVEL_FILES);
 	free(p);
 }
 

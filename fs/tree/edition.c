@@ -304,49 +304,16 @@ static bool subdir_find(struct edition *e, const char *path, bool must_be, uint3
 
 /* --- editions ------------------------------------------------------------------------- */
 
-static bool build_edition(struct edition *e, const struct edition_options *o,
-			  const struct tree_taken *taken)
+struct edition *edition_new(struct holdings *holdings, const struct edition_options *o,
+			    const struct tree_taken *taken)
 {
 	const struct kp_view_options select = {
 		.select = o->arches, .bundles = o->bundles, .shared = o->shared};
 	const struct kp_span toc_name = kp_span_str(KP_TOC_NAME);
 	struct tree_options look = o->look;
+	struct edition *e = calloc(1, sizeof(*e));
 	struct kpackx_error why = {0};
 	uint32_t toc;
-
-	e->bundles = o->bundles;
-	e->shared = o->shared;
-	e->archives = calloc(e->holdings.count + 1, sizeof(struct kpack_archive *));
-	if (!e->archives)
-		return fail_memory();
-	for (size_t i = 0; i < e->holdings.count; i++) {
-		e->archives[i] = e->holdings.origins[i]->archive;
-		e->bytes += (uint64_t)kp_archive_stat(e->archives[i])->st_size;
-	}
-	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
-		return report_error(&why);
-	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
-		return false;
-	look.part = o->subdir;
-	/* when GPUs were chosen, no directory without files is shown, not even toc */
-	if (!o->subdir && !kp_choice_is_all(o->arches) &&
-	    kp_view_find_dir(e->view, toc_name, &toc) &&
-	    kp_view_dir(e->view, toc)->count == 0)
-		look.part = kp_view_hide(e->view, 0, toc_name);
-	look.look = look_of_dirs(e);
-	if (tree_new(e->view, &look, taken, &e->tree, &why))
-		return report_error(&why);
-	log_conflicts(e, o->warned);
-	if (o->first)
-		arches_warn(o->arches, e->archives, e->holdings.count);
-	return true;
-}
-
-struct edition *edition_new(struct holdings *holdings,
-			    const struct edition_options *options,
-			    const struct tree_taken *taken)
-{
-	struct edition *e = calloc(1, sizeof(*e));
 
 	if (!e) {
 		fail_memory();
@@ -356,9 +323,35 @@ struct edition *edition_new(struct holdings *holdings,
 	e->refs = 1;
 	e->holdings = *holdings;
 	*holdings = (struct holdings){0};
+	e->bundles = o->bundles;
+	e->shared = o->shared;
 	clock_gettime(CLOCK_REALTIME, &e->made);
-	if (build_edition(e, options, taken))
-		return e;
+	if (kp_new(&e->archives, e->holdings.count + 1, "archives", &why))
+		goto fail;
+	for (size_t i = 0; i < e->holdings.count; i++) {
+		e->archives[i] = e->holdings.origins[i]->archive;
+		e->bytes += (uint64_t)kp_archive_stat(e->archives[i])->st_size;
+	}
+	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
+		goto fail;
+	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
+		goto fail;
+	look.part = o->subdir;
+	/* when GPUs were chosen, no directory without files is shown, not even toc */
+	if (!o->subdir && !kp_choice_is_all(o->arches) &&
+	    kp_view_find_dir(e->view, toc_name, &toc) &&
+	    kp_view_dir(e->view, toc)->count == 0)
+		look.part = kp_view_hide(e->view, 0, toc_name);
+	look.look = look_of_dirs(e);
+	if (tree_new(e->view, &look, taken, &e->tree, &why))
+		goto fail;
+	log_conflicts(e, o->warned);
+	if (o->first)
+		arches_warn(o->arches, e->archives, e->holdings.count);
+	return e;
+fail:
+	if (why.code)
+		report_error(&why);
 	edition_unref(e);
 	return NULL;
 }
@@ -380,7 +373,7 @@ void edition_unref(struct edition *e)
 	free(e);
 }
 
-struct origin_entry edition_entry(const struct edition *e, uint32_t file)
+static struct origin_entry entry_of(const struct edition *e, uint32_t file)
 {
 	size_t entry, archive = kp_view_archive(e->view, file, &entry);
 
@@ -393,7 +386,7 @@ bool edition_file(const struct edition *e, uint32_t file, struct file_content *o
 
 	*out = (struct file_content){0};
 	if (!kp_view_bundle(e->view, file, &b)) {
-		out->entry = edition_entry(e, file);
+		out->entry = entry_of(e, file);
 		origin_ref(out->entry.origin);
 		return true;
 	}
@@ -401,7 +394,6 @@ bool edition_file(const struct edition *e, uint32_t file, struct file_content *o
 	if (!out->bundle)
 		return false;
 	for (uint32_t i = 0; i < b.count; i++)
-		bundle_add(out->bundle, edition_entry(e, b.parts[i].file),
-			   b.parts[i].offset);
+		bundle_add(out->bundle, entry_of(e, b.parts[i].file), b.parts[i].offset);
 	return true;
 }

@@ -76,18 +76,11 @@ struct edition_options {
  * Make an edition of HOLDINGS, whose content is taken over even on failure.  TAKEN is for
  * tree_new.  NULL: it failed; logged.
  */
-struct edition *edition_new(struct holdings *holdings,
-			    const struct edition_options *options,
+struct edition *edition_new(struct holdings *holdings, const struct edition_options *o,
 			    const struct tree_taken *taken);
 
 struct edition *edition_ref(struct edition *e);
 void edition_unref(struct edition *e); /* NULL is fine */
-
-/*
- * The archive and entry of number FILE of the edition's view, which is no bundle;
- * borrowed.
- */
-struct origin_entry edition_entry(const struct edition *e, uint32_t file);
 
 /*
  * The content of number FILE of the edition's view, which the caller releases with

@@ -359,55 +359,36 @@ static void remember_shifts(struct inodes *in, struct shift *list)
 /* --- numbers that are taken ------------------------------------------------------- */
 
 /*
- * True if node A of edition E is the same directory or file as NODE of VIEW.  If users
- * share the mount, a file with other readers is another file: the kernel keeps pages for
- * its readers, and that the contents are equal is only what the archives say.
+ * If users share the mount, a file with other readers is another file: the kernel keeps pages
+ * for its readers, and that the contents are equal is only what the archives say.
  */
-static bool same_node(const struct edition *e, struct tree_node a,
-		      const struct kp_view *view, struct tree_node node)
-{
-	struct file_content content = {0};
-	struct kp_view_bundle b;
-	bool same;
-
-	if (a.is_dir != node.is_dir)
-		return false;
-	if (a.is_dir)
-		return kp_view_dir(e->view, a.index)->id ==
-		       kp_view_dir(view, node.index)->id;
-	if (!kp_view_bundle(e->view, a.index, &b)) {
-		content.entry = edition_entry(e, a.index); /* borrowed */
-		return file_content_same(&content, view, node.index, e->shared);
-	}
-	if (!edition_file(e, a.index, &content))
-		return false;
-	same = file_content_same(&content, view, node.index, e->shared);
-	file_content_unref(&content);
-	return same;
-}
-
 bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
 		  struct tree_node node)
 {
 	struct inodes *in = inodes;
-	struct tree_node known;
-	struct retired r;
-	bool taken;
+	struct retired known = {0};
+	struct tree_node a;
+	bool same;
 
 	/* No lock is needed: only the calling thread swaps editions.  Most of an edition's
 	 * nodes are in the order of the last edition. */
-	if (tree_find_near(in->now->tree, ino, &in->near[node.is_dir], &known))
-		return !same_node(in->now, known, view, node);
-	if (!find_retired(in, ino, &r))
+	if (tree_find_near(in->now->tree, ino, &in->near[node.is_dir], &a)) {
+		if (a.is_dir)
+			known.id = kp_view_dir(in->now->view, a.index)->id;
+		else if (!edition_file(in->now, a.index, &known.file))
+			return true;
+	} else if (find_retired(in, ino, &known)) {
+		a.is_dir = S_ISDIR(known.st.st_mode);
+	} else {
 		return false;
+	}
 	if (node.is_dir)
-		taken = !S_ISDIR(r.st.st_mode) ||
-			r.id != kp_view_dir(view, node.index)->id;
+		same = a.is_dir && known.id == kp_view_dir(view, node.index)->id;
 	else
-		taken = S_ISDIR(r.st.st_mode) ||
-			!file_content_same(&r.file, view, node.index, in->now->shared);
-	file_content_unref(&r.file);
-	return taken;
+		same = !a.is_dir &&
+		       file_content_same(&known.file, view, node.index, in->now->shared);
+	file_content_unref(&known.file);
+	return !same;
 }
 
 /* --- reporting what changed -------------------------------------------------------- */
