@@ -268,93 +268,76 @@ void missing_text_put(FILE *f, const struct stats *s)
 
 /* --- figures -------------------------------------------------------------------------- */
 
-/* The figures that are counted on request, and those that `content` counts. */
-struct figures {
-	uint64_t archives, refused_archives, entries, files, directories;
-	uint64_t reloads, edition, retired_inodes, retired_archives;
-	uint64_t misses, evictions;
-	struct content_stats content;
-};
-
-static const struct row {
+/* A figure that is a plain number. */
+struct figure {
 	const char *key;    /* in JSON */
 	const char *metric; /* for Prometheus; NULL: written by reason elsewhere */
 	const char *type;
-	size_t at; /* offset in struct figures, of a uint64_t */
+	uint64_t value;
 	const char *help;
-} rows[] = {
-#define AT(member) offsetof(struct figures, member)
-	{"archives", "archives", "gauge", AT(archives), "Archives that are served."},
-	{"refused_archives", "refused_archives", "gauge", AT(refused_archives),
-	 "Archives that cannot be served."},
-	{"entries", "entries", "gauge", AT(entries), "Entries of all served archives."},
-	{"files", "files", "gauge", AT(files), "Files, each counted once."},
-	{"directories", "directories", "gauge", AT(directories), "Directories."},
-	{"reads", "reads_total", "counter", AT(content.reads),
-	 "Reads that were answered."},
-	{"bytes_served", "served_bytes_total", "counter", AT(content.bytes_served),
-	 "Bytes that reads returned."},
-	{"decodes", "decodes_total", "counter", AT(content.decodes),
-	 "Pieces of content that were decoded."},
-	{"bytes_decoded", "decoded_bytes_total", "counter", AT(content.bytes_decoded),
-	 "Bytes that were decoded."},
-	{"cache_bytes", "cache_bytes", "gauge", AT(content.held),
-	 "Memory in use for decoded bytes."},
-	{"cache_bytes_most", "cache_most_bytes", "gauge", AT(content.held_most),
-	 "The most memory used so far for decoded bytes."},
-	{"cache_budget", "cache_budget_bytes", "gauge", AT(content.budget),
-	 "Memory that decoded bytes may use now."},
-	{"cache_hits", "cache_hits_total", "counter", AT(content.hits),
-	 "Reads that did not wait for a decode."},
-	{"cache_misses", "cache_misses_total", "counter", AT(misses),
-	 "Reads that waited for a decode."},
-	{"evictions", NULL, "counter", AT(evictions), NULL},
-	{"passes", "passes_total", "counter", AT(content.passes),
-	 "Times that an entry larger than the cache was decoded in order."},
-	{"restarts", "pass_restarts_total", "counter", AT(content.restarts),
-	 "Passes over entries that had a pass shortly before."},
-	{"errors", NULL, "counter", AT(content.errors), NULL},
-	{"reloads", "reloads_total", "counter", AT(reloads),
-	 "Reloads, each of which shows a new edition of the tree."},
-	{"edition", "edition", "gauge", AT(edition),
-	 "Number of the edition shown, one more with each reload."},
-	{"retired_inodes", "retired_inodes", "gauge", AT(retired_inodes),
-	 "Files and directories in use that are not shown any more."},
-	{"retired_archives", "retired_archives", "gauge", AT(retired_archives),
-	 "Archives kept open for retired inodes."},
-#undef AT
 };
 
-static struct figures gather_figures(const struct stats *s)
+enum { FIGURES = 22 };
+
+static uint64_t count_entries(const struct edition *e)
 {
-	const struct edition *e = s->edition;
-	uint64_t entries = 0;
+	uint64_t n = 0;
 
 	for (size_t i = 0; i < e->holdings.count; i++)
-		entries += kp_archive_entry_count(e->archives[i]);
-	return (struct figures){
-		.archives = e->holdings.count,
-		.refused_archives = e->holdings.n_refused,
-		.entries = entries,
-		.files = tree_file_count(e->tree),
-		.directories = tree_dir_count(e->tree),
-		.reloads = s->reloads,
-		.edition = s->reloads + 1,
-		.retired_inodes = s->retired_inodes,
-		.retired_archives = s->retired_archives,
-		.misses = s->content.reads - s->content.hits,
-		.evictions = s->content.crowded_out + s->content.expired,
-		.content = s->content,
-	};
+		n += kp_archive_entry_count(e->archives[i]);
+	return n;
 }
 
-/* By memcpy, because the row knows only the offset. */
-static uint64_t figure(const struct figures *f, const struct row *row)
+static void gather_figures(const struct stats *s, struct figure out[FIGURES])
 {
-	uint64_t n;
+	const struct content_stats *c = &s->content;
+	const struct edition *e = s->edition;
+	const struct figure all[FIGURES] = {
+		{"archives", "archives", "gauge", e->holdings.count,
+		 "Archives that are served."},
+		{"refused_archives", "refused_archives", "gauge", e->holdings.n_refused,
+		 "Archives that cannot be served."},
+		{"entries", "entries", "gauge", count_entries(e),
+		 "Entries of all served archives."},
+		{"files", "files", "gauge", tree_file_count(e->tree),
+		 "Files, each counted once."},
+		{"directories", "directories", "gauge", tree_dir_count(e->tree),
+		 "Directories."},
+		{"reads", "reads_total", "counter", c->reads,
+		 "Reads that were answered."},
+		{"bytes_served", "served_bytes_total", "counter", c->bytes_served,
+		 "Bytes that reads returned."},
+		{"decodes", "decodes_total", "counter", c->decodes,
+		 "Pieces of content that were decoded."},
+		{"bytes_decoded", "decoded_bytes_total", "counter", c->bytes_decoded,
+		 "Bytes that were decoded."},
+		{"cache_bytes", "cache_bytes", "gauge", c->held,
+		 "Memory in use for decoded bytes."},
+		{"cache_bytes_most", "cache_most_bytes", "gauge", c->held_most,
+		 "The most memory used so far for decoded bytes."},
+		{"cache_budget", "cache_budget_bytes", "gauge", c->budget,
+		 "Memory that decoded bytes may use now."},
+		{"cache_hits", "cache_hits_total", "counter", c->hits,
+		 "Reads that did not wait for a decode."},
+		{"cache_misses", "cache_misses_total", "counter", c->reads - c->hits,
+		 "Reads that waited for a decode."},
+		{"evictions", NULL, "counter", c->crowded_out + c->expired, NULL},
+		{"passes", "passes_total", "counter", c->passes,
+		 "Times that an entry larger than the cache was decoded in order."},
+		{"restarts", "pass_restarts_total", "counter", c->restarts,
+		 "Passes over entries that had a pass shortly before."},
+		{"errors", NULL, "counter", c->errors, NULL},
+		{"reloads", "reloads_total", "counter", s->reloads,
+		 "Reloads, each of which shows a new edition of the tree."},
+		{"edition", "edition", "gauge", s->reloads + 1,
+		 "Number of the edition shown, one more with each reload."},
+		{"retired_inodes", "retired_inodes", "gauge", s->retired_inodes,
+		 "Files and directories in use that are not shown any more."},
+		{"retired_archives", "retired_archives", "gauge", s->retired_archives,
+		 "Archives kept open for retired inodes."},
+	};
 
-	memcpy(&n, (const char *)f + row->at, sizeof(n));
-	return n;
+	memcpy(out, all, sizeof(all));
 }
 
 /* The decodes that took no longer than bound number I; CONTENT_TIMES: all decodes. */
@@ -390,15 +373,16 @@ static void put_moment(FILE *f, struct timespec when, char t)
 
 void stats_text_put(FILE *f, const struct stats *s)
 {
-	const struct figures figures = gather_figures(s);
+	struct figure figures[FIGURES];
 	char room[32];
 
+	gather_figures(s, figures);
 	fprintf(f, "{\"version\": \"%s\", \"pid\": %ld, \"started\": \"", KP_VERSION,
 		(long)getpid());
 	put_moment(f, s->started, 'T');
 	fprintf(f, "Z\", \"uptime_seconds\": %.3f", s->uptime);
-	for (size_t i = 0; i < KP_COUNT(rows); i++)
-		fprintf(f, ", \"%s\": %" PRIu64, rows[i].key, figure(&figures, &rows[i]));
+	for (size_t i = 0; i < FIGURES; i++)
+		fprintf(f, ", \"%s\": %" PRIu64, figures[i].key, figures[i].value);
 	fprintf(f,
 		", \"evictions_by_reason\": {\"room\": %" PRIu64 ", \"age\": %" PRIu64
 		"}, \"errors_by_reason\": {",
@@ -459,40 +443,34 @@ static void put_seconds(FILE *f, const char *metric, struct timespec when,
 		when.tv_nsec / 1000000);
 }
 
-/* A series for each archive; two sources with an archive make one. */
-static void put_archives(FILE *f, const struct edition *e, const char *metric,
-			 const char *help, bool sizes)
+/* Whether archive number I has a series: of two sources with one archive, the first. */
+static bool has_series(const struct edition *e, size_t i)
 {
-	put_head(f, metric, "gauge", help);
-	for (size_t i = 0; i < e->holdings.count; i++) {
-		const struct kpack_archive *a = e->archives[i];
-		size_t k = 0;
+	const char *path = kp_archive_path(e->archives[i]);
+	size_t k = 0;
 
-		while (k < i &&
-		       strcmp(kp_archive_path(e->archives[k]), kp_archive_path(a)))
-			k++;
-		if (k == i)
-			put_labelled(f, metric, "archive", kp_archive_path(a),
-				     sizes ? (uint64_t)kp_archive_stat(a)->st_size
-					   : kp_archive_entry_count(a));
-	}
+	while (k < i && strcmp(kp_archive_path(e->archives[k]), path) != 0)
+		k++;
+	return k == i;
 }
 
 void metrics_text_put(FILE *f, const struct stats *s)
 {
-	const struct figures figures = gather_figures(s);
+	const struct edition *e = s->edition;
+	struct figure figures[FIGURES];
 	char room[32];
 
+	gather_figures(s, figures);
 	put_head(f, "build_info", "gauge", "The program's version.");
 	put_labelled(f, "build_info", "version", KP_VERSION, 1);
 	put_seconds(f, "start_time_seconds", s->started,
 		    "Time when the mount was made, in Unix time.");
-	for (size_t i = 0; i < KP_COUNT(rows); i++) {
-		if (!rows[i].metric)
+	for (size_t i = 0; i < FIGURES; i++) {
+		if (!figures[i].metric)
 			continue;
-		put_head(f, rows[i].metric, rows[i].type, rows[i].help);
-		fprintf(f, "kpackfs_%s %" PRIu64 "\n", rows[i].metric,
-			figure(&figures, &rows[i]));
+		put_head(f, figures[i].metric, figures[i].type, figures[i].help);
+		fprintf(f, "kpackfs_%s %" PRIu64 "\n", figures[i].metric,
+			figures[i].value);
 	}
 	put_head(f, "cache_evictions_total", "counter",
 		 "Pieces that were dropped: to make room, or after a time without "
@@ -515,9 +493,18 @@ void metrics_text_put(FILE *f, const struct stats *s)
 		s->content.decode_seconds, decodes_within(s, CONTENT_TIMES));
 	put_seconds(f, "last_reload_timestamp_seconds", s->reloaded,
 		    "Time of the last reload, in Unix time; 0: never.");
-	put_archives(f, s->edition, "archive_size_bytes", "Size of an archive's file.",
-		     true);
-	put_archives(f, s->edition, "archive_entries", "Entries of an archive.", false);
+	put_head(f, "archive_size_bytes", "gauge", "Size of an archive's file.");
+	for (size_t i = 0; i < e->holdings.count; i++)
+		if (has_series(e, i))
+			put_labelled(f, "archive_size_bytes", "archive",
+				     kp_archive_path(e->archives[i]),
+				     (uint64_t)kp_archive_stat(e->archives[i])->st_size);
+	put_head(f, "archive_entries", "gauge", "Entries of an archive.");
+	for (size_t i = 0; i < e->holdings.count; i++)
+		if (has_series(e, i))
+			put_labelled(f, "archive_entries", "archive",
+				     kp_archive_path(e->archives[i]),
+				     kp_archive_entry_count(e->archives[i]));
 	put_head(f, "sandbox_part", "gauge", "Parts of the sandbox that are on.");
 	for (size_t i = 0; s->sandbox[i]; i++)
 		put_labelled(f, "sandbox_part", "part", s->sandbox[i], 1);
@@ -580,24 +567,25 @@ void status_text_put(FILE *f, const struct stats *s)
 {
 	const struct edition *e = s->edition;
 	const struct content_stats *c = &s->content;
-	const struct figures n = gather_figures(s);
+	uint64_t archives = e->holdings.count, refused = e->holdings.n_refused;
+	uint64_t entries = count_entries(e), dirs = tree_dir_count(e->tree);
 	size_t conflicts = count_conflicts(e), named = 0, more = 0;
 	char *arches = arches_line_new(s->arches, ", ");
 	const char *path, *last = NULL;
 
-	if (n.refused_archives) {
-		put_count(f, n.refused_archives, "archive");
+	if (refused) {
+		put_count(f, refused, "archive");
 		fputs(" refused: see .kpackfs/archives", f);
 	}
-	if (n.refused_archives && c->errors)
+	if (refused && c->errors)
 		fputs("; ", f);
-	if (c->errors && (n.refused_archives || n.archives)) {
+	if (c->errors && (refused || archives)) {
 		put_count(f, c->errors, "decode");
 		fputs(" failed: see the log", f);
 	}
-	if (!n.refused_archives && !n.archives)
+	if (!refused && !archives)
 		fputs("no archive: its sources have none", f);
-	else if (!n.refused_archives && !c->errors)
+	else if (!refused && !c->errors)
 		fputs(SUMMARY_GOOD, f);
 	fprintf(f, "\n  program    kpackfs %s, process %ld\n  mounted    ", KP_VERSION,
 		(long)getpid());
@@ -608,7 +596,7 @@ void status_text_put(FILE *f, const struct stats *s)
 	/* The first four of their directories.  Archives are in the order of their sources, so
 	 * comparing neighbours is enough to name each once. */
 	fputs("\n  archives   ", f);
-	put_count(f, n.archives, "archive");
+	put_count(f, archives, "archive");
 	for (size_t i = 0; i < e->holdings.count; i++, last = path) {
 		char *text;
 
@@ -627,10 +615,9 @@ void status_text_put(FILE *f, const struct stats *s)
 		fprintf(f, " and %zu more", more);
 
 	fputs("\n  shown      ", f);
-	put_count(f, n.files, "file");
-	fprintf(f, ", %" PRIu64 " director%s, of %" PRIu64 " entr%s", n.directories,
-		n.directories == 1 ? "y" : "ies", n.entries,
-		n.entries == 1 ? "y" : "ies");
+	put_count(f, tree_file_count(e->tree), "file");
+	fprintf(f, ", %" PRIu64 " director%s, of %" PRIu64 " entr%s", dirs,
+		dirs == 1 ? "y" : "ies", entries, entries == 1 ? "y" : "ies");
 	fprintf(f, "\n  for        %s\n  conflicts  ", arches ? arches : "none");
 	free(arches);
 	if (conflicts)
