@@ -11,8 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <fts.h>
+#include <glob.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,7 +24,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/base/file.h"
+#include "core/base/alloc.h"
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "fs/base/mount_point.h"
@@ -186,23 +185,31 @@ static void send_survey(struct supervisor *s)
 
 /* --- reading files in advance, in a process of its own -------------------------------- */
 
+/* Read the file PATH of the device DEV into the page cache.  The server logs failures. */
+static bool load_file(const char *path, dev_t dev)
+{
+	static char bytes[128 << 10];
+	KP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) || st.st_dev != dev || !S_ISREG(st.st_mode))
+		return false;
+	do {
+		n = read(fd, bytes, sizeof(bytes));
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	return true;
+}
+
 /*
- * Read the files of the mount M whose paths match one of the patterns, as in fnmatch(3), with
- * * and ? matching no slash.  A pattern that matches no file is logged.
+ * Read the files of the mount M that match the patterns, as glob(3) expands them below its
+ * root.  A pattern that matches no file is logged.
  */
 static void preload_files(const struct mount_point *m, const struct strings *patterns)
 {
 	int root = open(m->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char path[32], *roots[] = {path, NULL};
-	size_t skip;
-	bool *had = calloc(patterns->count, sizeof(*had));
 	const struct sched_param lowest = {0};
-	static char bytes[128 << 10];
 	struct stat st;
-	FTSENT *e;
-	FTS *fts;
-	ssize_t n;
-	int fd;
 
 	if (nice(19) == -1 || sched_setscheduler(0, SCHED_IDLE, &lowest))
 		log_print(LOG_INFO, "preload: cannot lower its priority");
@@ -211,37 +218,23 @@ static void preload_files(const struct mount_point *m, const struct strings *pat
 		log_about(LOG_WARNING, m->path, "preload: is not the mount");
 		return;
 	}
-	/* a path to the root of M that nobody can lead elsewhere */
-	skip = (size_t)snprintf(path, sizeof(path), "/proc/self/fd/%d/.", root);
-	fts = had ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL) : NULL;
-	while (fts && (e = fts_read(fts))) {
-		const char *name = e->fts_path + skip;
-		bool wanted = false;
+	for (size_t i = 0; i < patterns->count; i++) {
+		const char *pattern = patterns->list[i];
+		glob_t found = {0};
+		char *below = NULL;
+		bool had = false;
 
-		if (e->fts_info != FTS_F)
-			continue;
-		name += strspn(name, "/");
-		for (size_t i = 0; i < patterns->count; i++) {
-			const char *pattern = patterns->list[i];
-
-			pattern += strspn(pattern, "/");
-			if (fnmatch(pattern, name, FNM_PATHNAME | FNM_PERIOD) == 0)
-				wanted = had[i] = true;
-		}
-		/* into the page cache; the server logs failures to read */
-		fd = wanted ? open(e->fts_accpath, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-			    : -1;
-		while (fd >= 0 && ((n = read(fd, bytes, sizeof(bytes))) > 0 ||
-				   (n < 0 && errno == EINTR)))
-			continue;
-		kp_close_keeping_errno(fd);
+		/* a path to the root of M that nobody can lead elsewhere */
+		if (asprintf(&below, "/proc/self/fd/%d/%s", root,
+			     pattern + strspn(pattern, "/")) > 0 &&
+		    glob(below, GLOB_NOSORT, NULL, &found) == 0)
+			for (size_t k = 0; k < found.gl_pathc; k++)
+				had |= load_file(found.gl_pathv[k], st.st_dev);
+		globfree(&found);
+		free(below);
+		if (!had)
+			log_about(LOG_WARNING, pattern, "preload: no file matches");
 	}
-	if (fts)
-		fts_close(fts);
-	for (size_t i = 0; had && i < patterns->count; i++)
-		if (!had[i])
-			log_about(LOG_WARNING, patterns->list[i],
-				  "preload: no file matches");
 }
 
 static void end_preload(struct supervisor *s)
