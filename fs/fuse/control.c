@@ -93,21 +93,6 @@ static struct snapshot **find_snapshot(struct control *c, uint64_t ino)
 	return at;
 }
 
-/*
- * The snapshot of FILE that those who look it up in E can share, or NULL.  There are only as
- * many snapshots as programs have open, so a walk over all of them is enough.
- */
-static struct snapshot *find_shared(struct control *c, size_t file,
-				    const struct edition *e)
-{
-	for (size_t i = 0; !rows[file].changes && i < BUCKETS; i++)
-		for (struct snapshot *s = c->buckets[i]; s; s = s->next)
-			if (s->file == file && s->edition.tv_sec == e->made.tv_sec &&
-			    s->edition.tv_nsec == e->made.tv_nsec)
-				return s;
-	return NULL;
-}
-
 static void snapshot_free(struct snapshot *s)
 {
 	if (s)
@@ -187,7 +172,7 @@ static void stat_snapshot(const struct control *c, const struct snapshot *s,
 int control_lookup(struct control *c, const struct edition *e, struct kp_span name,
 		   uint64_t *ino, struct stat *out)
 {
-	struct snapshot *s;
+	struct snapshot *s = NULL;
 	size_t file = 0;
 	bool shared;
 
@@ -200,7 +185,13 @@ int control_lookup(struct control *c, const struct edition *e, struct kp_span na
 	if (shared)
 		pthread_mutex_lock(&c->making);
 	pthread_mutex_lock(&c->lock);
-	s = find_shared(c, file, e);
+	/* There are only as many snapshots as programs have open, so a walk over all of them is
+	 * enough. */
+	for (size_t i = 0; shared && !s && i < BUCKETS; i++)
+		for (s = c->buckets[i]; s; s = s->next)
+			if (s->file == file && s->edition.tv_sec == e->made.tv_sec &&
+			    s->edition.tv_nsec == e->made.tv_nsec)
+				break;
 	if (!s) {
 		/* without the lock, because it may take a while */
 		pthread_mutex_unlock(&c->lock);

@@ -351,19 +351,6 @@ unsigned pressure_percent(struct pressure *p, int64_t now, bool stalled)
 	return p->percent;
 }
 
-/*
- * The milliseconds until the thread wakes next: a limit is checked each second; without
- * one, the thread wakes at times, because a limit may be set later.
- */
-static int poll_timeout(const struct pressure *p)
-{
-	if (cgroup_limit(&p->cgroup) != CGROUP_NO_LIMIT)
-		return 1000;
-	if (p->percent < 100)
-		return STEP * 1000;
-	return p->cgroup.count ? 10000 : -1;
-}
-
 static void *watch_pressure(void *pressure)
 {
 	struct pressure *p = pressure;
@@ -371,8 +358,15 @@ static void *watch_pressure(void *pressure)
 
 	for (;;) {
 		bool stalled = false;
+		int timeout = p->cgroup.count ? 10000 : -1;
 
-		if (poll(p->fds, FDS, poll_timeout(p)) < 0) {
+		/* a limit is checked each second; without one, the thread wakes at times,
+		 * because a limit may be set later */
+		if (cgroup_limit(&p->cgroup) != CGROUP_NO_LIMIT)
+			timeout = 1000;
+		else if (p->percent < 100)
+			timeout = STEP * 1000;
+		if (poll(p->fds, FDS, timeout) < 0) {
 			if (errno == EINTR)
 				continue;
 			return NULL;

@@ -345,44 +345,36 @@ static bool receive_first_edition(struct server *s)
 	return s->fs.inodes;
 }
 
-/* Show NEXT from now on, taking over the caller's reference.  false: it failed; logged. */
-static bool show_edition(struct fs *fs, struct edition *next, size_t *names)
-{
-	struct invalidation notices = {.session = fs->session};
-	struct change text = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
-	struct edition *last = inodes_edition(fs->inodes);
-	bool ok = inodes_swap(fs->inodes, next, invalidate_send, &notices, names);
-	const char *name;
-
-	if (ok)
-		control_renew(fs->control);
-	/* without this the kernel may keep a text for long, though its name has no validity */
-	for (size_t i = 0; ok && (name = control_name(i)); i++) {
-		snprintf(text.name, sizeof(text.name), "%s", name);
-		invalidate_send(&notices, &text);
-	}
-	/* last: archives that are closed now may be deleted files, and the disk takes its
-	 * time */
-	edition_unref(last);
-	return ok;
-}
-
+/* Show what the survey has that M ends, and tell the supervisor. */
 static void take_survey(struct server *s, const struct link_message *m)
 {
 	char text[128] = "cannot show the changed sources; the mount stays as it was";
 	struct link_message taken = {.word = LINK_TAKEN, .fd = -1, .text = text};
 	const struct link_message again = {.word = LINK_RESCAN, .number = 1, .fd = -1};
-	struct edition *e;
+	struct change control = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
+	struct invalidation notices = {.session = s->fs.session};
+	struct edition *last = inodes_edition(s->fs.inodes), *next;
 	size_t names = 0;
+	const char *name;
 
 	keep_memory(s, true);
-	e = end_survey(s, m);
-	if (e && show_edition(&s->fs, edition_ref(e), &names)) {
+	next = end_survey(s, m);
+	if (next && inodes_swap(s->fs.inodes, edition_ref(next), invalidate_send,
+				&notices, &names)) {
+		control_renew(s->fs.control);
+		/* without this the kernel may keep a text for long, though its name has no
+		 * validity */
+		for (size_t i = 0; (name = control_name(i)); i++) {
+			snprintf(control.name, sizeof(control.name), "%s", name);
+			invalidate_send(&notices, &control);
+		}
 		snprintf(text, sizeof(text), "%zu archives, %u files, %zu names changed",
-			 e->holdings.count, tree_file_count(e->tree), names);
+			 next->holdings.count, tree_file_count(next->tree), names);
 		taken.number = names;
 	}
-	edition_unref(e);
+	/* archives that are closed now may be deleted files, and the disk takes its time */
+	edition_unref(last);
+	edition_unref(next);
 	link_send_all(s->link, &taken);
 	/* If descriptors were lacking, ask for one more survey, once: those that were closed
 	 * meanwhile may be enough. */
@@ -604,19 +596,6 @@ static bool answer_init(struct fuse_session *se)
 	return n > 0 && !fuse_session_exited(se);
 }
 
-static void report_ready(const struct server *s)
-{
-	struct edition *e = inodes_edition(s->fs.inodes);
-	char *arches = arches_line_new(&s->settings->arches, ","), text[1024];
-	const struct link_message m = {.word = LINK_READY, .fd = -1, .text = text};
-
-	snprintf(text, sizeof(text), "%zu archives, %u files, architectures: %s",
-		 e->holdings.count, tree_file_count(e->tree), arches ? arches : "none");
-	edition_unref(e);
-	free(arches);
-	link_send_all(s->link, &m);
-}
-
 /* Until libfuse 3.12 a loop has no limit of threads: it ends those that are idle. */
 static int run_threads(struct fuse_session *se, const struct settings *settings)
 {
@@ -653,6 +632,9 @@ static enum end answer_requests(struct server *s)
 	struct sigaction action = {.sa_sigaction = pass_on_signal,
 				   .sa_flags = SA_SIGINFO};
 	struct fuse_session *se = s->fs.session;
+	char *arches, text[1024];
+	const struct link_message ready = {.word = LINK_READY, .fd = -1, .text = text};
+	struct edition *e;
 	int null = -1, result;
 	sigset_t signals;
 
@@ -671,7 +653,13 @@ static enum end answer_requests(struct server *s)
 	sigaction(SIGHUP, &action, NULL);
 	if (!settings->foreground)
 		daemon_leave(null);
-	report_ready(s);
+	e = inodes_edition(s->fs.inodes);
+	arches = arches_line_new(&settings->arches, ",");
+	snprintf(text, sizeof(text), "%zu archives, %u files, architectures: %s",
+		 e->holdings.count, tree_file_count(e->tree), arches ? arches : "none");
+	edition_unref(e);
+	free(arches);
+	link_send_all(s->link, &ready);
 	/* only this thread takes signals: it waits for the end of the loop, and they wake
 	 * it */
 	sigemptyset(&signals);

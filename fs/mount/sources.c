@@ -194,33 +194,6 @@ static void watch_path(struct sources *s, const char *path, bool source)
 	path_walk_end(&way);
 }
 
-static void begin_round(struct sources *s)
-{
-	s->round++;
-	s->blind[0] = '\0';
-	if (s->events < 0)
-		strcpy(s->blind, "inotify: not available");
-	for (size_t i = 0; i < s->n_paths; i++)
-		watch_path(s, s->paths[i], true);
-}
-
-static void end_round(struct sources *s)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->n_places; i++) {
-		struct place *p = &s->places[i];
-
-		if (p->round == s->round) {
-			s->places[kept++] = *p;
-			continue;
-		}
-		inotify_rm_watch(s->events, p->wd);
-		forget_names(p);
-	}
-	s->n_places = kept;
-}
-
 static bool event_matters(const struct sources *s, const struct inotify_event *e)
 {
 	const struct place *p;
@@ -397,12 +370,17 @@ bool sources_scan(struct sources *s, bool first, bool forced, bool *changed)
 {
 	struct sources now = {
 		.paths = s->paths, .look = s->look, .last_serial = s->last_serial};
+	size_t places = 0;
 	bool ok = true;
 	struct stat st;
 
 	/* watches first, then the scan: a change in between causes another scan */
-	if (s->watched)
-		begin_round(s);
+	if (s->watched) {
+		s->round++;
+		strcpy(s->blind, s->events < 0 ? "inotify: not available" : "");
+	}
+	for (size_t i = 0; s->watched && i < s->n_paths; i++)
+		watch_path(s, s->paths[i], true);
 	/* the attributes of the first source that stat can read are for the directories of
 	 * an empty mount; if there is no such source, the last ones stay */
 	for (size_t i = 0; i < s->n_paths; i++) {
@@ -415,8 +393,18 @@ bool sources_scan(struct sources *s, bool first, bool forced, bool *changed)
 		ok = list_source(&now, i, first);
 	for (size_t i = 0; ok && i < now.count; i++)
 		ok = look_at_item(&now, &now.items[i], s, forced);
-	if (s->watched)
-		end_round(s);
+	/* directories that this scan has not watched matter no more */
+	for (size_t i = 0; i < s->n_places; i++) {
+		struct place *p = &s->places[i];
+
+		if (p->round == s->round) {
+			s->places[places++] = *p;
+			continue;
+		}
+		inotify_rm_watch(s->events, p->wd);
+		forget_names(p);
+	}
+	s->n_places = places;
 	if (!ok) {
 		free_items(now.items, now.count);
 		return false;

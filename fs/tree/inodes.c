@@ -450,21 +450,6 @@ static void compare_names(struct notifier *n, struct tree_node a, struct tree_no
 		n->notify(n->user, &(struct change){.what = CHANGED_NAMES, .ino = a.ino});
 }
 
-static void compare_node(struct notifier *n, struct tree_node a, struct tree_node b)
-{
-	struct stat x, y;
-
-	if (a.is_dir)
-		compare_names(n, a, b);
-	tree_stat(n->from->tree, a, &x);
-	tree_stat(n->to->tree, b, &y);
-	if (x.st_mode != y.st_mode || x.st_uid != y.st_uid || x.st_gid != y.st_gid ||
-	    x.st_nlink != y.st_nlink || x.st_size != y.st_size ||
-	    x.st_blocks != y.st_blocks || x.st_mtim.tv_sec != y.st_mtim.tv_sec ||
-	    x.st_mtim.tv_nsec != y.st_mtim.tv_nsec)
-		n->notify(n->user, &(struct change){.what = CHANGED_STAT, .ino = a.ino});
-}
-
 /*
  * The directory A has gone.  With its name the kernel drops the names below, but not those
  * of files that are open, or of a working directory: when the directory comes back, it would
@@ -497,14 +482,27 @@ static void report_changes(struct notifier *n, const atomic_uint_least64_t *look
 
 	for (uint32_t i = 0; i < nodes; i++) {
 		struct tree_node a, b;
+		struct stat x, y;
 
 		if (!is_known(lookups, i, root))
 			continue;
 		a = tree_at(from, i);
-		if (tree_find(n->to->tree, a.ino, &b))
-			compare_node(n, a, b);
-		else if (a.is_dir)
-			take_back_names(n, a, lookups);
+		if (!tree_find(n->to->tree, a.ino, &b)) {
+			if (a.is_dir)
+				take_back_names(n, a, lookups);
+			continue;
+		}
+		if (a.is_dir)
+			compare_names(n, a, b);
+		tree_stat(from, a, &x);
+		tree_stat(n->to->tree, b, &y);
+		if (x.st_mode != y.st_mode || x.st_uid != y.st_uid ||
+		    x.st_gid != y.st_gid || x.st_nlink != y.st_nlink ||
+		    x.st_size != y.st_size || x.st_blocks != y.st_blocks ||
+		    x.st_mtim.tv_sec != y.st_mtim.tv_sec ||
+		    x.st_mtim.tv_nsec != y.st_mtim.tv_nsec)
+			n->notify(n->user,
+				  &(struct change){.what = CHANGED_STAT, .ino = a.ino});
 	}
 }
 
