@@ -8,52 +8,18 @@
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include "fs/base/daemon.h"
-#include "fs/base/process_link.h"
 #include "fs/base/log.h"
-#include "fs/mount/in_place.h"
-#include "fs/mount/sd_notify.h"
-#include "fs/mount/session.h"
-#include "fs/mount/settings.h"
-#include "fs/mount/supervisor.h"
+#include "fs/base/process_link.h"
+#include "fs/mount/mount.h"
 
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* The exit codes of each enum end: our own, and those of mount(8). */
-static const int exit_codes[2][4] = {{0, 2, 1, 1}, {0, 1, 2, 32}};
-
+/* The exit codes of each enum end are our own, or those of mount(8). */
 static int exit_code(const struct settings *s, enum end end)
 {
-	return exit_codes[s->helper][end];
-}
+	static const int codes[2][4] = {{0, 2, 1, 1}, {0, 1, 2, 32}};
 
-/*
- * Close the connection that mount.fuse3 opened: only the server holds it, so that the
- * mount ends with the server.
- */
-static void leave_connection(const char *mountpoint)
-{
-	const char place[] = "/dev/fd/";
-
-	if (strncmp(mountpoint, place, strlen(place)) == 0)
-		close((int)strtol(mountpoint + strlen(place), NULL, 10));
-}
-
-static enum end supervise_server(struct settings *s, struct supervised *server,
-				 struct daemon *d)
-{
-	const struct supervisor_options options = {
-		.sources = &s->sources,
-		.preload = &s->preload,
-		.mountpoint = s->mountpoint,
-		.poll = s->poll,
-		.idle = s->idle_timeout,
-		.daemon = d,
-	};
-
-	leave_connection(s->mountpoint);
-	settings_leave_place(s);
-	return supervise(server, &options);
+	return codes[s->helper][end];
 }
 
 /*
@@ -62,24 +28,28 @@ static enum end supervise_server(struct settings *s, struct supervised *server,
  */
 static enum end run_processes(struct settings *s, struct daemon *d)
 {
-	struct supervised server;
 	enum end end;
+	pid_t server;
 	int link[2];
 
 	notify_begin();
 	supervisor_block_signals();
-	if (!link_pair(link) || (server.pid = fork()) < 0) {
+	if (!link_pair(link) || (server = fork()) < 0) {
 		log_about(LOG_ERR, "fork", strerror(errno));
 		return SYSTEM;
 	}
-	close(link[server.pid != 0]);
-	if (server.pid) {
-		server.link = link[0];
-		return supervise_server(s, &server, d);
+	close(link[server != 0]);
+	if (server) {
+		/* only the server holds the connection that mount.fuse3 opened, so that the
+		 * mount ends with the server */
+		if (strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
+			close((int)strtol(s->mountpoint + 8, NULL, 10));
+		settings_leave_place(s);
+		return supervise(s, server, link[0], d);
 	}
 	if (d)
 		close(d->ready);
-	end = session_serve(s, link[1]);
+	end = serve(s, link[1]);
 	settings_free(s);
 	exit(end);
 }
@@ -96,17 +66,6 @@ static int run_in_background(struct settings *s)
 	settings_leave_place(s);
 	code = daemon_await(&d);
 	return code < 0 ? exit_code(s, SYSTEM) : code;
-}
-
-/* Raise the limit of open files, because every archive needs a descriptor. */
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /*
@@ -139,6 +98,7 @@ log_libfuse(enum fuse_log_level level, const char *fmt, va_list args)
 int main(int argc, char **argv)
 {
 	struct settings s = {0};
+	struct rlimit limit;
 	enum end end;
 	int code;
 
@@ -149,7 +109,11 @@ int main(int argc, char **argv)
 	code = exit_code(&s, end);
 	if (end != OK || s.fake)
 		goto out;
-	raise_file_limit();
+	/* every archive needs a descriptor */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	if (s.help || s.version)
 		code = settings_show(&s);
 	else if (s.status)

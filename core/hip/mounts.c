@@ -54,9 +54,12 @@ static FILE *open_control(const struct kp_mount *mount, const char *name)
 /* With conflicts, an entry of another archive could be in place of ours. */
 static bool has_conflicts(const struct kp_mount *mount)
 {
-	FILE *file = open_control(mount, "conflicts");
-	bool none = file && getc(file) == EOF && !ferror(file);
+	FILE *file = open_control(mount, "status");
+	char line[4096];
+	bool none = false;
 
+	while (file && !none && fgets(line, sizeof(line), file))
+		none = strcmp(line, "  conflicts  none\n") == 0;
 	if (file)
 		fclose(file);
 	return !none;

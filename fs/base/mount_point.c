@@ -20,6 +20,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/base/alloc.h"
 #include "core/base/mountinfo.h"
 #include "mount_point.h"
 
@@ -29,39 +30,25 @@ struct place {
 	long id; /* the mount's, of this place alone */
 };
 
-/* Whether LISTED is M, or, if its device is not known, has its path and is this user's. */
-static bool is_mount(const struct kp_mount *listed, const struct mount_point *m)
-{
-	uid_t user; /* the kernel lets no user state another's number */
-
-	if (!kp_mount_fuse_user(listed, &user))
-		return false;
-	return m->minor ? listed->device == makedev(0, m->minor)
-			: user == getuid() && strcmp(listed->path, m->path) == 0;
-}
-
 /*
- * True if M has gone.  Then the device may belong to another mount: the system ends the
- * connection first.
+ * Find where M is mounted now, its own path first; if its device is not known, it has its path
+ * and is this user's.  false: nowhere.
  */
-static bool has_gone(const struct mount_point *m)
+static bool find_mount(const struct mount_point *m, struct place *out)
 {
-	struct pollfd p = {.fd = m->connection};
-
-	return poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP | POLLNVAL);
-}
-
-static bool look_up_mount(const struct mount_point *m, struct place *out)
-{
+	struct pollfd connection = {.fd = m->connection};
 	bool found = false, here = false;
 	struct kp_mounts mounts;
 	struct kp_mount listed;
+	uid_t user; /* the kernel lets no user state another's number */
 
 	kp_mounts_open(&mounts);
 	while (!here && kp_mounts_next(&mounts, &listed)) {
 		size_t n = strlen(listed.path);
 
-		if (!is_mount(&listed, m) || n >= sizeof(out->path))
+		if (!kp_mount_fuse_user(&listed, &user) || n >= sizeof(out->path) ||
+		    !(m->minor ? listed.device == makedev(0, m->minor)
+			       : user == getuid() && strcmp(listed.path, m->path) == 0))
 			continue;
 		here = strcmp(listed.path, m->path) == 0;
 		found = true;
@@ -69,13 +56,10 @@ static bool look_up_mount(const struct mount_point *m, struct place *out)
 		memcpy(out->path, listed.path, n + 1);
 	}
 	kp_mounts_close(&mounts);
-	return found;
-}
-
-/* Find where M is mounted now, its own path first; false: nowhere. */
-static bool find_mount(const struct mount_point *m, struct place *out)
-{
-	return look_up_mount(m, out) && !has_gone(m);
+	/* If M has gone, the device may belong to another mount: the system ends the
+	 * connection first. */
+	return found && !(poll(&connection, 1, 0) > 0 &&
+			  connection.revents & (POLLERR | POLLHUP | POLLNVAL));
 }
 
 bool mount_point_is(const struct mount_point *m)
@@ -113,17 +97,6 @@ static bool run_fusermount(const char *path, bool lazy)
 	return status == 0;
 }
 
-/* The ID of the mount that NAME in the directory DIR is in; no file system is asked. */
-static long mount_id_of(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	long id = kp_fd_info(fd, "mnt_id:");
-
-	if (fd >= 0)
-		close(fd);
-	return id;
-}
-
 /* Whether the open directory DIR is at PATH, which may end with slashes. */
 static bool is_at(int dir, const char *path)
 {
@@ -145,26 +118,24 @@ static int unmount_place(const struct place *p, int flags)
 {
 	char parent[PATH_MAX], at[PATH_MAX + 32];
 	const char *name = strrchr(p->path, '/') + 1;
-	int dir, result = -1, error = EBUSY;
+	KP_AUTO_CLOSE int dir = -1;
+	bool same;
 
 	snprintf(parent, sizeof(parent), "%.*s", (int)(name - p->path), p->path);
 	dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
 	name = *name ? name : ".";
-	if (flags & MNT_EXPIRE ? is_at(dir, parent) : mount_id_of(dir, name) == p->id) {
-		snprintf(at, sizeof(at), "/proc/self/fd/%d/%s", dir, name);
-		result = umount2(at, UMOUNT_NOFOLLOW | flags);
-		error = errno;
-	}
-	close(dir);
-	errno = error;
-	return result;
-}
+	if (flags & MNT_EXPIRE) {
+		same = is_at(dir, parent);
+	} else {
+		KP_AUTO_CLOSE int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
-static enum unmount unmount_outcome(void)
-{
-	return errno == EBUSY ? UNMOUNT_BUSY : UNMOUNT_FAILED;
+		same = kp_fd_info(fd, "mnt_id:") == p->id; /* no file system is asked */
+	}
+	errno = EBUSY;
+	snprintf(at, sizeof(at), "/proc/self/fd/%d/%s", dir, name);
+	return same ? umount2(at, UMOUNT_NOFOLLOW | flags) : -1;
 }
 
 static enum unmount unmount_found(const struct place *p, bool lazy)
@@ -173,7 +144,7 @@ static enum unmount unmount_found(const struct place *p, bool lazy)
 		return UNMOUNT_DONE;
 	if (errno == EPERM && run_fusermount(p->path, lazy))
 		return UNMOUNT_DONE;
-	return unmount_outcome();
+	return errno == EBUSY ? UNMOUNT_BUSY : UNMOUNT_FAILED;
 }
 
 enum unmount mount_point_unmount(const struct mount_point *m, bool lazy)
@@ -204,5 +175,5 @@ enum unmount mount_point_expire(const struct mount_point *m)
 		return UNMOUNT_DONE;
 	if (unmount_place(&p, MNT_EXPIRE) == 0)
 		return UNMOUNT_DONE;
-	return errno == EAGAIN ? UNMOUNT_BUSY : unmount_outcome();
+	return errno == EAGAIN || errno == EBUSY ? UNMOUNT_BUSY : UNMOUNT_FAILED;
 }

@@ -34,6 +34,7 @@ bool path_walk_begin(struct path_walk *w, const char *path)
 	*w = (struct path_walk){
 		.at = open(*path == '/' ? "/" : ".", PASS),
 		.path = strdup(path),
+		.firm = true,
 	};
 	w->rest = w->path;
 	if (w->at >= 0 && (!*path || !w->path)) {
@@ -74,25 +75,32 @@ bool path_walk_is_last(const struct path_walk *w)
 	return w->rest[strspn(w->rest, "/")] == '\0';
 }
 
-/* Links of /proc have no text that leads to what they stand for. */
-static bool is_magic_link(int fd)
+/* Whether only root can put something else in the place of the entry ST of DIR. */
+static bool is_firm(int dir, const struct stat *entry)
 {
-	struct statfs fs;
+	struct stat st;
 
-	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+	if (fstat(dir, &st) || st.st_uid != 0)
+		return false;
+	return !(st.st_mode & (S_IWGRP | S_IWOTH)) ||
+	       ((st.st_mode & S_ISVTX) && entry->st_uid == 0);
 }
 
 /* Follow the link NAME, which is open at FD: with its text, then with what is left. */
-static bool follow_link(struct path_walk *w, const char *name, int fd)
+static bool follow_link(struct path_walk *w, const char *name, int fd,
+			const struct stat *st)
 {
 	char text[PATH_MAX], *path;
+	struct statfs fs;
+	/* links of /proc have no text that leads to what they stand for */
+	bool magic = fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 	ssize_t size;
 
-	if (++w->links > LINKS_MAX) {
+	if (++w->links > LINKS_MAX || (w->wary && !magic && !is_firm(w->at, st))) {
 		errno = ELOOP;
 		return false;
 	}
-	if (is_magic_link(fd))
+	if (magic)
 		return go_to(w, openat(w->at, name, O_PATH | O_CLOEXEC));
 	size = readlinkat(fd, "", text, sizeof(text) - 1);
 	if (size < 0)
@@ -109,67 +117,40 @@ static bool follow_link(struct path_walk *w, const char *name, int fd)
 
 bool path_walk_step(struct path_walk *w, const char *name)
 {
-	/* O_DIRECTORY mounts what is mounted on demand */
-	int fd = openat(w->at, name, PASS | O_NOFOLLOW);
-	struct stat st;
-	bool followed;
-
-	if (fd >= 0)
-		return go_to(w, fd);
-	if (errno != ENOTDIR && errno != ELOOP)
-		return false;
-	fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode))
-		return go_to(w, fd);
-	followed = fd >= 0 && follow_link(w, name, fd);
-	kp_close_keeping_errno(fd);
-	return followed;
-}
-
-/* Whether only root can put something else in the place of the entry ST of DIR. */
-static bool is_firm(int dir, const struct stat *entry)
-{
+	bool pass = !w->wary || !path_walk_is_last(w), followed;
+	int fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), through;
 	struct stat st;
 
-	if (fstat(dir, &st) || st.st_uid != 0)
+	if (fd < 0 || fstat(fd, &st)) {
+		kp_close_keeping_errno(fd);
 		return false;
-	return !(st.st_mode & (S_IWGRP | S_IWOTH)) ||
-	       ((st.st_mode & S_ISVTX) && entry->st_uid == 0);
-}
-
-/* Step to NAME, which is open at FD and not followed, or follow it. */
-static bool step_firmly(struct path_walk *w, const char *name, int fd, bool *firm)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return false;
-	if (S_ISLNK(st.st_mode)) {
-		errno = ELOOP;
-		return (is_magic_link(fd) || is_firm(w->at, &st)) &&
-		       follow_link(w, name, fd);
 	}
-	*firm = *firm && is_firm(w->at, &st);
-	/* O_DIRECTORY mounts what is mounted on demand on the way */
-	return go_to(w, openat(w->at, name,
-			       O_PATH | O_NOFOLLOW | O_CLOEXEC |
-				       (path_walk_is_last(w) ? 0 : O_DIRECTORY)));
+	if (S_ISLNK(st.st_mode)) {
+		followed = follow_link(w, name, fd, &st);
+		kp_close_keeping_errno(fd);
+		return followed;
+	}
+	w->firm = w->firm && is_firm(w->at, &st);
+	if (pass && S_ISDIR(st.st_mode)) {
+		/* O_DIRECTORY mounts what is mounted on demand */
+		through = openat(w->at, name, PASS | O_NOFOLLOW);
+		kp_close_keeping_errno(fd);
+		fd = through;
+	}
+	return go_to(w, fd);
 }
 
 int firm_path_open(const char *path, bool *firm)
 {
 	struct path_walk w;
-	char name[NAME_MAX + 1];
 	bool fine = path_walk_begin(&w, path);
-	int fd;
+	char name[NAME_MAX + 1];
+	int fd = -1;
 
-	*firm = true;
-	while (fine && path_walk_name(&w, name)) {
-		fd = openat(w.at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		fine = fd >= 0 && step_firmly(&w, name, fd, firm);
-		kp_close_keeping_errno(fd);
-	}
-	fd = -1;
+	w.wary = true;
+	while (fine && path_walk_name(&w, name))
+		fine = path_walk_step(&w, name);
+	*firm = w.firm;
 	if (fine && !errno) {
 		fd = w.at;
 		w.at = -1;

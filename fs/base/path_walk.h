@@ -14,6 +14,8 @@ struct path_walk {
 	char *path;       /* what REST is in; owned */
 	const char *rest; /* the components still to take */
 	int links;        /* that were followed */
+	bool wary;        /* see firm_path_open */
+	bool firm;        /* so far, only root can exchange what was stepped through */
 };
 
 /* Begin where PATH begins.  false: see errno; path_walk_end must be called all the same. */
@@ -27,8 +29,8 @@ bool path_walk_name(struct path_walk *w, char name[NAME_MAX + 1]);
 bool path_walk_is_last(const struct path_walk *w);
 /*
  * Step to NAME.  If it is a link, the components of its text come next, except for links of
- * /proc, which the kernel follows.  What is mounted there on demand is mounted.  false: see
- * errno.
+ * /proc, which the kernel follows.  What is mounted there on demand is mounted, but not at the
+ * end of a wary walk.  false: see errno.
  */
 bool path_walk_step(struct path_walk *w, const char *name);
 void path_walk_end(struct path_walk *w);

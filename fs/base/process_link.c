@@ -32,22 +32,6 @@ bool link_pair(int ends[2])
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0;
 }
 
-static void attach_descriptor(struct msghdr *msg, union control *c, int fd)
-{
-	struct cmsghdr *h;
-
-	if (fd < 0)
-		return;
-	memset(c, 0, sizeof(*c));
-	msg->msg_control = c->bytes;
-	msg->msg_controllen = sizeof(c->bytes);
-	h = CMSG_FIRSTHDR(msg);
-	h->cmsg_level = SOL_SOCKET;
-	h->cmsg_type = SCM_RIGHTS;
-	h->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
-}
-
 /* The length of S, cut to fit a message: only text for people can be too long. */
 static uint32_t bounded_size(const char *s, size_t room)
 {
@@ -72,9 +56,18 @@ enum link_result link_send(int end, const struct link_message *m)
 		{"", 1},
 	};
 	struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 5};
-	union control control;
+	union control control = {0};
+	struct cmsghdr *c;
 
-	attach_descriptor(&msg, &control, m->fd);
+	if (m->fd >= 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control.bytes);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &m->fd, sizeof(int));
+	}
 	for (;;) {
 		if (sendmsg(end, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
 			return LINK_DONE;
@@ -149,11 +142,6 @@ static bool parse_message(const struct link_buffer *room, size_t size,
 	return true;
 }
 
-static bool has_descriptor(enum link_word word)
-{
-	return word == LINK_ARCHIVE || word == LINK_MOUNTED;
-}
-
 enum link_result link_receive(int end, bool wait, struct link_buffer *room,
 			      struct link_message *out)
 {
@@ -176,7 +164,7 @@ enum link_result link_receive(int end, bool wait, struct link_buffer *room,
 		return LINK_OVER;
 	out->fd = detach_descriptor(&msg);
 	if (!(msg.msg_flags & MSG_TRUNC) && parse_message(room, (size_t)n, out) &&
-	    (out->fd < 0 || has_descriptor(out->word)))
+	    (out->fd < 0 || out->word == LINK_ARCHIVE || out->word == LINK_MOUNTED))
 		return LINK_DONE;
 	if (out->fd >= 0)
 		close(out->fd);

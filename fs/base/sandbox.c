@@ -54,37 +54,6 @@ static const struct rules all_rules[VERSIONS + 1] = {
 	[7] = {(1 << 16) - 1, 3, 3},
 };
 
-/* Find the index in all_rules of the kernel's version.  0, or an errno. */
-static int find_version(long *version)
-{
-	*version = syscall(CREATE_RULESET, NULL, 0, QUERY_VERSION);
-	if (*version < 0)
-		return errno;
-	if (*version > VERSIONS)
-		*version = VERSIONS;
-	return *version ? 0 : ENOSYS;
-}
-
-static int allow_device(int ruleset, const char *device, uint64_t files)
-{
-	struct path_rule rule = {
-		.allowed_access = files & (READ_FILE | WRITE_FILE | IOCTL_DEV),
-		.parent_fd = open(device, O_PATH | O_CLOEXEC),
-	};
-	int error = 0;
-
-	/*
-	 * If the mount was made by a descriptor, there may be no device: then no thread
-	 * will open it either.
-	 */
-	if (rule.parent_fd < 0)
-		return 0;
-	if (syscall(ADD_RULE, ruleset, PATH_BENEATH, &rule, 0))
-		error = errno;
-	close(rule.parent_fd);
-	return error;
-}
-
 /*
  * Forbid this thread, and threads it starts later, to open or change any file but DEVICE
  * (NULL: none), and, as far as the kernel can, to use TCP and to reach other processes by
@@ -93,22 +62,30 @@ static int allow_device(int ruleset, const char *device, uint64_t files)
  */
 static int enter_landlock(const char *device)
 {
+	long version = syscall(CREATE_RULESET, NULL, 0, QUERY_VERSION);
 	const struct rules *r;
-	long version;
-	int error = find_version(&version), ruleset;
+	struct path_rule rule;
+	int ruleset, error = 0;
 
-	if (error)
-		return error;
-	r = &all_rules[version];
+	if (version <= 0)
+		return version ? errno : ENOSYS;
+	r = &all_rules[version > VERSIONS ? VERSIONS : version];
 	/* The same size suits all kernels: fields that an older one does not know are
 	 * 0. */
 	ruleset = (int)syscall(CREATE_RULESET, r, sizeof(*r), 0);
 	if (ruleset < 0)
 		return errno;
-	if (device)
-		error = allow_device(ruleset, device, r->files);
-	if (!error && syscall(RESTRICT_SELF, ruleset, 0))
+	rule = (struct path_rule){
+		.allowed_access = r->files & (READ_FILE | WRITE_FILE | IOCTL_DEV),
+		.parent_fd = device ? open(device, O_PATH | O_CLOEXEC) : -1,
+	};
+	/* If the mount was made by a descriptor, there may be no device: then no thread
+	 * will open it either. */
+	if ((rule.parent_fd >= 0 && syscall(ADD_RULE, ruleset, PATH_BENEATH, &rule, 0)) ||
+	    syscall(RESTRICT_SELF, ruleset, 0))
 		error = errno;
+	if (rule.parent_fd >= 0)
+		close(rule.parent_fd);
 	close(ruleset);
 	return error;
 }
@@ -310,42 +287,6 @@ static int add_rules(scmp_filter_ctx ctx, const struct rule *rules, size_t n)
 	return r;
 }
 
-/* Allow signals to this process only: abort and pthread_cancel send them. */
-static int add_signals(scmp_filter_ctx ctx)
-{
-	const uint64_t self = (uint64_t)getpid();
-	const struct rule rules[] = {
-		{SCMP_SYS(tgkill), {{0, INT, self}}, 1},
-		{SCMP_SYS(kill), {{0, INT, self}}, 1},
-	};
-
-	return add_rules(ctx, rules, KP_COUNT(rules));
-}
-
-static int add_all(scmp_filter_ctx ctx, bool open_device, bool rings)
-{
-	const int clone3_call = SCMP_SYS(clone3);
-	int r = add_calls(ctx, SCMP_ACT_ALLOW, allowed, KP_COUNT(allowed));
-
-	if (!r)
-		r = add_range(ctx, SCMP_ACT_ALLOW, FUTEX_WAKE_CALL, FUTEX_REQUEUE_CALL);
-	if (!r)
-		r = add_rules(ctx, conditional, KP_COUNT(conditional));
-	if (!r)
-		r = add_signals(ctx);
-	if (!r && open_device)
-		r = add_rules(ctx, device_rules, KP_COUNT(device_rules));
-	if (!r && rings)
-		r = add_calls(ctx, SCMP_ACT_ALLOW, ring_calls, KP_COUNT(ring_calls));
-	if (!r)
-		r = add_calls(ctx, SCMP_ACT_ERRNO(ENOSYS), &clone3_call, 1);
-	if (!r)
-		r = add_range(ctx, SCMP_ACT_ERRNO(ENOSYS), FIRST_UNKNOWN, LAST_UNKNOWN);
-	if (!r)
-		r = add_calls(ctx, SCMP_ACT_KILL_PROCESS, fatal, KP_COUNT(fatal));
-	return r;
-}
-
 /*
  * Forbid this thread, and threads it starts later, all other system calls.  OPEN_DEVICE:
  * /dev/fuse may be opened.  RINGS: io_uring may be used, whose requests no filter sees.
@@ -361,12 +302,30 @@ static int add_all(scmp_filter_ctx ctx, bool open_device, bool rings)
  */
 static int load_syscall_filter(bool open_device, bool rings)
 {
+	const uint64_t self = (uint64_t)getpid();
+	/* abort and pthread_cancel send signals to this process */
+	const struct rule signals[] = {
+		{SCMP_SYS(tgkill), {{0, INT, self}}, 1},
+		{SCMP_SYS(kill), {{0, INT, self}}, 1},
+	};
+	const int clone3_call = SCMP_SYS(clone3);
+	const uint32_t absent = SCMP_ACT_ERRNO(ENOSYS);
 	scmp_filter_ctx ctx = seccomp_init(REFUSE);
 	int r = -ENOMEM;
 
-	if (ctx)
-		seccomp_attr_set(ctx, SCMP_FLTATR_CTL_SSB, 1);
-	if (ctx && add_all(ctx, open_device, rings) == 0 &&
+	if (!ctx)
+		return ENOMEM;
+	seccomp_attr_set(ctx, SCMP_FLTATR_CTL_SSB, 1);
+	if (add_calls(ctx, SCMP_ACT_ALLOW, allowed, KP_COUNT(allowed)) == 0 &&
+	    add_range(ctx, SCMP_ACT_ALLOW, FUTEX_WAKE_CALL, FUTEX_REQUEUE_CALL) == 0 &&
+	    add_rules(ctx, conditional, KP_COUNT(conditional)) == 0 &&
+	    add_rules(ctx, signals, KP_COUNT(signals)) == 0 &&
+	    add_rules(ctx, device_rules, open_device ? KP_COUNT(device_rules) : 0) == 0 &&
+	    add_calls(ctx, SCMP_ACT_ALLOW, ring_calls,
+		      rings ? KP_COUNT(ring_calls) : 0) == 0 &&
+	    add_calls(ctx, absent, &clone3_call, 1) == 0 &&
+	    add_range(ctx, absent, FIRST_UNKNOWN, LAST_UNKNOWN) == 0 &&
+	    add_calls(ctx, SCMP_ACT_KILL_PROCESS, fatal, KP_COUNT(fatal)) == 0 &&
 	    seccomp_attr_set(ctx, SCMP_FLTATR_API_SYSRAWRC, 1) == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);
@@ -386,26 +345,21 @@ static int load_syscall_filter(bool open_device, bool rings)
 
 /* --- the sandbox ---------------------------------------------------------------------- */
 
-struct part {
-	const char *name;
-	int (*enter)(const struct sandbox_options *o); /* 0, or an errno */
-	bool always; /* also in programs built with a sanitizer */
-};
+static const char *on[5]; /* the parts that are in force, then NULL */
 
 /*
  * Drop the capabilities of all sets.  The bounding set goes first, because dropping from
  * it takes a capability; a user other than root has none to drop, and no_new_privs keeps
- * it so.
+ * it so.  0, or an errno.
  *
  * The process stays dumpable: its memory holds only the contents of files that its user
  * can read, and a core dump of a crash is worth having.
  */
-static int drop_capabilities(const struct sandbox_options *o)
+static int drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-	(void)o;
 	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) && errno != EPERM)
 			return errno;
@@ -414,92 +368,51 @@ static int drop_capabilities(const struct sandbox_options *o)
 	return syscall(SYS_capset, &header, none) ? errno : 0;
 }
 
-static int refuse_privileges(const struct sandbox_options *o)
-{
-	(void)o;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? errno : 0;
-}
-
-static int restrict_files(const struct sandbox_options *o)
-{
-	return enter_landlock(o->clone_fd ? "/dev/fuse" : NULL);
-}
-
-static bool is_on(const char *name);
-
 /*
- * Without Landlock the filter cannot distinguish an open of /dev/fuse from other opens,
- * and forbids it: then libfuse continues without clone_fd.
+ * Note that the part NAME is in force, or which ERROR it has: one that the kernel lacks or
+ * forbids to containers, or that was not built in, is left out.  false: another; logged.
  */
-static int restrict_calls(const struct sandbox_options *o)
+static bool has_entered(const char *name, int error)
 {
-	return load_syscall_filter(o->clone_fd && is_on("landlock"), o->io_uring);
-}
-
-/* In this order, because the last two are only allowed if no_new_privs is set. */
-static const struct part parts[] = {
-	{"capabilities", drop_capabilities, true},
-	{"no_new_privs", refuse_privileges, true},
-	{"landlock", restrict_files, false},
-	{"seccomp", restrict_calls, false},
-};
-
-#define PARTS KP_COUNT(parts)
-
-static const char *on[PARTS + 1];
-
-static bool is_on(const char *name)
-{
-	for (size_t i = 0; on[i]; i++)
-		if (strcmp(on[i], name) == 0)
-			return true;
-	return false;
-}
-
-/* True if the kernel lacks a part or forbids it to containers, or it was not built in. */
-static bool is_absent(int error)
-{
-	return error == ENOSYS || error == EOPNOTSUPP || error == EINVAL ||
-	       error == EPERM;
-}
-
-static bool enter_part(const struct part *p, const struct sandbox_options *o)
-{
-	int error = p->enter(o);
 	size_t n = 0;
 
-	if (error && !is_absent(error)) {
-		log_print(LOG_ERR, "sandbox: %s: %s; -o no_sandbox mounts without it",
-			  p->name, strerror(error));
-		return false;
+	if (error == ENOSYS || error == EOPNOTSUPP || error == EINVAL || error == EPERM) {
+		log_print(LOG_INFO, "sandbox: no %s: %s", name, strerror(error));
+		return true;
 	}
 	if (error) {
-		log_print(LOG_INFO, "sandbox: no %s: %s", p->name, strerror(error));
-		return true;
+		log_print(LOG_ERR, "sandbox: %s: %s; -o no_sandbox mounts without it",
+			  name, strerror(error));
+		return false;
 	}
 	while (on[n])
 		n++;
-	on[n] = p->name;
+	on[n] = name;
 	return true;
-}
-
-/* Load now what libc would open files for later, when that is forbidden. */
-static void load_early(void)
-{
-	tzset();
-	/* Used by pthread_cancel, with which libfuse ends its threads; it stays
-	 * loaded. */
-	if (!dlopen("libgcc_s.so.1", RTLD_NOW))
-		log_print(LOG_INFO, "sandbox: no libgcc_s.so.1");
 }
 
 bool sandbox_enter(const struct sandbox_options *o)
 {
-	load_early();
-	for (size_t i = 0; i < PARTS; i++)
-		if ((parts[i].always || SANDBOX_WHOLE) && !enter_part(&parts[i], o))
-			return false;
-	return true;
+	int error;
+
+	/* Load now what libc would open files for later, when that is forbidden:
+	 * pthread_cancel, with which libfuse ends its threads, uses a library that stays. */
+	tzset();
+	if (!dlopen("libgcc_s.so.1", RTLD_NOW))
+		log_print(LOG_INFO, "sandbox: no libgcc_s.so.1");
+	/* in this order, because the last two are only allowed if no_new_privs is set */
+	if (!has_entered("capabilities", drop_capabilities()) ||
+	    !has_entered("no_new_privs",
+			 prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? errno : 0))
+		return false;
+	if (!SANDBOX_WHOLE)
+		return true;
+	error = enter_landlock(o->clone_fd ? "/dev/fuse" : NULL);
+	/* Without Landlock the filter cannot distinguish an open of /dev/fuse from other opens,
+	 * and forbids it: then libfuse continues without clone_fd. */
+	return has_entered("landlock", error) &&
+	       has_entered("seccomp",
+			   load_syscall_filter(o->clone_fd && !error, o->io_uring));
 }
 
 const char *const *sandbox_parts(void)

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "buffer.h"
+#include "internal.h"
 
 /* Blocks of MAP_MIN bytes or more are mapped; of HUGE or more, aligned for huge pages. */
 #define MAP_MIN (256 << 10)
@@ -25,15 +25,17 @@ static size_t page_up(uint64_t size)
 	return (size_t)((size + PAGE - 1) & ~(uint64_t)(PAGE - 1));
 }
 
-/* Map SIZE bytes at a multiple of HUGE, so that one page fault maps 2 MiB. */
-static uint8_t *map_huge(size_t size)
+/* Map SIZE bytes; HUGE or more at a multiple of it, so that one page fault maps 2 MiB. */
+static uint8_t *map_block(size_t size)
 {
-	uint8_t *all = mmap(NULL, size + HUGE, PROT_READ | PROT_WRITE,
+	size_t slack = size >= HUGE ? HUGE : 0, before;
+	uint8_t *all = mmap(NULL, size + slack, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	size_t before;
 
 	if (all == MAP_FAILED)
 		return NULL;
+	if (!slack)
+		return all;
 	before = -(uintptr_t)all & (HUGE - 1);
 	if (before)
 		munmap(all, before);
@@ -42,45 +44,27 @@ static uint8_t *map_huge(size_t size)
 	return all + before;
 }
 
-static uint8_t *map_block(size_t size)
-{
-	uint8_t *p;
-
-	if (size >= HUGE)
-		return map_huge(size);
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p == MAP_FAILED ? NULL : p;
-}
-
 /* --- slabs ------------------------------------------------------------------------ */
-
-static uint8_t *take_free_block(struct slab *slab)
-{
-	unsigned i = 0;
-
-	while (slab->used >> i & 1)
-		i++;
-	slab->used |= 1U << i;
-	return slab->data + (size_t)i * SLAB_BLOCK;
-}
 
 /* A block of a slab, preferably of one that is mapped; NULL: there is none. */
 static uint8_t *take_slab_block(struct buffers *b)
 {
 	struct slab *slab = NULL;
 	uint8_t *block = NULL;
+	unsigned n = 0;
 
 	pthread_mutex_lock(&b->lock);
-	for (unsigned i = 0; i < b->n_slabs; i++)
-		if (b->slabs[i].used != SLAB_FULL && (!slab || b->slabs[i].data)) {
+	for (unsigned i = 0; i < b->n_slabs && !(slab && slab->data); i++)
+		if (b->slabs[i].used != SLAB_FULL && (!slab || b->slabs[i].data))
 			slab = &b->slabs[i];
-			if (slab->data)
-				break;
-		}
 	if (slab && !slab->data)
-		slab->data = map_huge(HUGE);
-	if (slab && slab->data)
-		block = take_free_block(slab);
+		slab->data = map_block(HUGE);
+	if (slab && slab->data) {
+		while (slab->used >> n & 1)
+			n++;
+		slab->used |= 1U << n;
+		block = slab->data + (size_t)n * SLAB_BLOCK;
+	}
 	pthread_mutex_unlock(&b->lock);
 	return block;
 }
@@ -104,17 +88,6 @@ static bool put_slab_block(struct buffers *b, struct buffer block)
 	return found;
 }
 
-static void trim_slabs(struct buffers *b)
-{
-	pthread_mutex_lock(&b->lock);
-	for (unsigned i = 0; i < b->n_slabs; i++)
-		if (b->slabs[i].data && !b->slabs[i].used) {
-			munmap(b->slabs[i].data, HUGE);
-			b->slabs[i].data = NULL;
-		}
-	pthread_mutex_unlock(&b->lock);
-}
-
 /* --- blocks ----------------------------------------------------------------------- */
 
 void buffers_init(struct buffers *b, size_t keep_max)
@@ -134,11 +107,15 @@ void buffers_trim(struct buffers *b)
 		b->kept[i] = (struct buffer){0};
 	}
 	b->kept_bytes = 0;
+	for (unsigned i = 0; i < b->n_slabs; i++)
+		if (b->slabs[i].data && !b->slabs[i].used) {
+			munmap(b->slabs[i].data, HUGE);
+			b->slabs[i].data = NULL;
+		}
 	pthread_mutex_unlock(&b->lock);
 	for (int i = 0; i < BUFFERS_KEPT; i++)
 		if (kept[i].data)
 			munmap(kept[i].data, kept[i].cap);
-	trim_slabs(b);
 }
 
 void buffers_fini(struct buffers *b)
@@ -147,28 +124,10 @@ void buffers_fini(struct buffers *b)
 	pthread_mutex_destroy(&b->lock);
 }
 
-/* Take the smallest kept block that is large enough. */
-static bool take_kept(struct buffers *b, size_t size, struct buffer *out)
-{
-	struct buffer *best = NULL;
-
-	pthread_mutex_lock(&b->lock);
-	for (int i = 0; i < BUFFERS_KEPT; i++) {
-		struct buffer *k = &b->kept[i];
-		if (k->cap >= size && (!best || k->cap < best->cap))
-			best = k;
-	}
-	if (best) {
-		*out = *best;
-		b->kept_bytes -= best->cap;
-		*best = (struct buffer){0};
-	}
-	pthread_mutex_unlock(&b->lock);
-	return best != NULL;
-}
-
 bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out)
 {
+	struct buffer *best = NULL; /* the smallest kept block that is large enough */
+
 	if (size < MAP_MIN) {
 		*out = (struct buffer){malloc((size_t)size), (size_t)size};
 		return out->data != NULL;
@@ -178,12 +137,25 @@ bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out)
 		if (out->data)
 			return true;
 	}
-	if (take_kept(b, (size_t)size, out))
+	*out = (struct buffer){0};
+	pthread_mutex_lock(&b->lock);
+	for (int i = 0; i < BUFFERS_KEPT; i++) {
+		struct buffer *k = &b->kept[i];
+
+		if (k->cap >= size && (!best || k->cap < best->cap))
+			best = k;
+	}
+	if (best) {
+		*out = *best;
+		b->kept_bytes -= best->cap;
+		*best = (struct buffer){0};
+	}
+	pthread_mutex_unlock(&b->lock);
+	if (out->data)
 		return true;
-	*out = (struct buffer){map_block(page_up(size)), page_up(size)};
-	if (!out->data)
-		*out = (struct buffer){0};
-	return out->data != NULL;
+	out->data = map_block(page_up(size));
+	out->cap = out->data ? page_up(size) : 0;
+	return out->data;
 }
 
 void buffers_put(struct buffers *b, struct buffer block)

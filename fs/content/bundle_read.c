@@ -16,7 +16,7 @@ struct slice {
 struct gather {
 	content_answer *answer;
 	void *token;
-	atomic_uint left; /* answers to come, and 1 while the parts are being asked for */
+	atomic_uint left; /* answers to come, and 1 while the parts are asked for */
 	atomic_bool failed;
 	struct kpackx_error why; /* of the part that failed first */
 	size_t len;
@@ -50,72 +50,12 @@ static void take_slice(void *token, const void *data, size_t size,
 	gather_put(g);
 }
 
-static struct gather *gather_new(uint32_t parts, size_t len)
-{
-	struct gather *g = calloc(1, sizeof(*g) + parts * sizeof(*g->slices));
-
-	if (!g)
-		return NULL;
-	g->left = 1;
-	g->len = len;
-	g->bytes = calloc(len, 1);
-	if (g->bytes)
-		return g;
-	free(g);
-	return NULL;
-}
-
-/* The number of parts that end at or before OFF. */
-static uint32_t parts_before(const struct bundle *b, uint64_t off)
-{
-	uint32_t low = 0, high = b->count;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (b->parts[mid].offset + b->parts[mid].size <= off)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
-}
-
-/* Ask for those bytes of PART that are in [OFF, END). */
-static void ask_part(struct content *c, struct gather *g, struct slice *s,
-		     const struct bundle_part *part, uint64_t off, uint64_t end)
-{
-	uint64_t begin = part->offset > off ? part->offset : off;
-	uint64_t stop = part->offset + part->size;
-
-	stop = stop < end ? stop : end;
-	*s = (struct slice){g, (size_t)(begin - off)};
-	atomic_fetch_add(&g->left, 1);
-	content_read_to(c, part->what, begin - part->offset, (size_t)(stop - begin),
-			take_slice, s);
-}
-
-static void gather_parts(struct content *c, struct gather *g, const struct bundle *b,
-			 uint64_t off, uint32_t first, uint32_t count)
-{
-	uint64_t end = off + g->len;
-
-	if (off < b->header.size) {
-		uint64_t n = b->header.size - off;
-
-		memcpy(g->bytes, b->header.data + off, n < g->len ? (size_t)n : g->len);
-	}
-	for (uint32_t i = 0; i < count; i++)
-		ask_part(c, g, &g->slices[i], &b->parts[first + i], off, end);
-	gather_put(g);
-}
-
 void content_read_bundle(struct content *c, const struct bundle *b, uint64_t off,
 			 size_t len, content_answer *answer, void *token)
 {
 	struct kpackx_error why = {0};
+	uint32_t first = 0, count = 0, high = b->count;
 	const struct bundle_part *part;
-	uint32_t first, end;
 	struct gather *g;
 
 	if (off >= b->size || len == 0) {
@@ -123,21 +63,48 @@ void content_read_bundle(struct content *c, const struct bundle *b, uint64_t off
 		return;
 	}
 	len = len < b->size - off ? len : (size_t)(b->size - off);
-	first = parts_before(b, off);
+	while (first < high) { /* the first part that does not end at or before OFF */
+		uint32_t mid = first + (high - first) / 2;
+
+		if (b->parts[mid].offset + b->parts[mid].size <= off)
+			first = mid + 1;
+		else
+			high = mid;
+	}
 	part = &b->parts[first];
-	if (off >= part->offset && part->offset + part->size - off >= len) {
-		content_read_to(c, part->what, off - part->offset, len, answer, token);
+	if (first < b->count && off >= part->offset &&
+	    part->offset + part->size - off >= len) {
+		content_read(c, part->what, off - part->offset, len, answer, token);
 		return;
 	}
-	for (end = first; end < b->count && b->parts[end].offset < off + len; end++)
-		;
-	g = gather_new(end - first, len);
-	if (!g) {
+	while (first + count < b->count && part[count].offset < off + len)
+		count++;
+	g = calloc(1, sizeof(*g) + count * sizeof(*g->slices));
+	if (g)
+		g->bytes = calloc(len, 1);
+	if (!g || !g->bytes) {
+		free(g);
 		kp_fail_memory(&why, len, "a read");
 		answer(token, NULL, 0, &why);
 		return;
 	}
 	g->answer = answer;
 	g->token = token;
-	gather_parts(c, g, b, off, first, end - first);
+	g->len = len;
+	g->left = count + 1;
+	if (off < b->header.size) {
+		uint64_t n = b->header.size - off;
+
+		memcpy(g->bytes, b->header.data + off, n < len ? (size_t)n : len);
+	}
+	for (uint32_t i = 0; i < count; i++, part++) {
+		uint64_t begin = part->offset > off ? part->offset : off;
+		uint64_t end = part->offset + part->size;
+
+		end = end < off + len ? end : off + len;
+		g->slices[i] = (struct slice){g, (size_t)(begin - off)};
+		content_read(c, part->what, begin - part->offset, (size_t)(end - begin),
+			     take_slice, &g->slices[i]);
+	}
+	gather_put(g);
 }

@@ -427,6 +427,78 @@ static kpack_error_t check_shape(struct content *c, const struct request *r,
 		       (unsigned long long)r->window, (unsigned long long)most);
 }
 
+/* --- rows of entries -------------------------------------------------------------------- */
+
+/*
+ * Four rows are followed at a time.  Three entries in equal steps make a row; a key that
+ * fits none begins one, in place of the row that was not used for the longest time.
+ */
+/* A row of fewer entries may be chance. */
+#define LONG 3
+
+/* The greatest step, and the most steps between two reads that belong to the same row. */
+#define STEP_MAX 64
+#define STEPS 8
+
+/* Whether KEY lies in ROW, near the entry that is read last. */
+static bool is_in_row(const struct ahead_row *row, uint64_t key)
+{
+	uint64_t distance = key > row->last ? key - row->last : row->last - key;
+
+	if (!row->last)
+		return false;
+	if (!row->step)
+		return key == row->last || (key > row->last && distance <= STEP_MAX);
+	return distance % row->step == 0 && distance / row->step <= STEPS;
+}
+
+/*
+ * The entry KEY is read; BEGINS: from its start.  True if it is in a row, of which *OUT is a
+ * copy; false: in none, or in one that is still so short that it may be chance.
+ */
+static bool ahead_note(struct ahead *a, uint64_t key, bool begins, struct ahead_row *out)
+{
+	struct ahead_row *row = a->rows, *oldest = a->rows;
+
+	a->read[key % AHEAD_READ] = key;
+	for (; row < a->rows + AHEAD_ROWS && !is_in_row(row, key); row++)
+		if (row->used < oldest->used)
+			oldest = row;
+	if (row == a->rows + AHEAD_ROWS) {
+		if (begins) /* a row, in place of the one that was not used longest */
+			*oldest = (struct ahead_row){
+				.last = key, .used = ++a->uses, .length = 1};
+		return false;
+	}
+	row->used = ++a->uses;
+	if (key > row->last && begins) {
+		if (!row->step)
+			row->step = (unsigned)(key - row->last);
+		row->last = key;
+		row->length++;
+	}
+	*out = *row;
+	return row->length >= LONG;
+}
+
+/*
+ * True if ROW is still where it was, and will come to KEY, which was not claimed before, and
+ * not read lately: then the kernel has its bytes.  The last key that was claimed may be
+ * claimed again.
+ */
+static bool ahead_claim(struct ahead *a, const struct ahead_row *row, uint64_t key)
+{
+	struct ahead_row *now = a->rows;
+
+	while (now < a->rows + AHEAD_ROWS && now->last != row->last)
+		now++;
+	if (now == a->rows + AHEAD_ROWS || key < now->claimed ||
+	    a->read[key % AHEAD_READ] == key)
+		return false;
+	now->claimed = key;
+	return true;
+}
+
 /* --- decoding ahead ------------------------------------------------------------------- */
 
 /*
@@ -492,18 +564,12 @@ static void decode_ahead(struct content *c, const struct ahead_row *row,
 /* --- reads ---------------------------------------------------------------------------- */
 
 void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
-		  void *token)
-{
-	content_read_to(c, what, off, len, c->options.answer, token);
-}
-
-void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
-		     size_t len, content_answer *answer, void *token)
+		  content_answer *answer, void *token)
 {
 	struct request r = {.answer = answer, .token = token, .what = what, .off = off};
 	struct kpackx_error why = {0};
 	struct kp_entry_info info;
-	struct ahead_row row;
+	struct ahead_row row = {0};
 	uint64_t chunk;
 	bool in_row = false;
 

@@ -33,8 +33,57 @@
 #ifndef FS_CONTENT_CONTENT_H
 #define FS_CONTENT_CONTENT_H
 
-#include "executor.h"
+#include <pthread.h>
+#include <stdbool.h>
 #include "fs/tree/origin.h"
+
+/* --- the executor ---------------------------------------------------------------------- */
+
+/*
+ * What runs the jobs of a content, and lets them wait: threads, or in a test one job after
+ * another.
+ *
+ * "The lock" is the one of the content's pieces.
+ */
+enum executor_job {
+	JOB_DECODE, /* decode a piece that was queued */
+	JOB_TEND,   /* free memory whose time is over */
+	JOBS
+};
+
+struct executor {
+	/*
+	 * Without the lock, once: from now on call RUN(ARG, job) again and again, without
+	 * the lock, until it returns false: several at once for JOB_DECODE, one for JOB_TEND.
+	 * false: nothing could be started.
+	 */
+	bool (*start)(struct executor *e, bool (*run)(void *arg, enum executor_job job),
+		      void *arg);
+
+	/*
+	 * Called by a job that has nothing to do, with LOCK, the lock: give it back, wait
+	 * until the job is woken, the executor is ended, or SECONDS are over (0: no limit),
+	 * and take it again.  As with a condition variable, it may return without a cause.
+	 */
+	void (*wait)(struct executor *e, enum executor_job job, pthread_mutex_t *lock,
+		     unsigned seconds);
+
+	/* With the lock: end one wait of a job of this kind, if there is one. */
+	void (*wake)(struct executor *e, enum executor_job job);
+
+	/*
+	 * Without the lock, which LOCK is: set `stopped` with it, end all waits, and return
+	 * when no job runs any more.  E is freed.  Called once, whatever start returned.
+	 */
+	void (*end)(struct executor *e, pthread_mutex_t *lock);
+
+	bool stopped; /* jobs are to return soon; guarded by the lock */
+};
+
+/* One with DECODERS threads, at least 1, for JOB_DECODE.  NULL: no memory. */
+struct executor *executor_threads(unsigned decoders);
+
+/* --- the content ----------------------------------------------------------------------- */
 
 struct content;
 
@@ -62,7 +111,6 @@ struct content_options {
 	uint64_t budget;           /* bytes; exceeded by some MB where unavoidable */
 	struct executor *executor; /* ended with the content; NULL: there was no memory */
 	bool ahead;                /* decode what comes next for readers in order */
-	content_answer *answer;
 	content_failure *failure;
 	content_changed *changed; /* NULL: not reported */
 	void *user;               /* for failure and changed */
@@ -117,15 +165,11 @@ kpack_error_t content_new(const struct content_options *options, struct content 
 void content_free(struct content *c);
 
 /*
- * Read up to LEN bytes of WHAT at OFF; at its end fewer or none.  The caller may release
+ * Read up to LEN bytes of WHAT at OFF, for ANSWER, which gets TOKEN; at its end fewer or none.  The caller may release
  * its reference to the origin after the call.
  */
 void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
-		  void *token);
-
-/* As content_read, with ANSWER as the callback. */
-void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
-		     size_t len, content_answer *answer, void *token);
+		  content_answer *answer, void *token);
 
 /*
  * O will hardly be read any more: hold no reference to it longer than running reads do.
@@ -142,7 +186,7 @@ void content_shrink(struct content *c, unsigned percent);
 void content_stats(struct content *c, struct content_stats *out);
 
 /*
- * As content_read_to, for a bundle: each part is read as its entry, so that its bytes are
+ * As content_read, for a bundle: each part is read as its entry, so that its bytes are
  * decoded once for the bundle, the entry's own file, and all readers; the answer has the bytes of all parts between OFF and
  * OFF + LEN, or the first error.  The caller may release its reference after the call.
  */

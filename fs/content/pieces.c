@@ -13,7 +13,7 @@
  * use, one piece is admitted whatever it takes: otherwise it could never be decoded.
  */
 #include <stdlib.h>
-#include "pieces.h"
+#include "internal.h"
 #include "core/archive/shared.h"
 #include "fs/base/clock.h"
 
@@ -87,29 +87,6 @@ bool passes_have(const struct passes *ps, uint64_t entry)
 		if (p->entry == entry)
 			return true;
 	return false;
-}
-
-/* A new, busy pass at the start of ENTRY of O.  NULL: out of memory. */
-static struct pass *passes_add(struct passes *ps, uint64_t entry, struct origin *o,
-			       uint64_t window)
-{
-	struct pass *p = calloc(1, sizeof(*p));
-	bool again = passes_have(ps, entry);
-
-	if (!p)
-		return NULL;
-	for (unsigned i = 0; i < PASSES_DROPPED; i++)
-		again = again || ps->dropped[i] == entry;
-	ps->begun++;
-	ps->restarts += again;
-	p->entry = entry;
-	p->origin = origin_ref(o);
-	p->window = window;
-	p->busy = true;
-	p->next = ps->first;
-	ps->first = p;
-	ps->bytes += pass_cost(window);
-	return p;
 }
 
 /* The pass that has rested longest, other than EXCEPT; or NULL. */
@@ -309,12 +286,6 @@ static void evict_piece(struct pieces *ps, struct piece *p)
 	bury_piece(ps, p);
 }
 
-static void crowd_out_piece(struct pieces *ps, struct piece *p)
-{
-	ps->n_crowded_out++;
-	evict_piece(ps, p);
-}
-
 static void drop_pass(struct pieces *ps, struct pass *pass)
 {
 	struct passes *all = &ps->passes;
@@ -357,14 +328,26 @@ static bool is_within(const struct pieces *ps, uint64_t more, uint64_t most)
 	return ps->held <= most && more <= most - ps->held;
 }
 
+/* Drop an unused piece, preferably one that was served whole, to make room; false: none. */
+static bool crowd_out(struct pieces *ps)
+{
+	struct piece *p = ps->spent.first ? ps->spent.first : ps->rested.first;
+
+	if (!p)
+		return false;
+	ps->n_crowded_out++;
+	evict_piece(ps, p);
+	return true;
+}
+
 /* Drop pieces and passes until MORE bytes fit in MOST; the pass KEPT is not dropped. */
 static bool make_room(struct pieces *ps, uint64_t more, uint64_t most,
 		      const struct pass *kept)
 {
 	struct pass *pass;
 
-	while (!is_within(ps, more, most) && (ps->spent.first || ps->rested.first))
-		crowd_out_piece(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
+	while (!is_within(ps, more, most) && crowd_out(ps))
+		continue;
 	while (!is_within(ps, more, most) && (pass = passes_oldest(&ps->passes, kept)))
 		drop_pass(ps, pass);
 	return is_within(ps, more, most);
@@ -401,7 +384,7 @@ struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 	if (ps->queue.first || ps->held + cost > most + ps->spent_bytes)
 		return NULL;
 	while (!is_within(ps, cost, most))
-		crowd_out_piece(ps, ps->spent.first);
+		crowd_out(ps); /* what was served whole is enough */
 	p = pieces_add(ps, entry, unit, number, size);
 	if (p)
 		begin_piece(ps, p);
@@ -488,7 +471,7 @@ void pieces_unpin(struct pieces *ps, struct piece *p)
 		if (spent)
 			ps->spent_bytes += piece_cost(p);
 		while (spent && ps->spent_bytes > SPENT_MAX && ps->spent.first != p)
-			crowd_out_piece(ps, ps->spent.first);
+			crowd_out(ps);
 	}
 	if (ps->starved)
 		wake(ps, JOB_DECODE);
@@ -567,23 +550,40 @@ bool pieces_add_beside(struct pieces *ps, struct piece *p, uint64_t bytes)
 	return room;
 }
 
-/* Begin a pass for P, with at most half of the budget for all passes that are not busy. */
+/*
+ * Begin a pass for P, with at most half of the budget for all passes that are not busy.
+ * Without memory P, which is admitted, has none.  false: no room.
+ */
 static bool begin_pass(struct pieces *ps, struct piece *p)
 {
+	struct passes *all = &ps->passes;
 	uint64_t most = pieces_window(ps);
 	uint64_t window = p->window < most ? p->window : most;
 	uint64_t more = pass_cost(window);
 	struct pass *pass;
+	bool again;
 
-	while (ps->passes.bytes + more > ps->budget / 2 &&
-	       (pass = passes_oldest(&ps->passes, NULL)))
+	while (all->bytes + more > ps->budget / 2 && (pass = passes_oldest(all, NULL)))
 		drop_pass(ps, pass);
 	if (!make_room(ps, more + piece_cost(p), ps->budget - blocks_held(ps), NULL) &&
 	    ps->active)
 		return false;
-	p->pass = passes_add(&ps->passes, p->entry, p->origin, window);
-	if (p->pass)
+	again = passes_have(all, p->entry);
+	for (unsigned i = 0; i < PASSES_DROPPED; i++)
+		again = again || all->dropped[i] == p->entry;
+	p->pass = pass = calloc(1, sizeof(*pass));
+	if (pass) {
+		*pass = (struct pass){.next = all->first,
+				      .entry = p->entry,
+				      .origin = origin_ref(p->origin),
+				      .window = window,
+				      .busy = true};
+		all->first = pass;
+		all->bytes += more;
+		all->begun++;
+		all->restarts += again;
 		charge_bytes(ps, more);
+	}
 	begin_piece(ps, p);
 	return true;
 }
@@ -616,37 +616,30 @@ static enum start start_piece(struct pieces *ps, struct piece *p)
 	return STARTED;
 }
 
-/* The first piece to be decoded ahead, or NULL; those without room are dropped. */
-static struct piece *next_ahead(struct pieces *ps)
-{
-	struct piece *p;
-
-	while ((p = ps->ahead.first)) {
-		uint64_t more = piece_cost(p) + pass_cost(p->window);
-		enum start started = NO_ROOM;
-
-		if (pieces_are_idle(ps, more))
-			started = start_piece(ps, p);
-		if (started == STARTED)
-			return p;
-		if (started == NO_ROOM)
-			evict_piece(ps, p);
-	}
-	return NULL;
-}
-
-/* The next piece that may be decoded now, or NULL. */
+/*
+ * The next piece that may be decoded now, or NULL: of those that are asked for, else of those
+ * to be decoded ahead, which are dropped if there is no room.
+ */
 static struct piece *next_job(struct pieces *ps)
 {
-	struct piece *p = ps->queue.first;
-	enum start started = STARTED;
+	enum start started = NO_ROOM;
+	struct piece *p;
 
-	while (p && (started = start_piece(ps, p)) == JOINED)
-		p = ps->queue.first;
+	while ((p = ps->queue.first) && (started = start_piece(ps, p)) == JOINED)
+		continue;
 	ps->starved = p && started == NO_ROOM;
+	if (ps->starved)
+		return NULL;
+	while (!p && (p = ps->ahead.first)) {
+		started = NO_ROOM;
+		if (pieces_are_idle(ps, piece_cost(p) + pass_cost(p->window)))
+			started = start_piece(ps, p);
+		if (started == NO_ROOM)
+			evict_piece(ps, p);
+		if (started != STARTED)
+			p = NULL;
+	}
 	if (!p)
-		p = next_ahead(ps);
-	if (!p || ps->starved)
 		return NULL;
 	list_remove(p);
 	if (ps->queue.first || ps->ahead.first)
@@ -746,8 +739,8 @@ void pieces_shrink(struct pieces *ps, unsigned percent)
 	pieces_enter(ps);
 	ps->budget = percent >= 100 ? ps->most : budget;
 	kp_pool_limit(ps->budget / BLOCKS_SHARE);
-	while (percent < 100 && (ps->spent.first || ps->rested.first))
-		crowd_out_piece(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
+	while (percent < 100 && crowd_out(ps))
+		continue;
 	while (percent < 100 && (pass = passes_oldest(&ps->passes, NULL)))
 		drop_pass(ps, pass);
 	if (ps->queue.first)

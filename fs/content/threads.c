@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The executor that a mount has: a thread for each job, and several for decoding. */
-#include "executor.h"
+#include "content.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>

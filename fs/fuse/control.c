@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A row for each file says how its text is made.  Snapshots are in a small hash table by
- * inode number; a request finds its snapshot there, with the lock, and needs no reference.
+ * Snapshots are in a small hash table by inode number; a request finds its snapshot there,
+ * with the lock, and needs no reference.
+ *
+ * Readers of the barrier share looks, in two groups: those for whom the look that is under
+ * way began late enough, and those who came since, who share the next one.  So however many
+ * read, one look follows another at most.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include "barrier.h"
 #include "control.h"
-#include "fs/base/sandbox.h"
 #include "texts.h"
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 
-#define BUCKETS 64
+/* Which function of texts.h makes each text; NULL: the barrier. */
+static const struct row {
+	const char *name;
+	text_put *put;
+	bool changes; /* within an edition: each look-up makes a snapshot */
+} rows[] = {
+	{"archives", archives_text_put, false}, {"metrics", metrics_text_put, true},
+	{"missing", missing_text_put, false},   {"stats", stats_text_put, true},
+	{"status", status_text_put, true},      {"barrier", NULL, true},
+};
+
+_Static_assert(CONTROL_LISTED + KP_COUNT(rows) <= CONTROL_FIRST, "a number for each");
 
 struct snapshot {
 	struct snapshot *next;
@@ -26,12 +40,31 @@ struct snapshot {
 	struct timespec edition; /* when its edition was made */
 };
 
+#define BUCKETS 64
+
+/* The bytes of the barrier's text: the edition's number, right-aligned, and a line feed. */
+#define BARRIER_SIZE 21
+/*
+ * The most readers that wait.  The kernel sends as many reads to a mount at once as op_init
+ * allows: if a disk hangs, and with it the supervisor, others are still to read files.
+ */
+#define READERS_MAX 32
+
+/* Readers of the barrier that wait for the same look. */
+struct group {
+	struct {
+		void *token;
+		uint64_t off;
+		size_t len;
+	} readers[READERS_MAX];
+	size_t count;
+};
+
 struct control {
 	struct control_subject about;
-	struct barrier *barrier;
 	struct timespec started, ticking; /* start: real-time and boot clock */
-	pthread_mutex_t
-		making; /* while a text is made that others may share; before LOCK */
+	/* while a text is made that others may share; taken before LOCK */
+	pthread_mutex_t making;
 
 	pthread_mutex_t lock; /* guards everything below */
 	struct stat look;     /* attributes of the root */
@@ -39,100 +72,10 @@ struct control {
 	struct timespec reloaded;
 	uint64_t next_ino;
 	struct snapshot *buckets[BUCKETS];
+	/* `looking` is not empty as long as a look is under way, and waits for it; `later`
+	 * came when it may have begun already. */
+	struct group looking, later;
 };
-
-/* --- the texts ------------------------------------------------------------------------ */
-
-static struct stats take_stats(struct control *c, const struct edition *e)
-{
-	struct stats out = {
-		.edition = e,
-		.arches = c->about.arches,
-		.started = c->started,
-		.sandbox = sandbox_parts(),
-	};
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	out.uptime = (double)(now.tv_sec - c->ticking.tv_sec) +
-		     (double)(now.tv_nsec - c->ticking.tv_nsec) / 1e9;
-	content_stats(c->about.content, &out.content);
-	inodes_retired(c->about.inodes, &out.retired_inodes, &out.retired_archives);
-	pthread_mutex_lock(&c->lock);
-	out.reloads = c->reloads;
-	out.reloaded = c->reloaded;
-	pthread_mutex_unlock(&c->lock);
-	return out;
-}
-
-static void put_archives(struct control *c, const struct edition *e, FILE *f)
-{
-	(void)c;
-	archives_text_put(f, e);
-}
-
-static void put_arches(struct control *c, const struct edition *e, FILE *f)
-{
-	(void)e;
-	arches_put(c->about.arches, f);
-}
-
-static void put_conflicts(struct control *c, const struct edition *e, FILE *f)
-{
-	(void)c;
-	conflicts_text_put(f, e);
-}
-
-static void put_metrics(struct control *c, const struct edition *e, FILE *f)
-{
-	const struct stats stats = take_stats(c, e);
-
-	stats_put_metrics(f, &stats);
-}
-
-static void put_missing(struct control *c, const struct edition *e, FILE *f)
-{
-	missing_text_put(f, e, c->about.arches, c->about.subdir);
-}
-
-static void put_stats(struct control *c, const struct edition *e, FILE *f)
-{
-	const struct stats stats = take_stats(c, e);
-
-	stats_put_json(f, &stats);
-}
-
-static void put_status(struct control *c, const struct edition *e, FILE *f)
-{
-	const struct stats stats = take_stats(c, e);
-
-	status_text_put(f, &stats);
-}
-
-static void put_version(struct control *c, const struct edition *e, FILE *f)
-{
-	(void)c;
-	(void)e;
-	fputs("kpackfs " KP_VERSION "\n", f);
-}
-
-static const struct row {
-	const char *name;
-	void (*put)(struct control *c, const struct edition *e, FILE *f);
-	bool changes; /* within an edition: each look-up makes a snapshot */
-} rows[] = {
-	{"archives", put_archives, false},
-	{"arches", put_arches, false},
-	{"conflicts", put_conflicts, false},
-	{"metrics", put_metrics, true},
-	{"missing", put_missing, false},
-	{"stats", put_stats, true},
-	{"status", put_status, true},
-	{"version", put_version, false},
-	{"barrier", NULL, true},
-};
-
-_Static_assert(CONTROL_LISTED + KP_COUNT(rows) <= CONTROL_FIRST, "a number for each");
 
 const char *control_name(size_t position)
 {
@@ -150,21 +93,6 @@ static struct snapshot **find_snapshot(struct control *c, uint64_t ino)
 	return at;
 }
 
-/*
- * The snapshot of FILE that those who look it up in E can share, or NULL.  There are only as
- * many snapshots as programs have open, so a walk over all of them is enough.
- */
-static struct snapshot *find_shared(struct control *c, size_t file,
-				    const struct edition *e)
-{
-	for (size_t i = 0; !rows[file].changes && i < BUCKETS; i++)
-		for (struct snapshot *s = c->buckets[i]; s; s = s->next)
-			if (s->file == file && s->edition.tv_sec == e->made.tv_sec &&
-			    s->edition.tv_nsec == e->made.tv_nsec)
-				return s;
-	return NULL;
-}
-
 static void snapshot_free(struct snapshot *s)
 {
 	if (s)
@@ -176,6 +104,14 @@ static struct snapshot *snapshot_new(struct control *c, size_t file,
 				     const struct edition *e)
 {
 	struct snapshot *s = calloc(1, sizeof(*s));
+	struct stats stats = {
+		.edition = e,
+		.arches = c->about.arches,
+		.subdir = c->about.subdir,
+		.started = c->started,
+		.sandbox = c->about.sandbox,
+	};
+	struct timespec now;
 	bool fine = true;
 	FILE *f;
 
@@ -183,15 +119,25 @@ static struct snapshot *snapshot_new(struct control *c, size_t file,
 		return NULL;
 	s->file = file;
 	s->edition = e->made;
-	s->size = BARRIER_SIZE; /* if it has no text yet */
 	clock_gettime(CLOCK_REALTIME, &s->made);
-	if (rows[file].put) {
-		f = open_memstream(&s->text, &s->size);
-		if (f)
-			rows[file].put(c, e, f);
-		fine = f && !ferror(f);
-		fine = f && !fclose(f) && fine;
+	if (!rows[file].put) {
+		s->size = BARRIER_SIZE;
+		return s;
 	}
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	stats.uptime = (double)(now.tv_sec - c->ticking.tv_sec) +
+		       (double)(now.tv_nsec - c->ticking.tv_nsec) / 1e9;
+	content_stats(c->about.content, &stats.content);
+	inodes_retired(c->about.inodes, &stats.retired_inodes, &stats.retired_archives);
+	pthread_mutex_lock(&c->lock);
+	stats.reloads = c->reloads;
+	stats.reloaded = c->reloaded;
+	pthread_mutex_unlock(&c->lock);
+	f = open_memstream(&s->text, &s->size);
+	if (f)
+		rows[file].put(f, &stats);
+	fine = f && !ferror(f);
+	fine = f && !fclose(f) && fine;
 	if (fine)
 		return s;
 	snapshot_free(s);
@@ -226,7 +172,7 @@ static void stat_snapshot(const struct control *c, const struct snapshot *s,
 int control_lookup(struct control *c, const struct edition *e, struct kp_span name,
 		   uint64_t *ino, struct stat *out)
 {
-	struct snapshot *s;
+	struct snapshot *s = NULL;
 	size_t file = 0;
 	bool shared;
 
@@ -239,7 +185,13 @@ int control_lookup(struct control *c, const struct edition *e, struct kp_span na
 	if (shared)
 		pthread_mutex_lock(&c->making);
 	pthread_mutex_lock(&c->lock);
-	s = find_shared(c, file, e);
+	/* There are only as many snapshots as programs have open, so a walk over all of them is
+	 * enough. */
+	for (size_t i = 0; shared && !s && i < BUCKETS; i++)
+		for (s = c->buckets[i]; s; s = s->next)
+			if (s->file == file && s->edition.tv_sec == e->made.tv_sec &&
+			    s->edition.tv_nsec == e->made.tv_nsec)
+				break;
 	if (!s) {
 		/* without the lock, because it may take a while */
 		pthread_mutex_unlock(&c->lock);
@@ -265,9 +217,7 @@ int control_lookup(struct control *c, const struct edition *e, struct kp_span na
 	return s ? 0 : ENOMEM;
 }
 
-/* Find INO and its attributes, and count LOOKUPS more of it. */
-static bool use_snapshot(struct control *c, uint64_t ino, uint64_t lookups,
-			 struct stat *out)
+bool control_find(struct control *c, uint64_t ino, uint64_t lookups, struct stat *out)
 {
 	struct snapshot *s;
 	bool found;
@@ -281,16 +231,6 @@ static bool use_snapshot(struct control *c, uint64_t ino, uint64_t lookups,
 		s->lookups += lookups;
 	pthread_mutex_unlock(&c->lock);
 	return found;
-}
-
-bool control_stat(struct control *c, uint64_t ino, struct stat *out)
-{
-	return use_snapshot(c, ino, 0, out);
-}
-
-bool control_again(struct control *c, uint64_t ino, struct stat *out)
-{
-	return use_snapshot(c, ino, 1, out);
 }
 
 void control_forget(struct control *c, uint64_t ino, uint64_t n)
@@ -309,24 +249,87 @@ void control_forget(struct control *c, uint64_t ino, uint64_t n)
 	snapshot_free(gone);
 }
 
+/* --- the barrier ---------------------------------------------------------------------- */
+
+/* Answer a group's readers that EDITION is shown now; 0: the look failed. */
+static void answer_group(const struct control *c, const struct group *g, uint64_t edition)
+{
+	const struct kpackx_error why = {.code = KPACK_ERROR_IO_ERROR, .sys_errno = EIO};
+	char text[BARRIER_SIZE + 1];
+
+	snprintf(text, sizeof(text), "%*" PRIu64 "\n", BARRIER_SIZE - 1, edition);
+	for (size_t i = 0; i < g->count; i++)
+		c->about.answer(g->readers[i].token, text + g->readers[i].off,
+				edition ? g->readers[i].len : 0, edition ? NULL : &why);
+}
+
+/* With the lock: let a reader wait for a look that begins after now.  0, or an errno. */
+static int wait_for_look(struct control *c, uint64_t off, size_t len, void *token)
+{
+	struct group *g = c->looking.count ? &c->later : &c->looking;
+
+	if (c->looking.count + c->later.count == READERS_MAX)
+		return EBUSY;
+	/* the answer may come at once, and waits for the lock */
+	if (g == &c->looking && !c->about.ask(c->about.user))
+		return EIO;
+	g->readers[g->count].token = token;
+	g->readers[g->count].off = off;
+	g->readers[g->count++].len = len;
+	return 0;
+}
+
+void control_seen(struct control *c, bool fine)
+{
+	struct group done, failed = {.count = 0};
+	uint64_t edition;
+
+	pthread_mutex_lock(&c->lock);
+	edition = fine ? c->reloads + 1 : 0;
+	done = c->looking;
+	c->looking = c->later;
+	c->later.count = 0;
+	if (c->looking.count && !c->about.ask(c->about.user)) {
+		failed = c->looking;
+		c->looking.count = 0;
+	}
+	pthread_mutex_unlock(&c->lock);
+	answer_group(c, &done, edition);
+	answer_group(c, &failed, 0);
+}
+
+void control_unwatched(struct control *c)
+{
+	struct group looking, later;
+
+	pthread_mutex_lock(&c->lock);
+	looking = c->looking;
+	later = c->later;
+	c->looking.count = c->later.count = 0;
+	pthread_mutex_unlock(&c->lock);
+	answer_group(c, &looking, 0);
+	answer_group(c, &later, 0);
+}
+
 bool control_read(struct control *c, uint64_t ino, uint64_t off, size_t len, void *token)
 {
+	struct kpackx_error why = {.code = KPACK_ERROR_IO_ERROR};
 	struct snapshot *s;
-	bool at_barrier;
 
 	pthread_mutex_lock(&c->lock);
 	s = *find_snapshot(c, ino);
-	at_barrier = s && !s->text;
 	if (s) {
 		uint64_t left = off < s->size ? s->size - off : 0;
 
 		len = left < len ? (size_t)left : len;
-		if (s->text) /* with the lock, so that the text stays */
-			c->about.answer(token, s->text + (len ? off : 0), len, NULL);
+		if (s->text || !len) /* with the lock, so that the text stays */
+			c->about.answer(token, len ? s->text + off : "", len, NULL);
+		else
+			why.sys_errno = wait_for_look(c, off, len, token);
 	}
 	pthread_mutex_unlock(&c->lock);
-	if (at_barrier)
-		barrier_read(c->barrier, off, len, token);
+	if (why.sys_errno)
+		c->about.answer(token, NULL, 0, &why);
 	return s;
 }
 
@@ -358,11 +361,6 @@ kpack_error_t control_new(const struct control_subject *about, struct control **
 	clock_gettime(CLOCK_BOOTTIME, &c->ticking);
 	pthread_mutex_init(&c->making, NULL);
 	pthread_mutex_init(&c->lock, NULL);
-	c->barrier = barrier_new(about->ask, about->user, about->answer);
-	if (!c->barrier) {
-		control_free(c);
-		return kp_fail_memory(why, 0, KP_CONTROL_NAME);
-	}
 	look_at_root(c);
 	*out = c;
 	return KPACK_SUCCESS;
@@ -372,12 +370,12 @@ void control_free(struct control *c)
 {
 	if (!c)
 		return;
+	control_unwatched(c);
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct snapshot *s = c->buckets[i], *next; s; s = next) {
 			next = s->next;
 			snapshot_free(s);
 		}
-	barrier_free(c->barrier);
 	pthread_mutex_destroy(&c->lock);
 	pthread_mutex_destroy(&c->making);
 	free(c);
@@ -390,19 +388,4 @@ void control_renew(struct control *c)
 	c->reloads++;
 	clock_gettime(CLOCK_REALTIME, &c->reloaded);
 	pthread_mutex_unlock(&c->lock);
-}
-
-void control_seen(struct control *c, bool fine)
-{
-	uint64_t edition;
-
-	pthread_mutex_lock(&c->lock);
-	edition = c->reloads + 1;
-	pthread_mutex_unlock(&c->lock);
-	barrier_seen(c->barrier, fine ? edition : 0);
-}
-
-void control_unwatched(struct control *c)
-{
-	barrier_over(c->barrier);
 }

@@ -5,13 +5,16 @@
  * The kernel may open files without asking (ops.c), so a look-up makes the text: a snapshot
  * that never changes, with its own inode number, which is freed when the kernel has forgotten
  * all its look-ups.  A text that depends on the edition alone is the same snapshot for all
- * who look it up as long as one of them holds it.  Thread-safe.
+ * who look it up as long as one of them holds it.
+ *
+ * One file has no text: a read of `barrier` is answered when the mount shows everything that
+ * was so before the read began.  For that the supervisor looks at the sources, and an answer
+ * comes back behind all that it found.  Thread-safe.
  */
 #ifndef FS_FUSE_CONTROL_H
 #define FS_FUSE_CONTROL_H
 
 #include <sys/stat.h>
-#include "fs/tree/arch_filter.h"
 #include "fs/content/content.h"
 #include "fs/tree/inodes.h"
 
@@ -28,18 +31,23 @@
 
 struct control;
 
-/* The subject of the files. */
+/* The subject of the files; all pointers are borrowed. */
 struct control_subject {
 	const struct kp_choice *arches;
-	const char *subdir;    /* clean; NULL: the whole tree */
-	struct inodes *inodes; /* the root gives owner and read bits */
+	const char *subdir;         /* clean; NULL: the whole tree */
+	const char *const *sandbox; /* names of the sandbox's parts, then NULL */
+	struct inodes *inodes;      /* the root gives owner and read bits */
 	struct content *content;
-	content_answer *answer;  /* called with the result of control_read */
-	bool (*ask)(void *user); /* as for barrier_new */
+	content_answer *answer; /* called with the result of control_read */
+	/*
+	 * Have the supervisor look at the sources; never blocks.  false: it cannot.  Else
+	 * control_seen follows.
+	 */
+	bool (*ask)(void *user);
 	void *user;
 };
 
-/* The pointers in ABOUT are borrowed.  OUT_OF_MEMORY is the only error. */
+/* OUT_OF_MEMORY is the only error. */
 kpack_error_t control_new(const struct control_subject *about, struct control **out,
 			  struct kpackx_error *why);
 /* Answers waiting reads with an error; no read may begin.  NULL is fine. */
@@ -61,19 +69,17 @@ void control_unwatched(struct control *c);
 const char *control_name(size_t position);
 
 /*
- * The attributes of INO; false: it is neither the directory nor a snapshot that exists.
- */
-bool control_stat(struct control *c, uint64_t ino, struct stat *out);
-
-/*
  * Find or make a snapshot of the file NAME, about the edition E, and count a look-up of it.
  * 0, ENOENT or ENOMEM.
  */
 int control_lookup(struct control *c, const struct edition *e, struct kp_span name,
 		   uint64_t *ino, struct stat *out);
 
-/* Count another look-up of a snapshot; false: the snapshot does not exist. */
-bool control_again(struct control *c, uint64_t ino, struct stat *out);
+/*
+ * The attributes of INO, of which LOOKUPS more are counted; false: it is neither the
+ * directory nor a snapshot that exists.
+ */
+bool control_find(struct control *c, uint64_t ino, uint64_t lookups, struct stat *out);
 
 /* The kernel forgets N look-ups of a snapshot; without look-ups it is freed. */
 void control_forget(struct control *c, uint64_t ino, uint64_t n);

@@ -36,41 +36,14 @@ static bool is_control(fuse_ino_t ino)
 	return ino != TREE_ROOT && ino < TREE_FIRST;
 }
 
-/* Errors. */
-
-static const struct {
-	kpack_error_t code;
-	int number;
-} errnos[] = {
-	{KPACK_ERROR_KERNEL_NOT_FOUND, ENOENT},
-	{KPACK_ERROR_FILE_NOT_FOUND, ENOENT},
-	{KPACK_ERROR_OUT_OF_MEMORY, ENOMEM},
-};
-
-static int to_errno(const struct kpackx_error *why)
-{
-	for (size_t i = 0; i < KP_COUNT(errnos); i++)
-		if (errnos[i].code == why->code)
-			return errnos[i].number;
-	if (why->code == KPACK_ERROR_IO_ERROR && why->sys_errno)
-		return why->sys_errno;
-	return EIO;
-}
-
-/* Session. */
-
-static void want_capability(struct fuse_conn_info *conn, unsigned capability)
-{
-	conn->want |= conn->capable & capability;
-}
+/* --- the session ----------------------------------------------------------------------- */
 
 static void op_init(void *user, struct fuse_conn_info *conn)
 {
 	struct fs *fs = user;
 
-	want_capability(conn, FUSE_CAP_EXPORT_SUPPORT);
-	want_capability(conn, FUSE_CAP_CACHE_SYMLINKS);
-	want_capability(conn, FUSE_CAP_EXPLICIT_INVAL_DATA);
+	conn->want |= conn->capable & (FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_CACHE_SYMLINKS |
+				       FUSE_CAP_EXPLICIT_INVAL_DATA);
 	/* Content never changes under an inode.  Splicing costs more than copying.  An
 	 * open with O_TRUNC must be refused, so the kernel must not merge it into OPEN,
 	 * which it may not send. */
@@ -101,7 +74,7 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 	fuse_reply_statfs(req, &st);
 }
 
-/* Names and attributes. */
+/* --- names and attributes ---------------------------------------------------------------- */
 
 static struct fuse_entry_param entry_of(const struct stat *st)
 {
@@ -114,7 +87,7 @@ static struct fuse_entry_param entry_of(const struct stat *st)
 	};
 }
 
-/* Called between inodes_enter and inodes_leave. */
+/* Between inodes_enter and inodes_leave. */
 static void reply_inode(fuse_req_t req, const struct stat *st)
 {
 	struct fuse_entry_param e = entry_of(st);
@@ -166,13 +139,13 @@ static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 	fuse_ino_t ino;
 	int err;
 
-	if (strcmp(name, ".") == 0 && control_again(fs->control, parent, &st)) {
+	if (strcmp(name, ".") == 0 && control_find(fs->control, parent, 1, &st)) {
 		reply_control(req, parent, &st);
 		return;
 	}
 	if (parent != CONTROL_DIR) {
-		fuse_reply_err(req,
-			       control_stat(fs->control, parent, &st) ? ENOTDIR : ESTALE);
+		fuse_reply_err(req, control_find(fs->control, parent, 0, &st) ? ENOTDIR
+									      : ESTALE);
 		return;
 	}
 	if (strcmp(name, "..") == 0) {
@@ -203,7 +176,7 @@ static void lookup_tree(fuse_req_t req, const struct edition *e, fuse_ino_t pare
 	struct stat st;
 
 	if (parent == TREE_ROOT && strcmp(name, KP_CONTROL_NAME) == 0 &&
-	    control_stat(fs->control, CONTROL_DIR, &st))
+	    control_find(fs->control, CONTROL_DIR, 0, &st))
 		reply_control(req, CONTROL_DIR, &st);
 	else if (!inodes_find(fs->inodes, parent, &inode))
 		fuse_reply_err(req, ESTALE);
@@ -258,33 +231,28 @@ static void op_forget_multi(fuse_req_t req, size_t count,
 	fuse_reply_none(req);
 }
 
-static void getattr_tree(fuse_req_t req, fuse_ino_t ino)
+static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct inodes *inodes = fs_of(req)->inodes;
+	struct fs *fs = fs_of(req);
 	struct inode inode;
+	bool found;
 
-	inodes_enter(inodes);
-	if (inodes_find(inodes, ino, &inode))
+	(void)fi;
+	if (is_control(ino)) {
+		found = control_find(fs->control, ino, 0, &inode.st);
+	} else {
+		inodes_enter(fs->inodes);
+		found = inodes_find(fs->inodes, ino, &inode);
+	}
+	if (found)
 		fuse_reply_attr(req, &inode.st, FOREVER);
 	else
 		fuse_reply_err(req, ESTALE);
-	inodes_leave(inodes);
+	if (!is_control(ino)) /* after the answer: see inodes.h */
+		inodes_leave(fs->inodes);
 }
 
-static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct stat st;
-
-	(void)fi;
-	if (!is_control(ino))
-		getattr_tree(req, ino);
-	else if (control_stat(fs_of(req)->control, ino, &st))
-		fuse_reply_attr(req, &st, FOREVER);
-	else
-		fuse_reply_err(req, ESTALE);
-}
-
-/* Files. */
+/* --- files ------------------------------------------------------------------------------- */
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -302,18 +270,27 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	fuse_reply_open(req, fi);
 }
 
-static void read_control(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off)
-{
-	if (!control_read(fs_of(req)->control, ino, (uint64_t)off, size, req))
-		fuse_reply_err(req, ESTALE);
-}
-
-static void read_tree(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t off)
+/*
+ * Reads are not interrupted: a parked read is answered soon, and if a signal came while a
+ * page was touched through mmap, EINTR would cause a SIGBUS.
+ */
+static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		    struct fuse_file_info *fi)
 {
 	struct fs *fs = fs_of(req);
 	struct file_content file;
 	int err;
 
+	(void)fi;
+	if (off < 0) {
+		fuse_reply_err(req, EINVAL);
+		return;
+	}
+	if (is_control(ino)) {
+		if (!control_read(fs->control, ino, (uint64_t)off, size, req))
+			fuse_reply_err(req, ESTALE);
+		return;
+	}
 	inodes_enter(fs->inodes);
 	err = inodes_file(fs->inodes, ino, &file);
 	inodes_leave(fs->inodes);
@@ -322,40 +299,34 @@ static void read_tree(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t off)
 		return;
 	}
 	if (file.bundle)
-		content_read_bundle(fs->content, file.bundle, off, size, op_read_answer,
-				    req);
+		content_read_bundle(fs->content, file.bundle, (uint64_t)off, size,
+				    op_read_answer, req);
 	else
-		content_read(fs->content, file.entry, off, size, req);
+		content_read(fs->content, file.entry, (uint64_t)off, size, op_read_answer,
+			     req);
 	file_content_unref(&file);
-}
-
-/*
- * Reads are not interrupted: a parked read is answered soon, and if a signal came while a
- * page was touched through mmap, EINTR would cause a SIGBUS.
- */
-static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		    struct fuse_file_info *fi)
-{
-	(void)fi;
-	if (off < 0)
-		fuse_reply_err(req, EINVAL);
-	else if (is_control(ino))
-		read_control(req, ino, size, off);
-	else
-		read_tree(req, ino, size, (uint64_t)off);
 }
 
 void op_read_answer(void *token, const void *data, size_t size,
 		    const struct kpackx_error *why)
 {
-	if (why)
-		fuse_reply_err(token, to_errno(why));
-	else
+	if (!why)
 		fuse_reply_buf(token, data, size);
+	else if (why->code == KPACK_ERROR_KERNEL_NOT_FOUND ||
+		 why->code == KPACK_ERROR_FILE_NOT_FOUND)
+		fuse_reply_err(token, ENOENT);
+	else if (why->code == KPACK_ERROR_OUT_OF_MEMORY)
+		fuse_reply_err(token, ENOMEM);
+	else if (why->code == KPACK_ERROR_IO_ERROR && why->sys_errno)
+		fuse_reply_err(token, why->sys_errno);
+	else
+		fuse_reply_err(token, EIO);
 }
 
+/* --- directories ------------------------------------------------------------------------- */
+
 /*
- * Directories.  An offset is the position of the next name; "." and ".." have 0 and 1, and
+ * An offset is the position of the next name; "." and ".." have 0 and 1, and
  * the first name has 2.
  */
 
@@ -366,8 +337,6 @@ struct listing {
 	bool plus;
 	char *buf;
 	size_t size, used;
-	const struct edition *e;
-	uint32_t first, end; /* the names that were added with a look-up */
 };
 
 /* Add a name; false when it does not fit. */
@@ -385,10 +354,7 @@ static bool list_add(struct listing *l, const char *name,
 	return true;
 }
 
-/*
- * Add ".", ".." or a control file, without a look-up, so that there is none to be
- * forgotten.
- */
+/* Add a name without attributes: it is not looked up, so that there is none to be forgotten. */
 static bool list_plain(struct listing *l, const char *name, uint64_t ino, mode_t type,
 		       off_t next)
 {
@@ -403,88 +369,69 @@ static bool list_dots(struct listing *l, uint64_t self, uint64_t parent, off_t f
 	       (from > 1 || list_plain(l, "..", parent, S_IFDIR, 2));
 }
 
-/* The node of the name INDEX of a directory; false: the name is too long to be listed. */
-static bool listed_node(const struct listing *l, uint32_t index,
-			struct kp_view_name *name, struct tree_node *node)
-{
-	*name = kp_view_name(l->e->view, index);
-	*node = tree_named(l->e->tree, name);
-	return name->text.size <= NAME_BYTES;
-}
-
-static bool list_name(struct listing *l, const struct kp_view_name *name,
-		      struct tree_node node, off_t next)
-{
-	struct fuse_entry_param e;
-	struct stat st;
-	char text[NAME_BYTES + 1];
-
-	memcpy(text, name->text.data, name->text.size);
-	text[name->text.size] = '\0';
-	if (!l->plus)
-		return list_plain(l, text, node.ino, node.is_dir ? S_IFDIR : S_IFREG,
-				  next);
-	tree_stat(l->e->tree, node, &st);
-	e = entry_of(&st);
-	return list_add(l, text, &e, next);
-}
-
-static void list_tree(struct listing *l, struct tree_node dir, off_t from)
+/*
+ * Add the names of the directory DIR of E; those from *FIRST to the returned end are listed,
+ * but for those that are too long.
+ */
+static uint32_t list_tree(struct listing *l, const struct edition *e,
+			  struct tree_node dir, off_t from, uint32_t *first)
 {
 	const struct inodes *inodes = fs_of(l->req)->inodes;
-	const struct kp_view_dir *d = kp_view_dir(l->e->view, dir.index);
+	const struct kp_view_dir *d = kp_view_dir(e->view, dir.index);
+	uint32_t end;
 	uint64_t i = 0;
 
 	if (from > FIRST_POSITION)
 		i = inodes_position(inodes, dir.ino, (uint64_t)(from - FIRST_POSITION));
 	i = i < d->count ? i : d->count;
-	l->first = l->end = d->first + (uint32_t)i;
-	if (!list_dots(l, dir.ino, tree_parent(l->e->tree, dir.index).ino, from))
-		return;
-	for (; l->end < d->first + d->count; l->end++) {
-		struct kp_view_name name;
-		struct tree_node node;
-		uint64_t next = inodes_encode_position(inodes, l->end + 1 - d->first);
+	*first = end = d->first + (uint32_t)i;
+	if (!list_dots(l, dir.ino, tree_parent(e->tree, dir.index).ino, from))
+		return end;
+	for (; end < d->first + d->count; end++) {
+		struct kp_view_name name = kp_view_name(e->view, end);
+		struct tree_node node = tree_named(e->tree, &name);
+		off_t next = (off_t)inodes_encode_position(inodes, end + 1 - d->first) +
+			     FIRST_POSITION;
+		struct fuse_entry_param entry;
+		char text[NAME_BYTES + 1];
+		struct stat st;
 
-		if (listed_node(l, l->end, &name, &node) &&
-		    !list_name(l, &name, node, (off_t)next + FIRST_POSITION))
-			return;
+		if (name.text.size > NAME_BYTES)
+			continue;
+		memcpy(text, name.text.data, name.text.size);
+		text[name.text.size] = '\0';
+		if (l->plus) {
+			tree_stat(e->tree, node, &st);
+			entry = entry_of(&st);
+			if (!list_add(l, text, &entry, next))
+				break;
+		} else if (!list_plain(l, text, node.ino, node.is_dir ? S_IFDIR : S_IFREG,
+				       next)) {
+			break;
+		}
 	}
+	return end;
 }
 
-/*
- * Call COUNT for each name that was listed with its attributes, which counts as a
- * look-up.
- */
-static void list_count(struct listing *l, void (*count)(struct inodes *, uint64_t))
+/* Call COUNT for each listed name of E from FIRST to END. */
+static void count_listed(struct inodes *inodes, const struct edition *e, uint32_t first,
+			 uint32_t end, void (*count)(struct inodes *, uint64_t))
 {
-	struct inodes *inodes = fs_of(l->req)->inodes;
-	struct kp_view_name name;
-	struct tree_node node;
+	for (; first < end; first++) {
+		struct kp_view_name name = kp_view_name(e->view, first);
 
-	for (uint32_t i = l->first; l->plus && i < l->end; i++)
-		if (listed_node(l, i, &name, &node))
-			count(inodes, node.ino);
-}
-
-static void list_control(struct listing *l, off_t from)
-{
-	const char *name;
-	off_t i = from > 2 ? from - 2 : 0;
-
-	if (!list_dots(l, CONTROL_DIR, TREE_ROOT, from))
-		return;
-	while (i < 1000 && (name = control_name((size_t)i)) &&
-	       list_plain(l, name, CONTROL_LISTED + (uint64_t)i, S_IFREG, i + 3))
-		i++;
+		if (name.text.size <= NAME_BYTES)
+			count(inodes, tree_named(e->tree, &name).ino);
+	}
 }
 
 static void list_inode(struct listing *l, fuse_ino_t ino, off_t from)
 {
 	struct inodes *inodes = fs_of(l->req)->inodes;
+	const struct edition *e = inodes_enter(inodes);
+	uint32_t first = 0, end = 0;
 	struct inode inode;
 
-	l->e = inodes_enter(inodes);
 	/* the answer is sent before inodes_leave: see inodes.h */
 	if (!inodes_find(inodes, ino, &inode)) {
 		fuse_reply_err(l->req, ESTALE);
@@ -492,17 +439,21 @@ static void list_inode(struct listing *l, fuse_ino_t ino, off_t from)
 		fuse_reply_err(l->req, ENOTDIR);
 	} else {
 		if (!inode.retired) /* a retired directory is empty */
-			list_tree(l, inode.node, from);
-		/* counted first: the kernel may forget a name before the reply returns */
-		list_count(l, inodes_count);
-		if (fuse_reply_buf(l->req, l->buf, l->used))
-			list_count(l, inodes_uncount);
+			end = list_tree(l, e, inode.node, from, &first);
+		/* A name with its attributes counts as a look-up.  Before the reply: the
+		 * kernel may forget a name before that returns. */
+		if (l->plus)
+			count_listed(inodes, e, first, end, inodes_count);
+		if (fuse_reply_buf(l->req, l->buf, l->used) && l->plus)
+			count_listed(inodes, e, first, end, inodes_uncount);
 	}
 	inodes_leave(inodes);
 }
 
 static void list_directory(struct listing l, fuse_ino_t ino, off_t from)
 {
+	const char *name;
+
 	l.buf = malloc(l.size);
 	if (!l.buf) {
 		fuse_reply_err(l.req, ENOMEM);
@@ -510,11 +461,17 @@ static void list_directory(struct listing l, fuse_ino_t ino, off_t from)
 	}
 	if (from < 0)
 		from = INT64_MAX;
-	if (ino == CONTROL_DIR) {
-		list_control(&l, from);
-		fuse_reply_buf(l.req, l.buf, l.used);
-	} else {
+	if (ino != CONTROL_DIR) {
 		list_inode(&l, ino, from);
+	} else {
+		off_t i = from > FIRST_POSITION ? from - FIRST_POSITION : 0;
+
+		if (list_dots(&l, CONTROL_DIR, TREE_ROOT, from))
+			while ((name = control_name((size_t)i)) &&
+			       list_plain(&l, name, CONTROL_LISTED + (uint64_t)i, S_IFREG,
+					  i + 1 + FIRST_POSITION))
+				i++;
+		fuse_reply_buf(l.req, l.buf, l.used);
 	}
 	free(l.buf);
 }
@@ -653,41 +610,32 @@ const struct fuse_lowlevel_ops ops = {
  */
 #define NAMES_MAX 20000
 
-static bool invalidate_all(struct invalidation *n)
+void invalidate_send(void *notices, const struct change *c)
 {
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
-	if (n->names > NAMES_MAX && !n->all)
-		n->all = fuse_lowlevel_notify_increment_epoch(n->session) == 0;
-#endif
-	return n->all;
-}
+	struct invalidation *n = notices;
+	int err = 0;
 
-/*
- * A name comes before its listing: invalidating it waits for a listing that is being
- * read.
- */
-static int send_change(struct invalidation *n, const struct change *c)
-{
+	/* A name comes before its listing: invalidating it waits for a listing that is being
+	 * read. */
 	switch (c->what) {
 	case CHANGED_NAME:
 		n->names++;
-		if (invalidate_all(n))
-			return 0;
-		return fuse_lowlevel_notify_inval_entry(n->session, c->ino, c->name,
-							strlen(c->name));
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+		if (n->names > NAMES_MAX && !n->all)
+			n->all = fuse_lowlevel_notify_increment_epoch(n->session) == 0;
+#endif
+		if (!n->all)
+			err = fuse_lowlevel_notify_inval_entry(n->session, c->ino,
+							       c->name, strlen(c->name));
+		break;
 	case CHANGED_NAMES:
-		return fuse_lowlevel_notify_inval_inode(n->session, c->ino, 0, 0);
+		err = fuse_lowlevel_notify_inval_inode(n->session, c->ino, 0, 0);
+		break;
 	case CHANGED_STAT:
 		/* a negative offset: attributes only, the bytes are the same */
-		return fuse_lowlevel_notify_inval_inode(n->session, c->ino, -1, 0);
+		err = fuse_lowlevel_notify_inval_inode(n->session, c->ino, -1, 0);
+		break;
 	}
-	return 0;
-}
-
-void invalidate_send(void *notices, const struct change *c)
-{
-	int err = send_change(notices, c);
-
 	/* ENOENT: the kernel does not know the name or inode. */
 	if (err && err != -ENOENT)
 		log_print(LOG_INFO, "the kernel was not notified of a change: %s",

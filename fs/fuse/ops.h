@@ -22,7 +22,7 @@ struct fs {
 
 extern const struct fuse_lowlevel_ops ops;
 
-/* The callback `answer` of content_options: TOKEN is the request. */
+/* The answer to a read: TOKEN is the request. */
 content_answer op_read_answer;
 
 /*

@@ -7,10 +7,11 @@
 #include "fs/content/content.h"
 #include "fs/tree/edition.h"
 
-/* The figures, at one moment. */
+/* What the texts are about, at one moment. */
 struct stats {
 	const struct edition *edition;
 	const struct kp_choice *arches; /* the GPUs whose code is shown */
+	const char *subdir;             /* NULL: the whole tree */
 	struct content_stats content;
 	size_t retired_inodes, retired_archives;
 	uint64_t reloads;           /* editions before this one */
@@ -20,30 +21,22 @@ struct stats {
 	const char *const *sandbox; /* names of the sandbox's parts, then NULL */
 };
 
+typedef void text_put(FILE *f, const struct stats *s);
+
 /* The first line of the status if no archive is refused and no decode failed. */
 #define SUMMARY_GOOD "healthy"
 
 /* A summary for people; one JSON object in one line; Prometheus' text format 0.0.4. */
-void status_text_put(FILE *f, const struct stats *s);
-void stats_put_json(FILE *f, const struct stats *s);
-void stats_put_metrics(FILE *f, const struct stats *s);
+text_put status_text_put, stats_text_put, metrics_text_put;
 
 /* A line for each archive: its content, or why it is refused. */
-void archives_text_put(FILE *f, const struct edition *e);
+text_put archives_text_put;
 
 /*
- * A line for each conflict that the view kept, each refused entry and each refused archive;
- * and how many of the first two there are, also of those that were not kept.
+ * A line for each path of an entry that the edition does not show, each refused entry and
+ * each refused archive: the path below the root of the whole tree, or the archive's path, a
+ * tab, and the reason.
  */
-void conflicts_text_put(FILE *f, const struct edition *e);
-size_t conflicts_count(const struct edition *e);
-
-/*
- * A line for each path of an entry that E does not show, each refused entry and each refused
- * archive: the path below the root of the whole tree, or the archive's path, a tab, and the
- * reason.
- */
-void missing_text_put(FILE *f, const struct edition *e, const struct kp_choice *arches,
-		      const char *subdir);
+text_put missing_text_put;
 
 #endif

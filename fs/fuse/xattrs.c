@@ -8,167 +8,140 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "ops.h"
 
-static const char prefix[] = "user.kpack.";
+#define PREFIX "user.kpack."
 
-/* What is asked about: an entry, or a bundle by the first of its parts. */
-struct subject {
-	const struct kpack_archive *archive;
-	size_t entry;
-	bool is_bundle;
-	struct kp_entry_info info;
-	struct kp_meta meta;
+enum fact {
+	ARCHIVE,
+	KEY,
+	ARCH,
+	TYPE,
+	ORDINAL,
+	SIZE,
+	COMPRESSED_SIZE,
+	SCHEME,
+	CHUNK,
+	XXH3,
+	METADATA,
+	FACTS
 };
 
-/* Each returns the fact as text, which the caller frees; NULL: none, or no memory. */
+static const char *const names[FACTS] = {
+	[ARCHIVE] = PREFIX "archive",
+	[KEY] = PREFIX "key",
+	[ARCH] = PREFIX "arch",
+	[TYPE] = PREFIX "type",
+	[ORDINAL] = PREFIX "ordinal",
+	[SIZE] = PREFIX "size",
+	[COMPRESSED_SIZE] = PREFIX "compressed_size",
+	[SCHEME] = PREFIX "scheme",
+	[CHUNK] = PREFIX "chunk",
+	[XXH3] = PREFIX "xxh3",
+	[METADATA] = PREFIX "metadata",
+};
 
-static char *span_text(struct kp_span s)
+/* The entry's metadata as JSON; none if that would be too large. */
+static void compose_metadata(struct kp_compose *c, const struct kpack_archive *a,
+			     size_t entry)
 {
-	return strndup((const char *)s.data, s.size);
-}
-
-static char *number_text(uint64_t n)
-{
-	char *out;
-
-	return asprintf(&out, "%" PRIu64, n) < 0 ? NULL : out;
-}
-
-static char *archive_of(const struct subject *s)
-{
-	return strdup(kp_archive_path(s->archive));
-}
-
-static char *key_of(const struct subject *s)
-{
-	return span_text(s->info.key);
-}
-
-static char *arch_of(const struct subject *s)
-{
-	return span_text(s->info.arch);
-}
-
-static char *type_of(const struct subject *s)
-{
-	return span_text(s->info.type);
-}
-
-static char *ordinal_of(const struct subject *s)
-{
-	return number_text(s->info.ordinal);
-}
-
-static char *size_of(const struct subject *s)
-{
-	return number_text(s->info.size);
-}
-
-static char *compressed_size_of(const struct subject *s)
-{
-	return number_text(s->info.stored);
-}
-
-static char *scheme_of(const struct subject *s)
-{
-	return strdup(kp_archive_scheme(s->archive));
-}
-
-static char *chunk_of(const struct subject *s)
-{
-	return s->meta.chunk ? number_text(s->meta.chunk) : NULL;
-}
-
-static char *xxh3_of(const struct subject *s)
-{
-	char digits[2 * sizeof(s->meta.xxh3) + 1];
-
-	if (!s->meta.has_xxh3)
-		return NULL;
-	for (size_t i = 0; i < sizeof(s->meta.xxh3); i++)
-		snprintf(digits + 2 * i, 3, "%02x", s->meta.xxh3[i]);
-	return strdup(digits);
-}
-
-/* As JSON; metadata whose JSON would be too large is none. */
-static char *metadata_of(const struct subject *s)
-{
-	struct kp_span packed = kp_archive_meta_raw(s->archive, s->entry), json;
-	struct kp_mp c = kp_mp_over(packed);
+	struct kp_span packed = kp_archive_meta_raw(a, entry), json;
+	struct kp_mp values = kp_mp_over(packed);
 	struct kp_json j;
-	char *out = NULL;
 
 	if (!packed.size)
-		return NULL;
+		return;
 	kp_json_init(&j, KP_JSON_MAX);
-	kp_json_value(&j, &c);
+	kp_json_value(&j, &values);
 	if (!kp_json_finish(&j, &json, NULL))
-		out = span_text(json);
+		kp_compose_span(c, json);
 	kp_json_fini(&j);
-	return out;
 }
 
-static const struct fact {
-	const char *name;
-	char *(*get)(const struct subject *s);
-	bool of_bundle;
-} facts[] = {
-	{"archive", archive_of, false},
-	{"key", key_of, true},
-	{"arch", arch_of, false},
-	{"type", type_of, true},
-	{"ordinal", ordinal_of, false},
-	{"size", size_of, true},
-	{"compressed_size", compressed_size_of, false},
-	{"scheme", scheme_of, false},
-	{"chunk", chunk_of, false},
-	{"xxh3", xxh3_of, false},
-	{"metadata", metadata_of, false},
-};
-
-/* The value of an attribute; NULL: none, or too long for one. */
-static char *value_new(const struct subject *s, const struct fact *fact)
+/*
+ * The FACT about FILE, which the caller frees; NULL: it has none, or there is no memory, or
+ * it is too long for an attribute.
+ */
+static char *fact_new(const struct file_content *file, enum fact fact)
 {
-	char *text = s->is_bundle && !fact->of_bundle ? NULL : fact->get(s);
+	const struct bundle *b = file->bundle;
+	/* a bundle's parts all have its key */
+	const struct origin_entry what = b ? b->parts[0].what : file->entry;
+	const struct kpack_archive *a = what.origin->archive;
+	struct kp_compose c = {0};
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	char *text;
 
-	if (text && strlen(text) > XATTR_SIZE_MAX) {
-		free(text);
+	kp_archive_entry(a, what.entry, &info);
+	kp_archive_meta(a, what.entry, &meta);
+	if (b && fact != KEY && fact != TYPE && fact != SIZE)
 		return NULL;
+	switch (fact) {
+	case ARCHIVE:
+		kp_compose_str(&c, kp_archive_path(a));
+		break;
+	case KEY:
+		kp_compose_span(&c, info.key);
+		break;
+	case ARCH:
+		kp_compose_span(&c, info.arch);
+		break;
+	case TYPE:
+		kp_compose_span(&c, b ? kp_span_str("hipfb") : info.type);
+		break;
+	case ORDINAL:
+		kp_compose_print(&c, "%" PRIu64, (uint64_t)info.ordinal);
+		break;
+	case SIZE:
+		kp_compose_print(&c, "%" PRIu64, b ? b->size : info.size);
+		break;
+	case COMPRESSED_SIZE:
+		kp_compose_print(&c, "%" PRIu64, info.stored);
+		break;
+	case SCHEME:
+		kp_compose_str(&c, kp_archive_scheme(a));
+		break;
+	case CHUNK:
+		if (!meta.chunk)
+			return NULL;
+		kp_compose_print(&c, "%" PRIu64, (uint64_t)meta.chunk);
+		break;
+	case XXH3:
+		if (!meta.has_xxh3)
+			return NULL;
+		for (size_t i = 0; i < sizeof(meta.xxh3); i++)
+			kp_compose_print(&c, "%02x", meta.xxh3[i]);
+		break;
+	default:
+		compose_metadata(&c, a, what.entry);
+		if (!c.size)
+			return NULL;
+		break;
 	}
-	return text;
+	if (kp_compose_take(&c, &text, NULL))
+		return NULL;
+	if (strlen(text) <= XATTR_SIZE_MAX)
+		return text;
+	free(text);
+	return NULL;
 }
 
-/* The content of a file, with a reference, and S about it; false: it has none. */
-static bool find_subject(fuse_req_t req, fuse_ino_t ino, struct file_content *content,
-			 struct subject *s)
+/* The content of the file INO, with a reference; false: it has none. */
+static bool find_content(fuse_req_t req, fuse_ino_t ino, struct file_content *out)
 {
 	const struct fs *fs = fuse_req_userdata(req);
-	struct origin_entry what;
 	int err;
 
 	inodes_enter(fs->inodes);
-	err = inodes_file(fs->inodes, ino, content);
+	err = inodes_file(fs->inodes, ino, out);
 	inodes_leave(fs->inodes);
-	if (err)
-		return false;
-	/* a bundle's parts all have its key */
-	what = content->bundle ? content->bundle->parts[0].what : content->entry;
-	*s = (struct subject){
-		.archive = what.origin->archive,
-		.entry = what.entry,
-		.is_bundle = content->bundle,
-	};
-	kp_archive_entry(s->archive, s->entry, &s->info);
-	kp_archive_meta(s->archive, s->entry, &s->meta);
-	if (s->is_bundle) {
-		s->info.type = kp_span_str("hipfb");
-		s->info.size = content->bundle->size;
-	}
-	return true;
+	return !err;
 }
 
 /* Reply as getxattr(2) and listxattr(2) specify: a request with no room gets the size. */
@@ -184,17 +157,15 @@ static void reply_xattr(fuse_req_t req, const char *bytes, size_t used, size_t r
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	const size_t n = sizeof(prefix) - 1;
-	struct file_content content;
-	struct subject s;
+	struct file_content file;
+	enum fact fact = 0;
 	char *value = NULL;
 
-	for (size_t i = 0; strncmp(name, prefix, n) == 0 && i < KP_COUNT(facts); i++) {
-		if (strcmp(name + n, facts[i].name) != 0 ||
-		    !find_subject(req, ino, &content, &s))
-			continue;
-		value = value_new(&s, &facts[i]);
-		file_content_unref(&content);
+	while (fact < FACTS && strcmp(name, names[fact]) != 0)
+		fact++;
+	if (fact < FACTS && find_content(req, ino, &file)) {
+		value = fact_new(&file, fact);
+		file_content_unref(&file);
 	}
 	if (value)
 		reply_xattr(req, value, strlen(value), size);
@@ -205,25 +176,23 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	char names[KP_COUNT(facts) * (sizeof(prefix) + 16)];
-	struct file_content content;
-	struct subject s;
+	char list[FACTS * 32];
+	struct file_content file;
 	size_t used = 0;
 
-	if (find_subject(req, ino, &content, &s)) {
-		for (size_t i = 0; i < KP_COUNT(facts); i++) {
-			char *value = value_new(&s, &facts[i]);
+	if (find_content(req, ino, &file)) {
+		for (enum fact fact = 0; fact < FACTS; fact++) {
+			char *value = fact_new(&file, fact);
 
-			if (value)
-				used += (size_t)snprintf(names + used,
-							 sizeof(names) - used, "%s%s",
-							 prefix, facts[i].name) +
+			if (value) /* with its NUL */
+				used += (size_t)snprintf(list + used, sizeof(list) - used,
+							 "%s", names[fact]) +
 					1;
 			free(value);
 		}
-		file_content_unref(&content);
+		file_content_unref(&file);
 	}
-	reply_xattr(req, names, used, size);
+	reply_xattr(req, list, used, size);
 }
 
 void xattrs_add(struct fuse_lowlevel_ops *handlers)

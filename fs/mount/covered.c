@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of the mount point that a mount would cover, and does not show itself. */
-#include "session.h"
+#include "mount.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include "core/base/alloc.h"
+#include "core/base/file.h"
 #include "core/base/hash.h"
 #include "fs/base/log.h"
 
@@ -40,44 +42,34 @@ static bool report_file(const struct covered *c, const char *why)
 	return false;
 }
 
-/* The xxh3 of the file FD of SIZE bytes.  false: it cannot be read. */
-static bool hash_file(int fd, uint64_t size, struct kp_hash *out)
-{
-	struct kp_hasher *h = kp_hasher_new();
-	char block[65536];
-	ssize_t n = 0;
-
-	while (h && size && (n = read(fd, block, sizeof(block))) > 0) {
-		kp_hasher_add(h, block, (size_t)n);
-		size -= (uint64_t)n < size ? (uint64_t)n : size;
-	}
-	if (h)
-		*out = kp_hasher_value(h);
-	kp_hasher_free(h);
-	return h && size == 0;
-}
-
 /* Whether the regular file at FILE, opened with O_PATH, has the bytes of the entry WHAT. */
 static bool has_bytes(int file, uint64_t size, const struct origin_entry *what)
 {
 	struct kp_decoding_facts facts =
 		kp_archive_decoding_facts(what->origin->archive, what->entry);
+	char name[KP_FD_NAME_SIZE], block[65536];
+	struct kp_hasher *h;
 	struct kp_hash hash;
-	char path[32];
+	ssize_t n = 0;
 	bool same;
-	int fd;
 
 	if (!facts.xxh3)
 		return true;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	same = fd >= 0 && hash_file(fd, size, &hash) && kp_hash_is(&hash, facts.xxh3);
-	if (fd >= 0)
-		close(fd);
+	KP_AUTO_CLOSE int fd =
+		open(kp_fd_name(file, name), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	h = kp_hasher_new();
+	while (h && size && (n = read(fd, block, sizeof(block))) > 0) {
+		kp_hasher_add(h, block, (size_t)n);
+		size -= (uint64_t)n < size ? (uint64_t)n : size;
+	}
+	if (h)
+		hash = kp_hasher_value(h);
+	same = h && size == 0 && kp_hash_is(&hash, facts.xxh3);
+	kp_hasher_free(h);
 	return same;
 }
 
-/* Check the file at FD, opened with O_PATH. */
+/* Check the file at FD, opened with O_PATH, which is NODE, or NULL: not in the mount. */
 static bool check_file(const struct covered *c, int fd, const struct stat *st,
 		       const struct tree_node *node)
 {
@@ -107,69 +99,56 @@ static bool look_at_mount(int fd, struct statx *out)
 		     STATX_MNT_ID, out) == 0;
 }
 
-static bool same_mount(const struct statx *a, const struct statx *b)
+/* Whether the file FD, opened with O_PATH, is in the mount that is looked at. */
+static bool is_inside(const struct covered *c, int fd)
 {
-	if (a->stx_mask & b->stx_mask & STATX_MNT_ID)
-		return a->stx_mnt_id == b->stx_mnt_id;
-	return a->stx_dev_major == b->stx_dev_major &&
-	       a->stx_dev_minor == b->stx_dev_minor;
+	const struct statx *root = &c->root;
+	struct statx st;
+
+	if (!look_at_mount(fd, &st))
+		return false;
+	if (st.stx_mask & root->stx_mask & STATX_MNT_ID)
+		return st.stx_mnt_id == root->stx_mnt_id;
+	return st.stx_dev_major == root->stx_dev_major &&
+	       st.stx_dev_minor == root->stx_dev_minor;
 }
 
-static bool check_dir(struct covered *c, int fd, const struct tree_node *node, int depth);
-
-/* Check the file at FD, opened with O_PATH, which is the node AT, or NULL. */
-static bool check_node(struct covered *c, int fd, const struct tree_node *at, int depth)
+/*
+ * Check what is in the directory at DIR, opened with O_PATH, which is NODE, or NULL: not in
+ * the mount.
+ */
+static bool check_dir(struct covered *c, int dir, const struct tree_node *node, int depth)
 {
-	struct statx mount;
-	struct stat st;
-	int dir;
-
-	if (!look_at_mount(fd, &mount) || !same_mount(&mount, &c->root) ||
-	    fstat(fd, &st) < 0)
-		return true;
-	if (!S_ISDIR(st.st_mode))
-		return check_file(c, fd, &st, at);
-	if (depth >= DEPTH_MAX)
-		return true;
-	dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dir < 0 || check_dir(c, dir, at && at->is_dir ? at : NULL, depth + 1);
-}
-
-/* Check NAME of the directory DIR, which is the node ABOVE, or NULL: not in the mount. */
-static bool check_name(struct covered *c, int dir, const char *name,
-		       const struct tree_node *above, int depth)
-{
-	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	struct tree_node node;
-	bool has, fine;
-
-	if (fd < 0)
-		return true; /* removed meanwhile */
-	has = above &&
-	      tree_lookup(c->edition->tree, above->index, kp_span_str(name), &node);
-	fine = check_node(c, fd, has ? &node : NULL, depth);
-	close(fd);
-	return fine;
-}
-
-/* Check the directory FD, and close it. */
-static bool check_dir(struct covered *c, int fd, const struct tree_node *node, int depth)
-{
+	int list_fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = list_fd < 0 ? NULL : fdopendir(list_fd);
 	size_t length = strlen(c->path);
-	DIR *list = fdopendir(fd);
 	const struct dirent *e;
 	bool fine = true;
 
 	if (!list) {
-		close(fd);
+		kp_close_keeping_errno(list_fd);
 		return true;
 	}
 	while (fine && (e = readdir(list))) {
+		KP_AUTO_CLOSE int fd = -1;
+		struct tree_node below;
+		struct stat st;
+		bool has;
+
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
+		fd = openat(list_fd, e->d_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 || !is_inside(c, fd) || fstat(fd, &st) < 0)
+			continue; /* removed meanwhile, or another file system */
 		snprintf(c->path + length, sizeof(c->path) - length, "%s%s",
 			 length ? "/" : "", e->d_name);
-		fine = check_name(c, dirfd(list), e->d_name, node, depth);
+		has = node && tree_lookup(c->edition->tree, node->index,
+					  kp_span_str(e->d_name), &below);
+		if (!S_ISDIR(st.st_mode))
+			fine = check_file(c, fd, &st, has ? &below : NULL);
+		else if (depth < DEPTH_MAX)
+			fine = check_dir(c, fd, has && below.is_dir ? &below : NULL,
+					 depth + 1);
 	}
 	c->path[length] = '\0';
 	closedir(list);
@@ -181,11 +160,9 @@ bool covered_check(int dir, const char *path, const struct edition *e)
 	struct covered c = {.edition = e, .mountpoint = path};
 	struct tree_node root = tree_root(e->tree);
 	struct statfs fs;
-	int fd;
 
 	if (fstatfs(dir, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC ||
 	    !look_at_mount(dir, &c.root))
 		return true; /* the mount itself fails, if it has to */
-	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 || check_dir(&c, fd, &root, 0);
+	return check_dir(&c, dir, &root, 0);
 }

@@ -41,7 +41,7 @@
 #include "fs/base/log.h"
 #include "fs/base/mount_point.h"
 #include "core/base/text.h"
-#include "in_place.h"
+#include "mount.h"
 #include "sources.h"
 
 #define RUN_DIR "/run/kpackfs" /* only root can write there */
@@ -50,11 +50,6 @@ static bool fail_at(const char *path, const char *why)
 {
 	log_about(LOG_ERR, path, why);
 	return false;
-}
-
-static bool fail_why(const char *path, const struct kpackx_error *why)
-{
-	return fail_at(path, why->text);
 }
 
 /* "DIR/NAME" on the heap, also if one of them is "", or DIR is "/"; NULL: no memory, logged. */
@@ -89,36 +84,30 @@ static void mounted_list_fini(struct mounted_list *list)
 	free(list->items);
 }
 
-/* Whether root or this user has mounted M. */
-static bool is_ours(const struct kp_mount *m)
-{
-	uid_t user;
-
-	return kp_mount_is_kpackfs(m) &&
-	       (!kp_mount_fuse_user(m, &user) || user == 0 || user == getuid());
-}
-
+/* Find what root or this user has mounted in the tree. */
 static bool find_mounted(const char *tree, struct mounted_list *out)
 {
 	struct kpackx_error why = {0};
 	struct kp_mounts table;
 	struct kp_mount m;
 	bool fine = kp_mounts_open(&table);
+	uid_t user;
 
 	while (fine && kp_mounts_next(&table, &m)) {
-		if (!is_ours(&m) || (strcmp(tree, "/") != 0 &&
-				     !kp_path_within(kp_span_str(m.path), tree)))
+		if (!kp_mount_is_kpackfs(&m) ||
+		    (kp_mount_fuse_user(&m, &user) && user != 0 && user != getuid()) ||
+		    (strcmp(tree, "/") != 0 &&
+		     !kp_path_within(kp_span_str(m.path), tree)))
 			continue;
 		if (kp_room(&out->items, out->count, &out->cap, "mounts", &why))
-			fine = fail_why(tree, &why);
+			fine = fail_at(tree, why.text);
 		else if ((out->items[out->count].path = join_path(m.path, "")))
 			out->items[out->count++].id = m.id;
 		else
 			fine = false;
 	}
-	if (fine && !feof(table.file))
-		fine = false;
-	if (!table.file || !fine)
+	fine = fine && feof(table.file);
+	if (!fine)
 		fail_at("/proc/self/mountinfo", "cannot be read");
 	kp_mounts_close(&table);
 	return fine;
@@ -133,33 +122,42 @@ static const struct mounted *mounted_at(const struct mounted_list *list, const c
 }
 
 /*
- * Unmount those of LIST that KEEP has not, the last one first: an overlay may be on top of
- * another mount.  What is in use loses its name, so that packages can be installed, and programs
- * read on in the files that they have open.
+ * What is in use loses its name, so that packages can be installed, and programs read on in the
+ * files that they have open.
  */
-static bool unmount_list(const struct mounted_list *list, const struct mounted_list *keep)
+static bool unmount(const struct mounted *m)
 {
-	bool fine = true;
+	enum unmount u = mount_point_unmount_id(m->path, m->id, false);
 
-	for (size_t i = list->count; i-- > 0;) {
-		const struct mounted *m = &list->items[i];
-		enum unmount u = UNMOUNT_DONE;
+	if (u == UNMOUNT_BUSY) {
+		log_about(LOG_WARNING, m->path,
+			  "in use: unmounted all the same; files that are open "
+			  "can be read until they are closed");
+		u = mount_point_unmount_id(m->path, m->id, true);
+	}
+	if (u == UNMOUNT_DONE)
+		return true;
+	return fail_at(m->path, errno == EBUSY ? "cannot be unmounted" : strerror(errno));
+}
+
+/*
+ * Unmount what is in the tree, but not what KEEP has; the last one first: an overlay may be on
+ * top of another mount.
+ */
+static bool unmount_tree(const char *tree, const struct mounted_list *keep)
+{
+	struct mounted_list list = {0};
+	bool fine = find_mounted(tree, &list);
+
+	for (size_t i = fine ? list.count : 0; i-- > 0;) {
 		bool kept = false;
 
 		for (size_t k = 0; k < keep->count; k++)
-			kept |= keep->items[k].id == m->id;
-		if (!kept)
-			u = mount_point_unmount_id(m->path, m->id, false);
-		if (u == UNMOUNT_BUSY) {
-			log_about(LOG_WARNING, m->path,
-				  "in use: unmounted all the same; files that are open "
-				  "can be read until they are closed");
-			u = mount_point_unmount_id(m->path, m->id, true);
-		}
-		if (u != UNMOUNT_DONE)
-			fine = fail_at(m->path, errno == EBUSY ? "cannot be unmounted"
-							       : strerror(errno));
+			kept |= keep->items[k].id == list.items[i].id;
+		if (!kept && !unmount(&list.items[i]))
+			fine = false;
 	}
+	mounted_list_fini(&list);
 	return fine;
 }
 
@@ -188,18 +186,15 @@ static bool is_dead(const struct mounted *m)
 /* What a daemon that died has left is unmounted, so that it is mounted anew. */
 static bool unmount_dead(struct mounted_list *list)
 {
-	const struct mounted_list none = {0};
 	size_t kept = 0;
 	bool fine = true;
 
 	for (size_t i = 0; i < list->count; i++) {
-		struct mounted_list one = {.items = &list->items[i], .count = 1};
-
 		if (!is_dead(&list->items[i])) {
 			list->items[kept++] = list->items[i];
 			continue;
 		}
-		fine &= unmount_list(&one, &none);
+		fine &= unmount(&list->items[i]);
 		free(list->items[i].path);
 	}
 	list->count = kept;
@@ -242,7 +237,7 @@ static bool add_place(struct in_place *p, size_t first, int dir, const char *pat
 
 	drop_places(p, first);
 	if (kp_room(&p->places, p->n_places, &p->places_cap, "places", &why))
-		return fail_why(path, &why);
+		return fail_at(path, why.text);
 	place.path = join_path(path, "");
 	place.fd = fcntl(dir, F_DUPFD_CLOEXEC, 3);
 	if (!place.path || place.fd < 0) {
@@ -291,16 +286,6 @@ static bool lacks_files(const struct in_place *p, int dir, const char *path, boo
 	return false;
 }
 
-static bool is_directory(int dir, const struct dirent *e)
-{
-	struct stat st;
-
-	if (e->d_type != DT_UNKNOWN)
-		return e->d_type == DT_DIR;
-	return fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       S_ISDIR(st.st_mode);
-}
-
 /*
  * Find the places in the directory open at FD, which is closed: at PATH of the tree, and number
  * NODE in the view of all entries.  *KEPT: it has something that a mount would hide.
@@ -323,8 +308,7 @@ static bool find_places(struct in_place *p, int fd, const char *path, uint32_t n
 
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
-		if (!is_directory(dirfd(list), e) ||
-		    !kp_view_lookup(p->all, node, kp_span_str(e->d_name), &number) ||
+		if (!kp_view_lookup(p->all, node, kp_span_str(e->d_name), &number) ||
 		    (n = kp_view_name(p->all, number)).kind != KP_VIEW_DIR) {
 			*kept = true;
 			continue;
@@ -338,7 +322,9 @@ static bool find_places(struct in_place *p, int fd, const char *path, uint32_t n
 		} else if ((child = openat(dirfd(list), e->d_name,
 					   O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
 						   O_CLOEXEC)) < 0) {
-			fine = fail_at(whole, strerror(errno));
+			*kept = true; /* no directory */
+			if (errno != ENOTDIR && errno != ELOOP)
+				fine = fail_at(whole, strerror(errno));
 		} else {
 			bool inside = false;
 
@@ -361,24 +347,22 @@ static bool find_places(struct in_place *p, int fd, const char *path, uint32_t n
 static bool open_archives(const struct settings *s, struct kpack_archive ***out,
 			  size_t *n)
 {
-	const struct source_list_options options = {
-		.sources = s->sources.list, .count = s->sources.count, .first = true};
-	struct source_list list = {0};
+	struct sources sources = {.paths = s->sources.list, .n_paths = s->sources.count};
 	struct kpackx_error why = {0};
-	bool changed, fine = source_list_run(&list, &options, &changed);
+	bool changed, fine = sources_scan(&sources, true, false, &changed);
 
-	if (fine && kp_new(out, list.count + 1, "archives", &why))
-		fine = fail_why(s->mountpoint, &why);
-	for (size_t i = 0; i < list.count && fine; i++) {
-		int fd = source_list_open(&list.items[i], &why);
+	if (fine && kp_new(out, sources.count + 1, "archives", &why))
+		fine = fail_at(s->mountpoint, why.text);
+	for (size_t i = 0; i < sources.count && fine; i++) {
+		struct source_item *item = &sources.items[i];
+		int fd = source_open(item, &why);
 
-		if (fd < 0 ||
-		    kp_archive_open_fd(fd, list.items[i].path, &(*out)[*n], &why))
-			log_about(LOG_WARNING, list.items[i].path, why.text);
+		if (fd < 0 || kp_archive_open_fd(fd, item->path, &(*out)[*n], &why))
+			log_about(LOG_WARNING, item->path, why.text);
 		else
 			++*n;
 	}
-	source_list_free(&list);
+	sources_fini(&sources);
 	return fine;
 }
 
@@ -395,11 +379,11 @@ static bool decide_places(struct in_place *p, int tree)
 
 	fine = open_archives(p->s, &archives, &n);
 	if (fine && kp_view_new(archives, n, NULL, &p->all, &why))
-		fine = fail_why(p->s->mountpoint, &why);
+		fine = fail_at(p->s->mountpoint, why.text);
 	p->shown = p->all;
 	if (fine && !kp_choice_is_all(&p->s->arches) &&
 	    kp_view_new(archives, n, &select, &p->shown, &why))
-		fine = fail_why(p->s->mountpoint, &why);
+		fine = fail_at(p->s->mountpoint, why.text);
 	if (fine) { /* entries by key are no files of a tree */
 		kp_view_hide(p->all, 0, kp_span_str(KP_TOC_NAME));
 		kp_view_hide(p->shown, 0, kp_span_str(KP_TOC_NAME));
@@ -522,21 +506,11 @@ static bool make_overlay(struct in_place *p, const struct place *place, const ch
 	return fine;
 }
 
-/* Whether a signal asks to end; it is dealt with when the mounts are whole, or none. */
-static bool is_interrupted(void)
-{
-	sigset_t pending;
-
-	return sigpending(&pending) == 0 &&
-	       (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
-		sigismember(&pending, SIGHUP));
-}
-
 /* Mount all places, or, after a failure, none of them. */
 static bool mount_places(struct in_place *p, mount_program *mount)
 {
-	struct mounted_list now = {0};
 	bool fine = true;
+	sigset_t pending;
 
 	for (size_t i = 0; i < p->n_places && fine; i++) {
 		const struct place *place = &p->places[i];
@@ -553,11 +527,14 @@ static bool mount_places(struct in_place *p, mount_program *mount)
 		else
 			fine = false;
 		free(path);
-		fine = fine && !is_interrupted();
+		/* a signal asks to end; it is dealt with when the mounts are whole, or none */
+		if (sigpending(&pending) == 0 &&
+		    (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) ||
+		     sigismember(&pending, SIGHUP)))
+			fine = false;
 	}
-	if (!fine && find_mounted(p->s->mountpoint, &now))
-		unmount_list(&now, &p->mounted);
-	mounted_list_fini(&now);
+	if (!fine)
+		unmount_tree(p->s->mountpoint, &p->mounted);
 	return fine;
 }
 
@@ -622,14 +599,12 @@ out:
 enum end in_place_undo(struct settings *s)
 {
 	const struct mounted_list none = {0};
-	struct mounted_list list = {0};
 	sigset_t signals;
 	int lock = begin_work(&signals);
 	bool fine;
 
 	settings_leave_place(s); /* it would be in use */
-	fine = find_mounted(s->mountpoint, &list) && unmount_list(&list, &none);
-	mounted_list_fini(&list);
+	fine = unmount_tree(s->mountpoint, &none);
 	kp_close_keeping_errno(lock);
 	return fine ? OK : NO_MOUNT;
 }

@@ -17,6 +17,7 @@
 #include "fs/base/log.h"
 #include "memory_pressure.h"
 #include "core/base/mountinfo.h"
+#include "core/base/path.h"
 #include "fs/base/clock.h"
 
 /* --- cgroups --------------------------------------------------------------------------
@@ -36,7 +37,7 @@ struct cgroup {
 	int levels[CGROUP_LEVELS][LEVEL_FILES]; /* the process's own first */
 	unsigned count;       /* 0: no cgroup, or its files cannot be read */
 	const char *inactive; /* the name in stat of the page cache that is not in use */
-	int directory;        /* of the process's own cgroup, or -1 */
+	int stalls;           /* fires at stalls of the process's own cgroup; or -1 */
 };
 
 /* If both versions are mounted, version 1 manages memory if it has that controller. */
@@ -55,17 +56,8 @@ static const struct version {
 	 {"memory.max", "memory.high", "memory.current", "memory.stat"}},
 };
 
-static FILE *open_text(const char *root, const char *name)
-{
-	char path[PATH_MAX];
-
-	if (snprintf(path, sizeof(path), "%s%s", root, name) >= (int)sizeof(path))
-		return NULL;
-	return fopen(path, "re");
-}
-
 /* True if WORD is in LIST, which is separated by commas. */
-static bool list_has(const char *list, const char *word)
+static bool has_word(const char *list, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -77,59 +69,70 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
-/* The part of PATH below BASE; "" if PATH is elsewhere, as in a container's own view. */
-static const char *path_below(const char *path, const char *base)
+/*
+ * Find the directory PATH of this process's cgroup in V's tree, whose own path is the first
+ * LEAST bytes, from lines "N:memory:PATH" or "0::PATH" and the table of mounts.
+ */
+static bool find_cgroup(const char *root, const struct version *v, char path[PATH_MAX],
+			size_t *least)
 {
-	size_t n = strcmp(base, "/") == 0 ? 0 : strlen(base);
-
-	if (strncmp(path, base, n) || (path[n] && path[n] != '/'))
-		return "";
-	return strcmp(path + n, "/") == 0 ? "" : path + n;
-}
-
-/* Find the path of this process in V's tree, from a line "N:memory:PATH" or "0::PATH". */
-static bool find_path(const char *root, const struct version *v, char path[PATH_MAX])
-{
-	FILE *f = open_text(root, "/proc/self/cgroup");
-	char line[PATH_MAX + 64], controllers[256];
+	char line[PATH_MAX + 64], *controllers, *own = NULL;
+	struct kp_mounts mounts = {0};
 	bool found = false;
+	struct kp_mount m;
+	FILE *f;
 
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		const char *rest = strchr(line, ':');
-		size_t n = rest ? strcspn(rest + 1, ":") : 0;
-
-		if (!rest || n >= sizeof(controllers) || rest[1 + n] != ':')
+	snprintf(path, PATH_MAX, "%s/proc/self/cgroup", root);
+	f = fopen(path, "re");
+	while (f && !own && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		controllers = strchr(line, ':');
+		own = controllers ? strchr(++controllers, ':') : NULL;
+		if (!own)
 			continue;
-		memcpy(controllers, rest + 1, n);
-		controllers[n] = '\0';
-		if (v->option ? !list_has(controllers, v->option) : n > 0)
-			continue;
-		found = sscanf(rest + n + 2, "%4095[^\n]", path) == 1;
+		*own++ = '\0';
+		if (v->option ? !has_word(controllers, v->option) : *controllers)
+			own = NULL;
 	}
 	if (f)
 		fclose(f);
-	return found;
-}
-
-/* Find the mount POINT of V, and BASE, the directory of V that is mounted there. */
-static bool find_mount(const char *root, const struct version *v, char point[PATH_MAX],
-		       char base[PATH_MAX])
-{
-	struct kp_mounts mounts = {.file = open_text(root, "/proc/self/mountinfo")};
-	bool found = false;
-	struct kp_mount m;
-
+	snprintf(path, PATH_MAX, "%s/proc/self/mountinfo", root);
+	mounts.file = own ? fopen(path, "re") : NULL;
 	while (!found && kp_mounts_next(&mounts, &m)) {
-		found = strcmp(m.type, v->type) == 0 &&
-			(!v->option || list_has(m.options, v->option)) &&
-			strlen(m.path) < PATH_MAX && strlen(m.root) < PATH_MAX;
-		if (found) {
-			strcpy(point, m.path);
-			strcpy(base, m.root);
-		}
+		const char *below = own;
+
+		if (strcmp(m.type, v->type) != 0 ||
+		    (v->option && !has_word(m.options, v->option)))
+			continue;
+		/* elsewhere: as in a container's own view */
+		if (strcmp(m.root, "/") != 0)
+			below = kp_path_within(kp_span_str(own), m.root)
+					? own + strlen(m.root)
+					: "";
+		if (strcmp(below, "/") == 0)
+			below = "";
+		*least = strlen(root) + strlen(m.path);
+		found = snprintf(path, PATH_MAX, "%s%s%s", root, m.path, below) <
+			PATH_MAX;
 	}
 	kp_mounts_close(&mounts);
 	return found;
+}
+
+/*
+ * Open a descriptor that becomes ready when tasks waited for memory for 150 ms in 2 s, or -1.
+ * A process without privileges may only ask for windows of multiples of 2 s.
+ */
+static int open_trigger(int directory, const char *path)
+{
+	static const char trigger[] = "some 150000 2000000";
+	int fd = openat(directory, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, trigger, sizeof(trigger)) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
 }
 
 static void close_files(const int *fds, int n)
@@ -145,19 +148,15 @@ static void close_files(const int *fds, int n)
  */
 static void cgroup_open(struct cgroup *c, const char *root)
 {
-	char own[PATH_MAX], point[PATH_MAX], base[PATH_MAX], path[3 * PATH_MAX];
+	char path[PATH_MAX], *slash;
+	size_t least;
 
-	*c = (struct cgroup){.directory = -1};
+	*c = (struct cgroup){.stalls = -1};
 	for (int i = 0; i < 2 && c->count == 0; i++) {
 		const struct version *v = &versions[i];
-		size_t least = strlen(root);
-		char *slash;
 
-		if (!find_path(root, v, own) || !find_mount(root, v, point, base))
+		if (!find_cgroup(root, v, path, &least))
 			continue;
-		least += strlen(point);
-		snprintf(path, sizeof(path), "%s%s%s", root, point,
-			 path_below(own, base));
 		c->inactive = v->inactive;
 		do {
 			int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -173,23 +172,15 @@ static void cgroup_open(struct cgroup *c, const char *root)
 				c->count++;
 			else
 				close_files(level, LEVEL_FILES);
-			if (c->directory < 0)
-				c->directory = directory;
-			else
-				close_files(&directory, 1);
+			if (c->stalls < 0 && directory >= 0)
+				c->stalls = open_trigger(directory, "memory.pressure");
+			close_files(&directory, 1);
 			slash = strrchr(path, '/');
 			if (slash)
 				*slash = '\0';
 		} while (c->count < CGROUP_LEVELS && slash &&
 			 (size_t)(slash - path) >= least);
 	}
-}
-
-static void cgroup_close(struct cgroup *c)
-{
-	close_files(c->levels[0], (int)c->count * LEVEL_FILES);
-	close_files(&c->directory, 1);
-	*c = (struct cgroup){.directory = -1};
 }
 
 /*
@@ -273,12 +264,6 @@ static bool cgroup_is_full(const struct cgroup *c, unsigned percent)
 
 /* --- pressure ------------------------------------------------------------------------- */
 
-/*
- * Fires when tasks waited for memory for 150 ms in 2 s.  A process without privileges may
- * only ask for windows of multiples of 2 s.
- */
-static const char trigger[] = "some 150000 2000000";
-
 /* Above this share of a cgroup's limit the cache shrinks before the kernel reclaims. */
 #define FULL_PERCENT 85
 
@@ -309,18 +294,6 @@ struct pressure {
 	bool started;
 };
 
-/* Open a descriptor that becomes ready when there was a stall; or -1. */
-static int open_trigger(int directory, const char *path)
-{
-	int fd = openat(directory, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-
-	if (fd >= 0 && write(fd, trigger, sizeof(trigger)) < 0) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 struct pressure *pressure_open(const char *root)
 {
 	struct pressure *p = calloc(1, sizeof(*p));
@@ -334,10 +307,7 @@ struct pressure *pressure_open(const char *root)
 	snprintf(path, sizeof(path), "%s/proc/pressure/memory", root);
 	p->fds[STOP] = (struct pollfd){-1, POLLIN, 0};
 	p->fds[SYSTEM_STALLS] = (struct pollfd){open_trigger(AT_FDCWD, path), POLLPRI, 0};
-	p->fds[CGROUP_STALLS] = (struct pollfd){-1, POLLPRI, 0};
-	if (p->cgroup.directory >= 0)
-		p->fds[CGROUP_STALLS].fd =
-			open_trigger(p->cgroup.directory, "memory.pressure");
+	p->fds[CGROUP_STALLS] = (struct pollfd){p->cgroup.stalls, POLLPRI, 0};
 	p->percent = 100;
 	return p;
 }
@@ -351,9 +321,8 @@ void pressure_free(struct pressure *p)
 	if (p->started && write(p->fds[STOP].fd, &one, sizeof(one)) == sizeof(one))
 		pthread_join(p->thread, NULL);
 	for (int i = 0; i < FDS; i++)
-		if (p->fds[i].fd >= 0)
-			close(p->fds[i].fd);
-	cgroup_close(&p->cgroup);
+		close_files(&p->fds[i].fd, 1);
+	close_files(p->cgroup.levels[0], (int)p->cgroup.count * LEVEL_FILES);
 	free(p);
 }
 
@@ -382,34 +351,6 @@ unsigned pressure_percent(struct pressure *p, int64_t now, bool stalled)
 	return p->percent;
 }
 
-/*
- * The milliseconds until the thread wakes next: a limit is checked each second; without
- * one, the thread wakes at times, because a limit may be set later.
- */
-static int poll_timeout(const struct pressure *p)
-{
-	if (cgroup_limit(&p->cgroup) != CGROUP_NO_LIMIT)
-		return 1000;
-	if (p->percent < 100)
-		return STEP * 1000;
-	return p->cgroup.count ? 10000 : -1;
-}
-
-/*
- * True if there was a stall.  Closes a trigger whose cgroup has gone: it fires no more.
- */
-static bool was_stalled(struct pollfd *f)
-{
-	bool stalled = f->revents & POLLPRI;
-
-	if (f->revents & (POLLERR | POLLNVAL)) {
-		close(f->fd);
-		f->fd = -1;
-		return false;
-	}
-	return stalled;
-}
-
 static void *watch_pressure(void *pressure)
 {
 	struct pressure *p = pressure;
@@ -417,16 +358,30 @@ static void *watch_pressure(void *pressure)
 
 	for (;;) {
 		bool stalled = false;
+		int timeout = p->cgroup.count ? 10000 : -1;
 
-		if (poll(p->fds, FDS, poll_timeout(p)) < 0) {
+		/* a limit is checked each second; without one, the thread wakes at times,
+		 * because a limit may be set later */
+		if (cgroup_limit(&p->cgroup) != CGROUP_NO_LIMIT)
+			timeout = 1000;
+		else if (p->percent < 100)
+			timeout = STEP * 1000;
+		if (poll(p->fds, FDS, timeout) < 0) {
 			if (errno == EINTR)
 				continue;
 			return NULL;
 		}
 		if (p->fds[STOP].revents)
 			return NULL;
-		for (int i = SYSTEM_STALLS; i < FDS; i++)
-			stalled |= was_stalled(&p->fds[i]);
+		for (int i = SYSTEM_STALLS; i < FDS; i++) {
+			if (p->fds[i].revents & (POLLERR | POLLNVAL)) {
+				/* its cgroup has gone: it fires no more */
+				close(p->fds[i].fd);
+				p->fds[i].fd = -1;
+			} else if (p->fds[i].revents & POLLPRI) {
+				stalled = true;
+			}
+		}
 		if (pressure_percent(p, clock_seconds(), stalled) == had)
 			continue;
 		log_print(LOG_INFO, "memory is %s: %u %% of the cache's budget",

@@ -18,10 +18,10 @@
 #include <unistd.h>
 #include <zstd.h>
 #include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "fs/base/path_walk.h"
 #include "fs/base/log.h"
-#include "settings.h"
-#include "fs/tree/edition.h"
+#include "mount.h"
 
 /* True if the libfuse of this build can take requests over io_uring. */
 #define HAS_IO_URING (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18))
@@ -59,147 +59,51 @@ static bool replace_string(char **string, const char *text)
 	return *string || option_wrong(text, "out of memory");
 }
 
-/* --- values --------------------------------------------------------------------------- */
-
-/* ARG is a whole option, "NAME=VALUE". */
-static const char *value_of(const char *arg)
+/*
+ * Remove leading, trailing and repeated slashes, and components ".", from TEXT, in place.
+ * true: it has a component "..".
+ */
+static bool clean_path(char *text)
 {
-	return strchr(arg, '=') + 1;
-}
+	char *to = text;
+	bool up = false;
 
-/* The code that uses the value would take "" for a path or a name. */
-static bool has_value(const char *arg)
-{
-	return *value_of(arg) || option_wrong(arg, "has no value");
-}
+	for (const char *from = text; *from;) {
+		size_t n = strcspn(from, "/");
 
-/* A number in BASE; of the letters in SUFFIXES each means 1024 times the one before. */
-static bool take_number(const char *arg, int base, const char *suffixes, uint64_t min,
-			uint64_t max, uint64_t *out)
-{
-	const char *text = value_of(arg), *suffix;
-	unsigned long long n;
-	unsigned shift = 0;
-	char *end;
-
-	errno = 0;
-	n = strtoull(text, &end, base);
-	if (end == text || errno || text[strspn(text, "0123456789")] != *end)
-		return option_wrong(arg, "not a number");
-	if (*end) {
-		suffix = strchr(suffixes, *end | 0x20);
-		if (!suffix || end[1])
-			return option_wrong(arg, "not a number");
-		shift = 10 * (unsigned)(suffix - suffixes + 1);
+		up = up || (n == 2 && memcmp(from, "..", 2) == 0);
+		if (n && !(n == 1 && *from == '.')) {
+			if (to != text)
+				*to++ = '/';
+			memmove(to, from, n);
+			to += n;
+		}
+		from += n + (from[n] == '/');
 	}
-	if (n > max >> shift || n << shift < min)
-		return option_wrong(arg, "out of range");
-	*out = n << shift;
-	return true;
-}
-
-/* A time with a unit s, m or h; seconds without a unit. */
-static bool take_seconds(const char *arg, unsigned *out)
-{
-	static const char letters[] = "smh";
-	static const unsigned seconds[] = {1, 60, 3600};
-	const char *text = value_of(arg);
-	size_t digits = strspn(text, "0123456789");
-	const char *letter = text[digits] ? strchr(letters, text[digits]) : letters;
-	unsigned long n = strtoul(text, NULL, 10);
-
-	if (!digits || !letter || (text[digits] && text[digits + 1]))
-		return option_wrong(arg, "not a time");
-	if (n > 1000000000 / seconds[letter - letters])
-		return option_wrong(arg, "out of range");
-	*out = (unsigned)n * seconds[letter - letters];
-	return true;
-}
-
-static bool take_foreground(struct settings *s, const char *arg)
-{
-	(void)arg;
-	return *(s->helper ? &s->fake : &s->foreground) = true;
-}
-
-static bool take_debug(struct settings *s, const char *arg)
-{
-	(void)arg;
-	return s->debug = s->foreground = true;
-}
-
-/* From mount(8), -s means to tolerate options; we know which to ignore. */
-static bool take_single(struct settings *s, const char *arg)
-{
-	(void)arg;
-	s->single = !s->helper;
-	return true;
-}
-
-static bool take_verbosity(struct settings *s, const char *arg)
-{
-	(void)s;
-	log_level(strcmp(arg, "-q") == 0 ? LOG_ERR : LOG_INFO);
-	return true;
-}
-
-static bool refuse_rw(struct settings *s, const char *arg)
-{
-	(void)s;
-	return option_wrong(arg, "the mount is always read-only: omit it or use ro");
-}
-
-static bool take_arches(struct settings *s, const char *arg)
-{
-	return arches_add(&s->arches, value_of(arg));
-}
-
-static bool take_subdir(struct settings *s, const char *arg)
-{
-	const char *wrong;
-
-	if (!replace_string(&s->subdir, value_of(arg)))
-		return false;
-	wrong = subdir_clean(s->subdir);
-	return !wrong || option_wrong("subdir=", wrong);
-}
-
-static bool take_topology(struct settings *s, const char *arg)
-{
-	return has_value(arg) && replace_string(&s->topology, value_of(arg));
-}
-
-static bool take_cache_size(struct settings *s, const char *arg)
-{
-	return take_number(arg, 10, "kmgt", 0, UINT64_MAX / 2, &s->cache_size);
-}
-
-static bool take_fsname(struct settings *s, const char *arg)
-{
-	return s->has_fsname = has_value(arg);
-}
-
-static bool take_subtype(struct settings *s, const char *arg)
-{
-	return s->has_subtype = has_value(arg);
-}
-
-static bool take_io_uring(struct settings *s, const char *arg)
-{
-	s->io_uring = HAS_IO_URING;
-	return HAS_IO_URING || option_wrong(arg, "not built into this program");
+	*to = '\0';
+	return up;
 }
 
 /* --- the table ------------------------------------------------------------------------ */
 
 enum option_kind {
 	HELP_ONLY, /* not parsed by us */
-	FLAG,      /* a bool becomes true */
-	NUMBER,    /* an unsigned number */
-	SECONDS,   /* a time, in an unsigned number */
-	STRINGS,   /* one more string */
-	CALL,      /* see `take` */
 	NOTHING,   /* no effect here */
+	FLAG,      /* a bool becomes true */
+	GIVEN,     /* the same, if it has a value */
+	NUMBER,    /* an unsigned number */
+	BYTES,     /* a uint64_t; a letter multiplies it */
+	SECONDS,   /* an unsigned number; a letter multiplies it */
+	STRING,    /* a string, which is not empty */
+	STRINGS,   /* one more of them */
+	ARCHES,
+	SUBDIR,
+	DEBUG,
+	FOREGROUND,
+	SINGLE,
+	VERBOSITY,
+	IO_URING,
+	READ_WRITE,
 };
 
 static const struct option {
@@ -210,28 +114,25 @@ static const struct option {
 	enum option_kind kind;
 	bool keep; /* libfuse gets it, too */
 	size_t at; /* offset in struct settings */
-	bool (*take)(struct settings *s, const char *arg);
 	int base;
 	unsigned min, max;
 } options[] = {
 #define AT(member) .at = offsetof(struct settings, member)
-	{"-d", NULL, NULL, "foreground, and show every request", CALL,
-	 .take = take_debug},
-	{"-f", NULL, NULL, "stay in the foreground, log to stderr", CALL,
-	 .take = take_foreground},
+	{"-d", NULL, NULL, "foreground, and show every request", .kind = DEBUG},
+	{"-f", NULL, NULL, "stay in the foreground, log to stderr", .kind = FOREGROUND},
 	{"-h", "--help", NULL, "show this text", FLAG, AT(help)},
 	{"--in-place", NULL, NULL, "show what was packed at its old places in TREE", FLAG,
 	 AT(in_place)},
 	{"-n", NULL, NULL, "ignored, for mount(8)", .kind = NOTHING},
 	{"-o", NULL, "OPT[,OPT]...", "mount options, below", .kind = HELP_ONLY},
-	{"-q", NULL, NULL, "log errors only", CALL, .take = take_verbosity},
+	{"-q", NULL, NULL, "log errors only", .kind = VERBOSITY},
 	{"-r", NULL, NULL, "same as -o ro, which is always on", .kind = NOTHING},
-	{"-s", NULL, NULL, "answer requests in one thread", CALL, .take = take_single},
+	{"-s", NULL, NULL, "answer requests in one thread", .kind = SINGLE},
 	{"--status", NULL, NULL, "print the status of the mount at MOUNTPOINT", FLAG,
 	 AT(status)},
 	{"--undo", NULL, NULL, "with --in-place: unmount what is mounted in TREE", FLAG,
 	 AT(undo)},
-	{"-v", NULL, NULL, "log more", CALL, .take = take_verbosity},
+	{"-v", NULL, NULL, "log more", .kind = VERBOSITY},
 	{"-V", "--version", NULL, "show versions", FLAG, AT(version)},
 
 	{"allow_other", NULL, NULL, "let all users access the mount", FLAG, true,
@@ -241,7 +142,7 @@ static const struct option {
 	{"arch=", NULL, "LIST",
 	 "show only what these GPUs can load; auto: those of this\n"
 	 "machine; all: everything (default)",
-	 CALL, .take = take_arches},
+	 .kind = ARCHES},
 	{"arch_exact", NULL, NULL, "with arch=: only code for these very target IDs",
 	 FLAG, AT(arches.exact)},
 	{"auto_unmount", NULL, NULL, "unmount when the daemon dies", FLAG, true,
@@ -249,15 +150,15 @@ static const struct option {
 	{"bundles", NULL, NULL, "hipfb/: the code of each binary as HIP fat binaries",
 	 FLAG, AT(bundles)},
 	{"cache_size=", NULL, "BYTES",
-	 "memory for decoded bytes, with k, m or g (default 256m)", CALL,
-	 .take = take_cache_size},
+	 "memory for decoded bytes, with k, m or g (default 256m)", BYTES,
+	 AT(cache_size)},
 	{"clone_fd", NULL, NULL, "a /dev/fuse descriptor for each thread", FLAG,
 	 AT(clone_fd)},
-	{"debug", NULL, NULL, "same as -d", CALL, .take = take_debug},
+	{"debug", NULL, NULL, "same as -d", .kind = DEBUG},
 	{"default_permissions", NULL, NULL, "let the kernel check modes (always on)",
 	 .kind = NOTHING},
 	{"fsname=", NULL, "NAME", "name in the mount table (default: the first SOURCE)",
-	 CALL, true, .take = take_fsname},
+	 GIVEN, true, AT(has_fsname)},
 	{"gid=", NULL, "N", "group of all files", NUMBER, AT(look.gid), .base = 10,
 	 .max = UINT32_MAX - 1},
 	{"idle_timeout=", NULL, "TIME", "unmount after TIME without use, with s, m or h",
@@ -278,24 +179,22 @@ static const struct option {
 	{"ro", NULL, NULL, "read-only (always on)", .kind = NOTHING},
 	{"source=", NULL, "PATH", "another source; may be repeated", STRINGS,
 	 AT(more_sources)},
-	{"subdir=", NULL, "PATH", "show only this directory of the tree", CALL,
-	 .take = take_subdir},
+	{"subdir=", NULL, "PATH", "show only this directory of the tree", .kind = SUBDIR},
 	{"subtype=", NULL, "TYPE",
-	 "type in the mount table after \"fuse.\" (default kpackfs)", CALL, true,
-	 .take = take_subtype},
+	 "type in the mount table after \"fuse.\" (default kpackfs)", GIVEN, true,
+	 AT(has_subtype)},
 	{"threads=", NULL, "N", "threads that decode (default: one per processor)",
 	 NUMBER, AT(threads), .base = 10, .min = 1, .max = 1024},
 	{"topology=", NULL, "DIR", "where arch=auto looks for GPUs (default: sysfs)",
-	 CALL, .take = take_topology},
+	 STRING, AT(topology)},
 	{"uid=", NULL, "N", "owner of all files", NUMBER, AT(look.uid), .base = 10,
 	 .max = UINT32_MAX - 1},
 	{"umask=", NULL, "OCTAL", "permission bits to clear", NUMBER, AT(look.mask),
 	 .base = 8, .max = 0777},
 	{"xattr", NULL, NULL, "extended attributes user.kpack.*", FLAG, AT(xattr)},
 
-	{"rw", .kind = CALL, .take = refuse_rw},
-	{"io_uring", "io_uring_q_depth=", .kind = CALL, .keep = true,
-	 .take = take_io_uring},
+	{"rw", .kind = READ_WRITE},
+	{"io_uring", "io_uring_q_depth=", .kind = IO_URING, .keep = true},
 	{"noexec", .kind = NOTHING, .keep = true},
 	{"noatime", .kind = NOTHING, .keep = true},
 	{"nodiratime", .kind = NOTHING, .keep = true},
@@ -348,30 +247,102 @@ static void print_help(void)
 	}
 }
 
+/* A letter behind a number multiplies it. */
+static const struct unit {
+	char letter;
+	uint64_t factor;
+} bytes_units[] = {{'k', 1 << 10},
+		   {'m', 1 << 20},
+		   {'g', 1 << 30},
+		   {'t', UINT64_C(1) << 40},
+		   {0}},
+  time_units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {0}};
+
+/* Read TEXT, the value of the option ARG, which is WHAT if it is right. */
+static bool read_number(const char *arg, const char *text, const char *what, int base,
+			const struct unit *unit, uint64_t min, uint64_t max,
+			uint64_t *out)
+{
+	unsigned long long n;
+	char wrong[32], *end;
+
+	errno = 0;
+	n = strtoull(text, &end, base);
+	while (*end && unit && unit->letter && unit->letter != (*end | 0x20))
+		unit++;
+	if (end == text || errno == EINVAL || text[strspn(text, "0123456789")] != *end ||
+	    (*end && (!unit || !unit->letter || end[1]))) {
+		snprintf(wrong, sizeof(wrong), "not a %s", what);
+		return option_wrong(arg, wrong);
+	}
+	if (errno || n > max / (*end ? unit->factor : 1))
+		return option_wrong(arg, "out of range");
+	*out = n * (*end ? unit->factor : 1);
+	return *out >= min || option_wrong(arg, "out of range");
+}
+
+/* Take ARG, which is the option O, as "NAME" or "NAME=VALUE". */
 static bool take_option(struct settings *s, const struct option *o, const char *arg)
 {
+	const char *equals = strchr(arg, '='), *value = equals ? equals + 1 : "";
 	void *slot = (char *)s + o->at;
 	uint64_t n;
 
+	/* the code that uses the value would take "" for a path or a name */
+	if ((o->kind == GIVEN || o->kind == STRING || o->kind == STRINGS) && !*value)
+		return option_wrong(arg, "has no value");
 	switch (o->kind) {
+	case HELP_ONLY:
+	case NOTHING:
+		return true;
 	case FLAG:
+	case GIVEN:
 		return *(bool *)slot = true;
 	case NUMBER:
-		if (!take_number(arg, o->base, "", o->min, o->max, &n))
+		if (!read_number(arg, value, "number", o->base, NULL, o->min, o->max, &n))
 			return false;
 		*(unsigned *)slot = (unsigned)n;
 		return true;
+	case BYTES:
+		return read_number(arg, value, "number", 10, bytes_units, 0,
+				   UINT64_MAX / 2, slot);
 	case SECONDS:
-		return take_seconds(arg, slot);
+		if (!read_number(arg, value, "time", 10, time_units, 0, 1000000000, &n))
+			return false;
+		*(unsigned *)slot = (unsigned)n;
+		return true;
+	case STRING:
+		return replace_string(slot, value);
 	case STRINGS:
-		return has_value(arg) && strings_add(slot, value_of(arg));
-	case CALL:
-		return o->take(s, arg);
-	case NOTHING:
-	case HELP_ONLY:
+		return strings_add(slot, value);
+	case ARCHES:
+		return arches_add(&s->arches, value);
+	case SUBDIR:
+		if (!replace_string(&s->subdir, value))
+			return false;
+		if (!*value)
+			return option_wrong("subdir=",
+					    "is empty; use . for the root without toc");
+		return !clean_path(s->subdir) ||
+		       option_wrong("subdir=", "may not have a component ..");
+	case DEBUG:
+		return s->debug = s->foreground = true;
+	case FOREGROUND:
+		return *(s->helper ? &s->fake : &s->foreground) = true;
+	case SINGLE:
+		/* from mount(8), -s means to tolerate options; we know which to ignore */
+		s->single = !s->helper;
+		return true;
+	case VERBOSITY:
+		log_level(strcmp(arg, "-q") == 0 ? LOG_ERR : LOG_INFO);
+		return true;
+	case IO_URING:
+		s->io_uring = HAS_IO_URING;
+		return HAS_IO_URING || option_wrong(arg, "not built into this program");
+	case READ_WRITE:
 		break;
 	}
-	return true;
+	return option_wrong(arg, "the mount is always read-only: omit it or use ro");
 }
 
 /* fuse_opt's callback: 1 keeps the argument for libfuse, 0 drops it, -1 fails. */
@@ -388,25 +359,6 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 		return 0;
 	option_wrong(arg, "unknown option; kpackfs --help lists them");
 	return -1;
-}
-
-/*
- * mount(8) begins its list of options with rw, whatever the user wrote, and mount.fuse3 then
- * adds dev,suid: make such an rw ro.  Only an rw that the user wrote is refused later.
- */
-static void drop_default_rw(int argc, char **argv, bool helper)
-{
-	for (int i = 1; i + 1 < argc; i++) {
-		char *list = argv[i + 1];
-
-		if (strcmp(argv[i], "-o") || strncmp(list, "rw", 2))
-			continue;
-		if (helper && !list[2])
-			strcpy(list, "ro");
-		if (list[2] == ',' &&
-		    (helper || strstr(list, ",dev") || strstr(list, ",nodev")))
-			memcpy(list, "ro", 2);
-	}
 }
 
 /*
@@ -432,15 +384,28 @@ static void join_arches(char *list)
 	}
 }
 
-/* Undo what mount(8) and mount.fuse3 add, and protect what fuse_opt would split. */
+/*
+ * Undo what mount(8) and mount.fuse3 add, and protect what fuse_opt would split.
+ *
+ * mount(8) begins its list of options with rw, whatever the user wrote, and mount.fuse3 then
+ * adds dev,suid: make such an rw ro.  Only an rw that the user wrote is refused later.
+ */
 static void mend_arguments(int *argc, char **argv, bool helper)
 {
-	drop_default_rw(*argc, argv, helper);
 	for (int i = 1; i < *argc; i++) {
-		if (strcmp(argv[i], "-o") == 0 && i + 1 < *argc)
-			join_arches(argv[++i]);
-		else if (strncmp(argv[i], "-o", 2) == 0)
-			join_arches(argv[i] + 2);
+		char *list = argv[i] + 2;
+
+		if (strncmp(argv[i], "-o", 2) != 0)
+			continue;
+		if (!*list && i + 1 < *argc) {
+			list = argv[++i];
+			if (strncmp(list, "rw", 2) == 0 &&
+			    (list[2] == ',' ? helper || strstr(list, ",dev") ||
+						      strstr(list, ",nodev")
+					    : helper && !list[2]))
+				memcpy(list, "ro", 2);
+		}
+		join_arches(list);
 	}
 	/* -t TYPE, which mount(8) passes to helpers */
 	for (int i = 1; helper && i + 1 < *argc; i++) {
@@ -488,31 +453,15 @@ static bool read_options(struct settings *s)
  */
 static char *absolute_source(const char *path)
 {
-	char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0), *full = NULL, *to;
+	KP_AUTO_FREE char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
+	char *full = NULL;
 	struct stat st;
 
 	if (stat(path, &st) || !here || asprintf(&full, "%s/%s", here, path) < 0) {
 		log_about(LOG_ERR, path, strerror(errno));
-		free(here);
 		return NULL;
 	}
-	free(here);
-	/* remove "." components and repeated slashes */
-	to = full;
-	for (const char *from = full; *from; from += strcspn(from, "/")) {
-		size_t n;
-
-		from += strspn(from, "/");
-		n = strcspn(from, "/");
-		if (n == 0 || (n == 1 && *from == '.'))
-			continue;
-		*to++ = '/';
-		memmove(to, from, n);
-		to += n;
-	}
-	if (to == full)
-		*to++ = '/';
-	*to = '\0';
+	clean_path(full + 1);
 	return full;
 }
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of the sources' archives: each scan stats them by name, and finds out which of
- * them are new or replaced.
+ * The archives of the sources: each scan stats them by name, and finds out which of them are
+ * new or replaced.  If the sources are watched, every change after a scan began is noticed,
+ * by inotify on every directory on the way to the archives, through symbolic links, and by
+ * the mount table.
  */
 #ifndef FS_MOUNT_SOURCES_H
 #define FS_MOUNT_SOURCES_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,9 +16,9 @@
 #include "core/base/errors.h"
 
 /* An archive, or a source that cannot be listed. */
-struct source_list_item {
+struct source_item {
 	char *path;
-	char *error;     /* why stat failed; NULL: it succeeded */
+	char *error;     /* why it cannot be looked at; NULL: it can */
 	uint32_t serial; /* the same as long as it is the same file, unchanged */
 	uint32_t was;    /* fresh: its last serial, if only attributes changed; or 0 */
 	uint32_t source; /* number of its source */
@@ -24,42 +27,48 @@ struct source_list_item {
 	struct stat st;
 };
 
-struct source_list {
-	struct source_list_item *items; /* in order of precedence */
+struct sources {
+	char *const *paths; /* absolute, borrowed; set by the caller, all else is zeros */
+	size_t n_paths;
+
+	struct source_item *items; /* in order of precedence */
 	size_t count, cap;
 	struct stat look;     /* attributes of the first source that stat can read */
 	uint32_t last_serial; /* the last serial that was given */
+
+	bool watched;
+	int events, mounts; /* to poll for POLLIN; for POLLPRI; -1: not available */
+	struct place *places;
+	size_t n_places, cap_places;
+	unsigned round; /* number of the scan */
+	/* Why a change may go unnoticed, since the last scan began, so that the sources should
+	 * be scanned at intervals; "": for no reason. */
+	char blind[PATH_MAX + 128];
 };
 
-/* Called for each archive before stat. */
-typedef void source_list_hook(void *user, const char *path);
-
-struct source_list_options {
-	char *const *sources; /* absolute paths */
-	size_t count;
-	bool first;  /* a source that cannot be listed is a failure; else it is an item */
-	bool forced; /* archives that were refused get new serials */
-	source_list_hook *hook;
-	void *user;
-};
+/* From now on, each scan watches the sources. */
+void sources_watch(struct sources *s);
 
 /*
- * Scan the sources and replace S, which is all zeros before the first call, by the
- * result.  CHANGED: it differs.  false: it failed, and S is unchanged; logged.
+ * Scan the sources and replace the list by the result.  CHANGED: it differs.  FIRST: a source
+ * that cannot be listed is a failure; else it is an item.  FORCED: archives that were refused
+ * get new serials.  false: it failed, and the list is unchanged; logged.
  */
-bool source_list_run(struct source_list *s, const struct source_list_options *o,
-		     bool *changed);
+bool sources_scan(struct sources *s, bool first, bool forced, bool *changed);
+
+/* Read all events that have come until now; true: one of them matters. */
+bool sources_read_events(struct sources *s);
 
 /* Mark the archive SERIAL as refused: the next forced scan gives it another serial. */
-void source_list_refuse(struct source_list *s, uint32_t serial);
+void sources_refuse(struct sources *s, uint32_t serial);
 
 /*
  * Open a fresh item, and update its attributes from the descriptor, which the caller
  * closes.
  * -1: it cannot be served, for the reason WHY.
  */
-int source_list_open(struct source_list_item *item, struct kpackx_error *why);
+int source_open(struct source_item *item, struct kpackx_error *why);
 
-void source_list_free(struct source_list *s);
+void sources_fini(struct sources *s);
 
 #endif

@@ -13,8 +13,9 @@
 #include <unistd.h>
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "core/base/alloc.h"
 #include "core/base/text.h"
-#include "settings.h"
+#include "mount.h"
 #include "fs/fuse/texts.h"
 #include "core/archive/naming.h"
 
@@ -43,61 +44,37 @@ static const struct {
 	{ENOENT, "no kpackfs is mounted here"},
 };
 
-static const char *explain_error(int err)
-{
-	for (size_t i = 0; i < KP_COUNT(meanings); i++)
-		if (meanings[i].err == err)
-			return meanings[i].text;
-	return strerror(err);
-}
-
-/* Open the status text of the mount, if it is a FUSE file system.  -1: see errno. */
-static int open_text(const char *mountpoint)
-{
-	struct statfs fs;
-	int dir = open(mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int fd = -1;
-
-	if (dir >= 0 && fstatfs(dir, &fs) == 0) {
-		errno = ENOTDIR;
-		if (fs.f_type == FUSE_FILE_SYSTEM)
-			fd = openat(dir, KP_CONTROL_NAME "/status", O_RDONLY | O_CLOEXEC);
-	}
-	if (dir >= 0)
-		close(dir);
-	return fd;
-}
-
-/* Print LINE, which may come from any file system, and its newline if it has one. */
-static void put_line(char *line, FILE *out)
-{
-	char clean[4 * STATUS_LINE];
-	size_t n = strcspn(line, "\n");
-	bool whole = line[n] == '\n';
-
-	line[n] = '\0';
-	fputs(kp_message_escape(kp_span_str(line), clean, sizeof(clean)), out);
-	if (whole)
-		fputc('\n', out);
-}
-
 /* Exit statuses of the child; any other is an errno. */
 enum { WELL = 0, NOT_WELL = 255 };
 
-/* Copy the mount's status text to OUT.  Returns the exit status. */
+/* Copy the status text of the mount, if it is a FUSE file system, to OUT. */
 static int copy_status(const char *mountpoint, FILE *out)
 {
-	int fd = open_text(mountpoint);
-	FILE *f = fd < 0 || !out ? NULL : fdopen(fd, "r");
-	char line[STATUS_LINE];
-	int code = NOT_WELL;
+	KP_AUTO_CLOSE int dir = open(mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char line[STATUS_LINE], clean[4 * STATUS_LINE];
+	int code = NOT_WELL, fd;
+	struct statfs fs;
+	FILE *f;
 
+	if (dir < 0 || fstatfs(dir, &fs))
+		return errno;
+	if (fs.f_type != FUSE_FILE_SYSTEM)
+		return ENOTDIR;
+	fd = openat(dir, KP_CONTROL_NAME "/status", O_RDONLY | O_CLOEXEC);
+	f = fd < 0 || !out ? NULL : fdopen(fd, "r");
 	if (!f)
 		return errno;
 	for (bool first = true; fgets(line, sizeof(line), f); first = false) {
-		if (first && strcmp(line, SUMMARY_GOOD "\n") == 0)
+		size_t n = strcspn(line, "\n");
+		bool whole = line[n] == '\n';
+
+		line[n] = '\0';
+		if (first && whole && strcmp(line, SUMMARY_GOOD) == 0)
 			code = WELL;
-		put_line(line, out);
+		/* it may come from any file system */
+		fprintf(out, "%s%s",
+			kp_message_escape(kp_span_str(line), clean, sizeof(clean)),
+			whole ? "\n" : "");
 	}
 	if (ferror(f))
 		code = errno;
@@ -105,38 +82,23 @@ static int copy_status(const char *mountpoint, FILE *out)
 	return fflush(out) ? errno : code;
 }
 
-/*
- * Run the child.  It ends with its parent, or as soon as possible after it.  It closes
- * all other descriptors, so that no program waits for those that it inherited.
- */
-static _Noreturn void run_child(const char *mountpoint, int out)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	dup2(out, 0);
-	syscall(CLOSE_RANGE_CALL, 1U, ~0U, 0U);
-	_exit(copy_status(mountpoint, fdopen(0, "w")));
-}
-
-/* Wait until the time END for bytes from FD, or for its end; false: neither came. */
-static bool wait_for_input(int fd, int64_t end)
-{
-	struct pollfd p = {fd, POLLIN, 0};
-	int64_t left = end - clock_ms();
-
-	while (left > 0 && poll(&p, 1, (int)left) < 0 && errno == EINTR)
-		left = end - clock_ms();
-	return p.revents != 0;
-}
-
 /* Print the bytes that come from FD.  false: its end did not come in time. */
 static bool print_output(int fd)
 {
-	int64_t end = clock_ms() + PATIENCE;
+	int64_t end = clock_ms() + PATIENCE, left;
 	char text[4096];
 	ssize_t n = -1;
 
-	while (wait_for_input(fd, end) && (n = read(fd, text, sizeof(text))) > 0)
+	while ((left = end - clock_ms()) > 0) {
+		struct pollfd p = {fd, POLLIN, 0};
+
+		if (poll(&p, 1, (int)left) <= 0)
+			continue;
+		n = read(fd, text, sizeof(text));
+		if (n <= 0)
+			break;
 		fwrite(text, 1, (size_t)n, stdout);
+	}
 	return n == 0;
 }
 
@@ -153,8 +115,14 @@ int status_show(const char *mountpoint)
 	signal(SIGCHLD, SIG_DFL);
 	if (pipe2(ends, O_CLOEXEC) || (child = fork()) < 0)
 		return fail_status(mountpoint, strerror(errno));
-	if (child == 0)
-		run_child(mountpoint, ends[1]);
+	if (child == 0) {
+		/* It ends with its parent, or as soon as possible after it.  It closes all
+		 * other descriptors, so that no program waits for those that it inherited. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(ends[1], 0);
+		syscall(CLOSE_RANGE_CALL, 1U, ~0U, 0U);
+		_exit(copy_status(mountpoint, fdopen(0, "w")));
+	}
 	close(ends[1]);
 	if (!print_output(ends[0]))
 		return fail_status(mountpoint, "does not answer");
@@ -162,7 +130,10 @@ int status_show(const char *mountpoint)
 		return fail_status(mountpoint,
 				   "the process that reads the status was killed");
 	code = WEXITSTATUS(status);
+	for (size_t i = 0; i < KP_COUNT(meanings); i++)
+		if (meanings[i].err == code)
+			return fail_status(mountpoint, meanings[i].text);
 	if (code != WELL && code != NOT_WELL)
-		return fail_status(mountpoint, explain_error(code));
+		return fail_status(mountpoint, strerror(code));
 	return fflush(stdout) || code == NOT_WELL;
 }

@@ -11,8 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
-#include <fts.h>
+#include <glob.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -25,13 +24,12 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/base/alloc.h"
 #include "fs/base/clock.h"
-#include "fs/base/process_link.h"
 #include "fs/base/log.h"
 #include "fs/base/mount_point.h"
-#include "sd_notify.h"
-#include "supervisor.h"
-#include "inotify.h"
+#include "fs/base/process_link.h"
+#include "mount.h"
 #include "sources.h"
 
 /* Milliseconds. */
@@ -42,31 +40,28 @@
 
 #define PLACES_MAX 64 /* the most places of one mount that are unmounted */
 
-/* The scans of the sources. */
-struct rescan {
-	struct watch *watch;
-	bool logged_blind; /* it was logged that changes may go unnoticed */
-	struct source_list survey;
-	size_t next;        /* next item of the survey to send */
-	bool sending;       /* the survey is not sent completely */
-	bool forced;        /* the scan that is due includes refused archives */
-	bool asked;         /* the server waits for the end of the scan that is due */
-	bool answering;     /* that scan is done, and the answer not sent */
-	bool fine;          /* the answer: it succeeded */
-	int64_t first, due; /* time of the first event since the last scan; of the scan */
-	int64_t next_poll;
-};
-
 struct supervisor {
-	const struct supervisor_options *o;
-	struct supervised server;
+	const struct settings *settings;
+	struct daemon *daemon;
+	pid_t server;
+	int link;
+	struct link_buffer room;
 	struct mount_point mounted;
 	int signals;
 	enum { STARTING, SERVING, STOPPING } state;
 	bool served, lazy, over;
 	enum end end;
 
-	struct rescan lookout;
+	struct sources sources;
+	bool logged_blind;  /* it was logged that changes may go unnoticed */
+	bool forced;        /* the scan that is due includes refused archives */
+	bool asked;         /* the server waits for the end of the scan that is due */
+	int64_t first, due; /* time of the first event since the last scan; of the scan */
+	int64_t next_poll;
+	bool sending; /* the survey is not sent completely */
+	size_t next;  /* the item of the sources to send next */
+	bool answering; /* the scan that the server waits for is done, the answer not sent */
+	bool fine;      /* the answer: it succeeded */
 	bool reloading; /* the manager waits for the end of a reload */
 
 	int64_t next_ping, next_expire;
@@ -74,69 +69,46 @@ struct supervisor {
 	int64_t used;   /* when their number last grew */
 	int64_t signal; /* when the first signal to stop came */
 	pid_t preload;  /* 0: none */
-	struct link_buffer room;
 };
 
 /* --- scans ---------------------------------------------------------------------------- */
 
-static void name_archive(void *watch, const char *path)
-{
-	watch_archive(watch, path);
-}
-
 /* The scan is done: a server that asked for it is to be answered behind its survey. */
-static void answer_asker(struct rescan *l, bool fine)
+static void answer_asker(struct supervisor *s, bool fine)
 {
-	if (!l->asked)
+	if (!s->asked)
 		return;
-	l->asked = false;
-	l->answering = true;
-	l->fine = fine;
+	s->asked = false;
+	s->answering = true;
+	s->fine = fine;
 }
 
 /*
  * Scan now; FIRST: a source that cannot be listed is a failure.  If something changed, or
  * the scan is the first or a forced one, the survey is to be sent.  false: it failed; logged.
  */
-static bool scan_sources(struct supervisor *s, bool first)
+static bool scan(struct supervisor *s, bool first)
 {
-	struct rescan *l = &s->lookout;
-	const struct source_list_options options = {
-		.sources = s->o->sources->list,
-		.count = s->o->sources->count,
-		.first = first,
-		.forced = l->forced,
-		.hook = name_archive,
-		.user = l->watch,
-	};
-	int64_t interval = (int64_t)s->o->poll * 1000;
-	bool changed = false, ok;
-	const char *blind;
+	int64_t interval = (int64_t)s->settings->poll * 1000;
+	bool changed = false, ok = sources_scan(&s->sources, first, s->forced, &changed);
 
-	/* watches first, then the scan: a change in between causes another scan */
-	watch_begin(l->watch);
-	for (size_t i = 0; i < options.count; i++)
-		watch_source(l->watch, options.sources[i]);
-	ok = source_list_run(&l->survey, &options, &changed);
-	watch_end(l->watch);
-	blind = watch_blind(l->watch);
-	if (blind && !interval) {
+	if (s->sources.blind[0] && !interval) {
 		interval = BLIND;
-		if (!l->logged_blind)
+		if (!s->logged_blind)
 			log_print(LOG_WARNING,
 				  "%s: the sources are looked at every %d seconds, see "
 				  "-o poll=SECONDS",
-				  blind, BLIND / 1000);
-		l->logged_blind = true;
+				  s->sources.blind, BLIND / 1000);
+		s->logged_blind = true;
 	}
-	l->forced = false;
-	answer_asker(l, ok);
-	l->first = l->due = CLOCK_NEVER;
-	l->next_poll = interval ? clock_ms() + interval : CLOCK_NEVER;
-	if (ok && (changed || options.forced || first)) {
-		l->sending = true;
-		l->next = 0;
+	answer_asker(s, ok);
+	s->first = s->due = CLOCK_NEVER;
+	s->next_poll = interval ? clock_ms() + interval : CLOCK_NEVER;
+	if (ok && (changed || s->forced || first)) {
+		s->sending = true;
+		s->next = 0;
 	}
+	s->forced = false;
 	return ok;
 }
 
@@ -144,105 +116,100 @@ static bool scan_sources(struct supervisor *s, bool first)
  * Something may have changed: make a scan due when there are no more events, or after
  * some seconds.
  */
-static void note_change(struct rescan *l)
+static void note_change(struct supervisor *s)
 {
 	int64_t now = clock_ms();
 
-	if (l->due == 0) /* somebody waits for it */
+	if (s->due == 0) /* somebody waits for it */
 		return;
-	if (l->first == CLOCK_NEVER)
-		l->first = now;
-	l->due = now + QUIET;
-	if (l->due > l->first + PATIENCE)
-		l->due = l->first + PATIENCE;
+	if (s->first == CLOCK_NEVER)
+		s->first = now;
+	s->due = now + QUIET;
+	if (s->due > s->first + PATIENCE)
+		s->due = s->first + PATIENCE;
 }
 
 /* When a scan is due, as clock_ms; CLOCK_NEVER until all of the last survey is sent. */
-static int64_t scan_due(const struct rescan *l)
+static int64_t scan_due(const struct supervisor *s)
 {
-	if (l->sending)
+	if (s->sending)
 		return CLOCK_NEVER;
-	return l->due < l->next_poll ? l->due : l->next_poll;
+	return s->due < s->next_poll ? s->due : s->next_poll;
 }
 
-/* Send the next archive of the survey, or its end. */
-static enum link_result send_next(struct rescan *l, int link)
+/*
+ * Send as much of the survey as possible without waiting: its archives, its end, and the
+ * answer that somebody waits for.
+ */
+static void send_survey(struct supervisor *s)
 {
-	struct kpackx_error why = {0};
-	struct link_message m = {
-		.word = LINK_SURVEYED,
-		.number = l->survey.count,
-		.fd = -1,
-		.st = l->survey.look,
-	};
-	enum link_result r;
-
-	if (l->next < l->survey.count) {
-		struct source_list_item *item = &l->survey.items[l->next];
-
-		m = (struct link_message){
-			.word = LINK_ARCHIVE,
-			.serial = item->serial,
-			.number = item->was,
-			.fresh = item->fresh,
-			.fd = -1,
-			.path = item->path,
-			.text = item->error,
-		};
-		if (item->fresh) {
-			m.fd = source_list_open(item, &why);
-			m.text = why.text;
-		}
-	}
-	r = link_send(link, &m);
-	if (m.fd >= 0)
-		close(m.fd);
-	return r;
-}
-
-/* Send as much of the survey, and the answer, as possible without waiting. */
-static void send_survey(struct rescan *l, int link)
-{
+	const struct sources *all = &s->sources;
 	const struct link_message answer = {
-		.word = LINK_SEEN, .number = l->fine, .fd = -1};
+		.word = LINK_SEEN, .number = s->fine, .fd = -1};
 
-	while (l->sending && send_next(l, link) == LINK_DONE)
-		l->sending = l->next++ < l->survey.count;
-	if (!l->sending && l->answering)
-		l->answering = link_send(link, &answer) != LINK_DONE;
+	while (s->sending) {
+		struct kpackx_error why = {0};
+		struct link_message m = {.word = LINK_SURVEYED,
+					 .number = all->count,
+					 .fd = -1,
+					 .st = all->look};
+		enum link_result sent;
+
+		if (s->next < all->count) {
+			struct source_item *item = &all->items[s->next];
+
+			m = (struct link_message){
+				.word = LINK_ARCHIVE,
+				.serial = item->serial,
+				.number = item->was,
+				.fresh = item->fresh,
+				.fd = -1,
+				.path = item->path,
+				.text = item->error,
+			};
+			if (item->fresh) {
+				m.fd = source_open(item, &why);
+				m.text = why.text;
+			}
+		}
+		sent = link_send(s->link, &m);
+		if (m.fd >= 0)
+			close(m.fd);
+		if (sent != LINK_DONE)
+			return;
+		s->sending = s->next++ < all->count;
+	}
+	if (s->answering)
+		s->answering = link_send(s->link, &answer) != LINK_DONE;
 }
 
 /* --- reading files in advance, in a process of its own -------------------------------- */
 
-/* Read a file into the page cache.  The server logs failures to read. */
-static void load_file(const char *path)
+/* Read the file PATH of the device DEV into the page cache.  The server logs failures. */
+static bool load_file(const char *path, dev_t dev)
 {
 	static char bytes[128 << 10];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	KP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
 	ssize_t n;
 
-	if (fd < 0)
-		return;
+	if (fd < 0 || fstat(fd, &st) || st.st_dev != dev || !S_ISREG(st.st_mode))
+		return false;
 	do {
 		n = read(fd, bytes, sizeof(bytes));
 	} while (n > 0 || (n < 0 && errno == EINTR));
-	close(fd);
+	return true;
 }
 
 /*
- * Read the files of the mount M whose paths match one of the patterns, as in fnmatch(3), with
- * * and ? matching no slash.  A pattern that matches no file is logged.
+ * Read the files of the mount M that match the patterns, as glob(3) expands them below its
+ * root.  A pattern that matches no file is logged.
  */
 static void preload_files(const struct mount_point *m, const struct strings *patterns)
 {
 	int root = open(m->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	char path[32], *roots[] = {path, NULL};
-	size_t skip;
-	bool *had = calloc(patterns->count, sizeof(*had));
 	const struct sched_param lowest = {0};
 	struct stat st;
-	FTSENT *e;
-	FTS *fts;
 
 	if (nice(19) == -1 || sched_setscheduler(0, SCHED_IDLE, &lowest))
 		log_print(LOG_INFO, "preload: cannot lower its priority");
@@ -251,32 +218,23 @@ static void preload_files(const struct mount_point *m, const struct strings *pat
 		log_about(LOG_WARNING, m->path, "preload: is not the mount");
 		return;
 	}
-	/* a path to the root of M that nobody can lead elsewhere */
-	skip = (size_t)snprintf(path, sizeof(path), "/proc/self/fd/%d/.", root);
-	fts = had ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL) : NULL;
-	while (fts && (e = fts_read(fts))) {
-		const char *name = e->fts_path + skip;
-		bool wanted = false;
+	for (size_t i = 0; i < patterns->count; i++) {
+		const char *pattern = patterns->list[i];
+		glob_t found = {0};
+		char *below = NULL;
+		bool had = false;
 
-		if (e->fts_info != FTS_F)
-			continue;
-		name += strspn(name, "/");
-		for (size_t i = 0; i < patterns->count; i++) {
-			const char *pattern = patterns->list[i];
-
-			pattern += strspn(pattern, "/");
-			if (fnmatch(pattern, name, FNM_PATHNAME | FNM_PERIOD) == 0)
-				wanted = had[i] = true;
-		}
-		if (wanted)
-			load_file(e->fts_accpath);
+		/* a path to the root of M that nobody can lead elsewhere */
+		if (asprintf(&below, "/proc/self/fd/%d/%s", root,
+			     pattern + strspn(pattern, "/")) > 0 &&
+		    glob(below, GLOB_NOSORT, NULL, &found) == 0)
+			for (size_t k = 0; k < found.gl_pathc; k++)
+				had |= load_file(found.gl_pathv[k], st.st_dev);
+		globfree(&found);
+		free(below);
+		if (!had)
+			log_about(LOG_WARNING, pattern, "preload: no file matches");
 	}
-	if (fts)
-		fts_close(fts);
-	for (size_t i = 0; had && i < patterns->count; i++)
-		if (!had[i])
-			log_about(LOG_WARNING, patterns->list[i],
-				  "preload: no file matches");
 }
 
 static void end_preload(struct supervisor *s)
@@ -293,7 +251,7 @@ static void start_preload(struct supervisor *s)
 {
 	sigset_t none;
 
-	if (s->o->preload->count == 0 || s->state != SERVING)
+	if (s->settings->preload.count == 0 || s->state != SERVING)
 		return;
 	end_preload(s);
 	s->preload = fork();
@@ -304,73 +262,73 @@ static void start_preload(struct supervisor *s)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* the other sides of these would not notice their end otherwise */
-	close(s->server.link);
+	close(s->link);
 	close(s->mounted.connection);
-	preload_files(&s->mounted, s->o->preload);
+	preload_files(&s->mounted, &s->settings->preload);
 	/* _exit, so that unflushed output of the parent is not written twice. */
 	_exit(0);
 }
 
 /* --- stopping ------------------------------------------------------------------------- */
 
-static void kill_server(struct supervisor *s)
-{
-	kill(s->server.pid, SIGKILL);
-}
-
 /*
- * Unmount the mount at one place.  If it is busy, unmount lazily: the name goes at once,
- * the mount itself when it is not used any more.
+ * Unmount all places, as the mount may be bound to several; then the server ends.  A place
+ * that is busy is unmounted lazily: its name goes at once, the mount itself when it is not
+ * used any more.
  */
-static bool unmount_once(struct supervisor *s)
-{
-	enum unmount u = mount_point_unmount(&s->mounted, false);
-
-	if (u == UNMOUNT_BUSY) {
-		log_about(LOG_WARNING, s->o->mountpoint,
-			  "busy: unmounted lazily; open files are served until closed");
-		u = mount_point_unmount(&s->mounted, true);
-		s->lazy = u == UNMOUNT_DONE;
-	}
-	if (u != UNMOUNT_DONE)
-		log_print(LOG_ERR, "cannot unmount %s: %s; ending the server anyway",
-			  s->o->mountpoint, strerror(errno));
-	return u == UNMOUNT_DONE;
-}
-
-/* Unmount all places, as the mount may be bound to several; then the server ends. */
 static void unmount_all(struct supervisor *s)
 {
 	const struct link_message leaving = {.word = LINK_LEAVING, .fd = -1};
+	const char *name = s->settings->mountpoint;
 	bool there = mount_point_is(&s->mounted), done = there;
 
 	for (int i = 0; done && there && i < PLACES_MAX; i++) {
-		done = unmount_once(s);
+		enum unmount u = mount_point_unmount(&s->mounted, false);
+
+		if (u == UNMOUNT_BUSY) {
+			log_about(LOG_WARNING, name,
+				  "busy: unmounted lazily; open files are served until "
+				  "closed");
+			u = mount_point_unmount(&s->mounted, true);
+			s->lazy = u == UNMOUNT_DONE;
+		}
+		done = u == UNMOUNT_DONE;
+		if (!done)
+			log_print(LOG_ERR,
+				  "cannot unmount %s: %s; ending the server anyway", name,
+				  strerror(errno));
 		there = mount_point_is(&s->mounted);
 	}
 	if (!done) {
 		/* Either the mount was unmounted from outside, and files that are still
 		 * open must not keep us running; or we could not unmount it. */
-		kill_server(s);
+		kill(s->server, SIGKILL);
 	} else if (s->lazy && notify_is_heard()) {
 		/* Files are in use, perhaps for days; a manager would wait for this process,
 		 * and kill it in the end: leave the server alone with them. */
-		link_send(s->server.link, &leaving);
+		link_send(s->link, &leaving);
 		s->over = true;
 		s->end = OK;
 	}
 }
 
+static void stop(struct supervisor *s)
+{
+	notify("STOPPING=1\n", "Unmounting");
+	end_preload(s);
+	s->state = STOPPING;
+}
+
 static void begin_stop(struct supervisor *s)
 {
+	bool started = s->state != STARTING;
+
 	s->signal = clock_ms();
-	notify_stopping();
-	end_preload(s);
-	if (s->state == STARTING)
-		kill_server(s);
-	else
+	stop(s);
+	if (started)
 		unmount_all(s);
-	s->state = STOPPING;
+	else
+		kill(s->server, SIGKILL);
 }
 
 static void take_signal(struct supervisor *s, int number)
@@ -378,8 +336,8 @@ static void take_signal(struct supervisor *s, int number)
 	if (number == SIGHUP && s->state == SERVING) {
 		s->reloading = true;
 		notify_reloading();
-		s->lookout.forced = true;
-		s->lookout.due = 0;
+		s->forced = true;
+		s->due = 0;
 	}
 	if (number != SIGTERM && number != SIGINT)
 		return;
@@ -388,7 +346,7 @@ static void take_signal(struct supervisor *s, int number)
 	if (s->state != STOPPING)
 		begin_stop(s);
 	else if (clock_ms() - s->signal > SAME)
-		kill_server(s);
+		kill(s->server, SIGKILL);
 }
 
 /*
@@ -430,7 +388,7 @@ static void take_end(struct supervisor *s, int status)
 	end_preload(s);
 	/* Without its connection a mount keeps its device until it is unmounted. */
 	if (there && mount_point_unmount(&s->mounted, true) != UNMOUNT_DONE)
-		log_about(LOG_ERR, s->o->mountpoint, "cannot unmount");
+		log_about(LOG_ERR, s->settings->mountpoint, "cannot unmount");
 }
 
 /* --- signals -------------------------------------------------------------------------- */
@@ -477,7 +435,7 @@ static void read_signals(struct supervisor *s)
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 			if (pid == s->preload)
 				s->preload = 0;
-			else if (pid == s->server.pid)
+			else if (pid == s->server)
 				take_end(s, status);
 		}
 	}
@@ -485,36 +443,18 @@ static void read_signals(struct supervisor *s)
 
 /* --- messages from the server --------------------------------------------------------- */
 
-static void begin_service(struct supervisor *s, const struct link_message *m)
-{
-	if (s->state != STARTING)
-		return;
-	s->state = SERVING;
-	s->served = true;
-	s->used = clock_ms();
-	log_print(LOG_INFO, "mounted %s", m->text);
-	if (s->o->daemon && !daemon_detach(s->o->daemon)) {
-		begin_stop(s);
-		return;
-	}
-	notify_ready(m->text);
-	start_preload(s);
-}
-
 static void end_reload(struct supervisor *s, const char *text)
 {
 	log_print(LOG_INFO, "reload: %s", text);
 	if (s->reloading)
 		notify_ready(text);
 	else
-		notify_status(text);
+		notify("", text);
 	s->reloading = false;
 }
 
 static void take_message(struct supervisor *s, const struct link_message *m)
 {
-	struct rescan *l = &s->lookout;
-
 	switch (m->word) {
 	case LINK_MOUNTED:
 		if (s->state != STARTING || s->mounted.connection >= 0) {
@@ -526,7 +466,18 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 		s->mounted.connection = m->fd;
 		break;
 	case LINK_READY:
-		begin_service(s, m);
+		if (s->state != STARTING)
+			break;
+		s->state = SERVING;
+		s->served = true;
+		s->used = clock_ms();
+		log_print(LOG_INFO, "mounted %s", m->text);
+		if (s->daemon && !daemon_detach(s->daemon)) {
+			begin_stop(s);
+			break;
+		}
+		notify_ready(m->text);
+		start_preload(s);
 		break;
 	case LINK_TAKEN:
 		end_reload(s, m->text);
@@ -534,18 +485,18 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 			start_preload(s);
 		break;
 	case LINK_REFUSED:
-		source_list_refuse(&l->survey, m->serial);
+		sources_refuse(&s->sources, m->serial);
 		break;
 	case LINK_RESCAN:
-		l->forced = l->forced || m->number;
-		note_change(l);
+		s->forced = s->forced || m->number;
+		note_change(s);
 		break;
 	case LINK_LOOK:
 		/* The look is to see everything that was so before: a signal, too, that came
 		 * before this message, and that the loop has not seen yet. */
 		read_signals(s);
-		l->asked = true;
-		l->due = 0;
+		s->asked = true;
+		s->due = 0;
 		break;
 	case LINK_SIGNAL:
 		take_signal(s, (int)m->number);
@@ -555,7 +506,7 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 			s->used = clock_ms();
 		s->requests = m->number;
 		if (notify_watchdog_usec())
-			notify_watchdog();
+			notify("WATCHDOG=1\n", NULL);
 		break;
 	default:
 		break;
@@ -568,7 +519,7 @@ static void read_link(struct supervisor *s)
 
 	/* A few at a time: a server that never stops sending must not delay signals. */
 	for (int i = 0; i < 64; i++) {
-		switch (link_receive(s->server.link, false, &s->room, &m)) {
+		switch (link_receive(s->link, false, &s->room, &m)) {
 		case LINK_DONE:
 			if (m.fd < 0 || m.word == LINK_MOUNTED)
 				take_message(s, &m);
@@ -576,9 +527,9 @@ static void read_link(struct supervisor *s)
 				close(m.fd);
 			break;
 		case LINK_OVER:
-			close(s->server.link);
-			s->server.link = -1;
-			s->lookout.sending = s->lookout.answering = false;
+			close(s->link);
+			s->link = -1;
+			s->sending = s->answering = false;
 			return;
 		case LINK_EMPTY:
 			return;
@@ -590,23 +541,13 @@ static void read_link(struct supervisor *s)
 
 /* --- timers --------------------------------------------------------------------------- */
 
-static int64_t ping_interval(const struct supervisor *s)
-{
-	int64_t watchdog = (int64_t)(notify_watchdog_usec() / 2000);
-	int64_t idle = (int64_t)s->o->idle * 1000 / 4;
-
-	if (watchdog && idle)
-		return watchdog < idle ? watchdog : idle;
-	return watchdog ? watchdog : idle;
-}
-
 /*
  * Unmount if the mount is idle.  The kernel knows better than the server, which gets no
  * requests for data in caches; but only root may ask the kernel.
  */
 static void expire_mount(struct supervisor *s)
 {
-	const int64_t idle = (int64_t)s->o->idle * 1000;
+	const int64_t idle = (int64_t)s->settings->idle_timeout * 1000;
 	enum unmount u = mount_point_expire(&s->mounted);
 
 	s->next_expire = clock_ms() + idle;
@@ -618,29 +559,30 @@ static void expire_mount(struct supervisor *s)
 	}
 	if (u != UNMOUNT_DONE)
 		return;
-	log_print(LOG_INFO, "%s: idle, unmounted", s->o->mountpoint);
-	notify_stopping();
-	end_preload(s);
-	s->state = STOPPING;
+	log_print(LOG_INFO, "%s: idle, unmounted", s->settings->mountpoint);
+	stop(s);
 }
 
 static void do_what_is_due(struct supervisor *s)
 {
 	const struct link_message ping = {.word = LINK_PING, .fd = -1};
-	int64_t now = clock_ms(), interval = ping_interval(s);
+	int64_t now = clock_ms(), idle = (int64_t)s->settings->idle_timeout * 1000;
+	int64_t interval = (int64_t)(notify_watchdog_usec() / 2000); /* of pings */
 
+	if (!interval || (idle && idle / 4 < interval))
+		interval = idle / 4;
 	if (s->state == STOPPING) /* there will be no scan any more */
-		answer_asker(&s->lookout, false);
+		answer_asker(s, false);
 	if (s->state != SERVING || s->over)
 		return;
 	if (s->next_ping == CLOCK_NEVER && interval)
 		s->next_ping = now + interval;
-	if (s->next_expire == CLOCK_NEVER && s->o->idle)
-		s->next_expire = now + (int64_t)s->o->idle * 1000;
-	if (now >= scan_due(&s->lookout) && !scan_sources(s, false))
+	if (s->next_expire == CLOCK_NEVER && idle)
+		s->next_expire = now + idle;
+	if (now >= scan_due(s) && !scan(s, false))
 		end_reload(s, "cannot read the sources; the mount stays as it was");
 	if (now >= s->next_ping) {
-		link_send(s->server.link, &ping);
+		link_send(s->link, &ping);
 		s->next_ping = clock_ms() + interval;
 	}
 	if (now >= s->next_expire)
@@ -650,7 +592,7 @@ static void do_what_is_due(struct supervisor *s)
 /* The milliseconds until something is due; -1: never. */
 static int wait_time(const struct supervisor *s)
 {
-	int64_t next = scan_due(&s->lookout), now = clock_ms();
+	int64_t next = scan_due(s), now = clock_ms();
 
 	next = s->next_ping < next ? s->next_ping : next;
 	next = s->next_expire < next ? s->next_expire : next;
@@ -661,68 +603,64 @@ static int wait_time(const struct supervisor *s)
 	return next - now < 1 << 30 ? (int)(next - now) : 1 << 30;
 }
 
-/* --- the loop ------------------------------------------------------------------------- */
-
-static void handle_events(struct supervisor *s)
-{
-	struct rescan *l = &s->lookout;
-	struct pollfd p[] = {
-		{.fd = s->signals, .events = POLLIN},
-		{.fd = s->server.link,
-		 .events = POLLIN | (l->sending || l->answering ? POLLOUT : 0)},
-		{.fd = watch_events(l->watch), .events = POLLIN},
-		{.fd = watch_mounts(l->watch), .events = POLLPRI},
-	};
-
-	if (poll(p, 4, wait_time(s)) < 0)
-		return;
-	if (p[1].revents)
-		read_link(s);
-	if (p[0].revents)
-		read_signals(s);
-	if ((p[2].revents && watch_read(l->watch)) || p[3].revents)
-		note_change(l);
-	do_what_is_due(s);
-	send_survey(l, s->server.link);
-}
-
-enum end supervise(const struct supervised *server, const struct supervisor_options *o)
+enum end supervise(const struct settings *settings, pid_t server, int link,
+		   struct daemon *daemon)
 {
 	const sigset_t messages = message_signals();
 	struct supervisor s = {
-		.o = o,
-		.server = *server,
-		.mounted = {.path = o->mountpoint, .connection = -1},
+		.settings = settings,
+		.daemon = daemon,
+		.server = server,
+		.link = link,
+		.mounted = {.path = settings->mountpoint, .connection = -1},
 		.signals = signalfd(-1, &messages, SFD_CLOEXEC | SFD_NONBLOCK),
 		.end = SYSTEM,
-		.lookout = {.watch = watch_new(),
-			    .first = CLOCK_NEVER,
-			    .due = CLOCK_NEVER,
-			    .next_poll = CLOCK_NEVER},
+		.sources = {.paths = settings->sources.list,
+			    .n_paths = settings->sources.count},
+		.first = CLOCK_NEVER,
+		.due = CLOCK_NEVER,
+		.next_poll = CLOCK_NEVER,
 		.next_ping = CLOCK_NEVER,
 		.next_expire = CLOCK_NEVER,
 	};
-	bool begun = false;
 
-	if (!s.lookout.watch || s.signals < 0)
+	sources_watch(&s.sources);
+	if (s.signals < 0)
 		log_about(LOG_ERR, "supervisor", strerror(errno));
-	else if (!(begun = scan_sources(&s, true)))
+	else if (!scan(&s, true))
 		s.end = NO_MOUNT;
-	if (begun) {
-		send_survey(&s.lookout, s.server.link);
-		while (!s.over)
-			handle_events(&s);
-	} else {
-		kill_server(&s);
-		while (waitpid(s.server.pid, NULL, 0) < 0 && errno == EINTR)
+	if (!s.sending) {
+		kill(server, SIGKILL);
+		while (waitpid(server, NULL, 0) < 0 && errno == EINTR)
 			continue;
+		s.over = true;
+	}
+	send_survey(&s);
+	while (!s.over) {
+		struct pollfd p[] = {
+			{.fd = s.signals, .events = POLLIN},
+			{.fd = s.link,
+			 .events = POLLIN | (s.sending || s.answering ? POLLOUT : 0)},
+			{.fd = s.sources.events, .events = POLLIN},
+			{.fd = s.sources.mounts, .events = POLLPRI},
+		};
+
+		if (poll(p, KP_COUNT(p), wait_time(&s)) < 0)
+			continue;
+		if (p[1].revents)
+			read_link(&s);
+		if (p[0].revents)
+			read_signals(&s);
+		if ((p[2].revents && sources_read_events(&s.sources)) || p[3].revents)
+			note_change(&s);
+		do_what_is_due(&s);
+		send_survey(&s);
 	}
 	leave_connection(&s);
-	if (s.server.link >= 0)
-		close(s.server.link);
+	if (s.link >= 0)
+		close(s.link);
 	if (s.signals >= 0)
 		close(s.signals);
-	watch_free(s.lookout.watch);
-	source_list_free(&s.lookout.survey);
+	sources_fini(&s.sources);
 	return s.end;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An edition is made of the archives that a survey found: their view (core/view), the
- * directory that subdir= makes the root, and the inode numbers.  Conflicts that were not
- * logged for the last edition are logged.
+ * An edition is made of the archives that a survey found: their view (core/view) for the
+ * chosen GPUs, the directory that subdir= makes the root, and the inode numbers.  Conflicts
+ * that were not logged for the last edition are logged.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #include "core/base/alloc.h"
 #include "core/archive/naming.h"
 #include "core/base/hash.h"
-#include "core/base/span.h"
+#include "core/base/order.h"
+#include "core/base/text.h"
 
 /* The most conflicts of one edition that are logged, each in a line. */
 #define CONFLICTS_LOGGED 20
@@ -32,41 +33,26 @@ static bool report_error(const struct kpackx_error *why)
 	return false;
 }
 
-/* Grow ARRAY by one element, by doubling at powers of two. */
-static void *grown_array(void *array, size_t count, size_t element)
-{
-	if (count & (count - 1))
-		return array;
-	return reallocarray(array, count ? 2 * count : 1, element);
-}
-
 bool holdings_add(struct holdings *h, struct origin *o)
 {
-	struct origin **list = grown_array(h->origins, h->count, sizeof(struct origin *));
-
-	if (!list) {
+	if (!kp_grow(&h->origins, h->count, &h->cap, sizeof(struct origin *))) {
 		origin_unref(o);
 		return fail_memory();
 	}
-	h->origins = list;
-	list[h->count++] = o;
+	h->origins[h->count++] = o;
 	atomic_store(&o->idle, false);
 	return true;
 }
 
 bool holdings_refuse(struct holdings *h, const char *path, const char *text)
 {
-	struct refused *list = grown_array(h->refused, h->n_refused, sizeof(*list));
 	struct refused *r;
 
-	if (!list)
+	if (!kp_grow(&h->refused, h->n_refused, &h->cap_refused, sizeof(*r)))
 		return fail_memory();
-	h->refused = list;
-	r = &list[h->n_refused];
-	r->path = strdup(path);
-	r->text = strdup(text);
-	h->n_refused++;
-	return r->path && r->text ? true : fail_memory();
+	r = &h->refused[h->n_refused++];
+	*r = (struct refused){strdup(path), strdup(text)};
+	return (r->path && r->text) || fail_memory();
 }
 
 void holdings_fini(struct holdings *h)
@@ -80,6 +66,97 @@ void holdings_fini(struct holdings *h)
 	free(h->origins);
 	free(h->refused);
 	*h = (struct holdings){0};
+}
+
+/* --- arch= ------------------------------------------------------------------------ */
+
+static bool fail_list(const char *text)
+{
+	log_about(LOG_ERR, "arch=", text);
+	return false;
+}
+
+bool arches_add(struct kp_choice *s, const char *list)
+{
+	struct kpackx_error why = {0};
+
+	return (!kp_choice_add(s, list, &why) &&
+		!kp_choice_check(s, KP_CHOICE_ARCHES, &why)) ||
+	       fail_list(why.text);
+}
+
+bool arches_find(struct kp_choice *s, const char *topology)
+{
+	struct kpackx_error why = {0};
+	struct kp_gpus gpus;
+	bool ok;
+
+	if (!s->find || s->all)
+		return true;
+	kp_gpus_read(topology, &gpus, &why);
+	for (size_t i = 0; i < gpus.faults.kept; i++)
+		log_print(LOG_WARNING, "%s", gpus.faults.items[i].text);
+	if (gpus.count == 0)
+		log_print(
+			LOG_WARNING, "%s: arch=auto finds no GPU%s%s%s",
+			topology ? topology : KP_TOPOLOGY, why.code ? ": " : "", why.text,
+			s->count ? "" : "; only files for every architecture are shown");
+	ok = !kp_choice_add_found(s, &gpus, &why) || fail_list(why.text);
+	kp_gpus_fini(&gpus);
+	return ok;
+}
+
+/* Whether A has code that GPU number GPU chooses. */
+static bool archive_serves(const struct kp_choice *s, size_t gpu, struct kpack_archive *a)
+{
+	struct kp_target code;
+
+	if (!s->exact)
+		return kp_archive_serves(a, &s->gpus[gpu]);
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		if (!kp_target_parse(kp_span_str(kp_archive_arch(a, i)), &code, NULL) &&
+		    kp_target_eq(&s->gpus[gpu], &code))
+			return true;
+	return false;
+}
+
+/*
+ * Log a warning for each named target ID for which no archive has a file: it may be a
+ * typing error.  Target IDs that suit every GPU are not checked.
+ */
+static void arches_warn(const struct kp_choice *s, struct kpack_archive *const *archives,
+			size_t count)
+{
+	char text[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; i < s->named && !s->all; i++) {
+		size_t k = 0;
+
+		if (kp_target_neutral(&s->gpus[i]))
+			continue;
+		while (k < count && !archive_serves(s, i, archives[k]))
+			k++;
+		if (k < count)
+			continue;
+		kp_target_format(&s->gpus[i], text);
+		log_print(LOG_WARNING, "arch=%s: no archive has a file for it", text);
+	}
+}
+
+char *arches_line_new(const struct kp_choice *s, const char *separator)
+{
+	struct kp_compose line = {0};
+	char target[KP_TARGET_TEXT_MAX], *text;
+
+	if (kp_choice_is_all(s))
+		kp_compose_str(&line, "all");
+	for (size_t i = 0; i < s->count && !kp_choice_is_all(s); i++) {
+		kp_target_format(&s->gpus[i], target);
+		kp_compose_print(&line, "%s%s", i ? separator : "", target);
+	}
+	if (!line.size || kp_compose_take(&line, &text, NULL))
+		return NULL;
+	return text;
 }
 
 /* --- building --------------------------------------------------------------------- */
@@ -107,73 +184,7 @@ static struct stat look_of_dirs(const struct edition *e)
 	return look;
 }
 
-static bool list_archives(struct edition *e)
-{
-	e->archives = calloc(e->holdings.count + 1, sizeof(struct kpack_archive *));
-	if (!e->archives)
-		return fail_memory();
-	for (size_t i = 0; i < e->holdings.count; i++) {
-		e->archives[i] = e->holdings.origins[i]->archive;
-		e->bytes += (uint64_t)kp_archive_stat(e->archives[i])->st_size;
-	}
-	return true;
-}
-
-/* When GPUs were chosen, no directory without files is shown, not even toc. */
-static bool hide_empty_toc(struct kp_view *v)
-{
-	const struct kp_span name = kp_span_str(KP_TOC_NAME);
-	uint32_t toc;
-
-	return kp_view_find_dir(v, name, &toc) && kp_view_dir(v, toc)->count == 0 &&
-	       kp_view_hide(v, 0, name);
-}
-
 /* --- conflicts in the log ------------------------------------------------------------- */
-
-static int by_hash(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return KP_ORDER(x, y);
-}
-
-/*
- * Note that the new edition has the conflict TEXT, about the archive SERIAL (0: about
- * none).  True if the last edition had it, too.
- * Without memory it is not noted, and logged again.
- */
-static bool conflict_was_logged(struct logged_conflicts *w, uint32_t serial,
-				const char *text)
-{
-	uint64_t hash = kp_hash64(text, strlen(text), serial);
-
-	if (!w)
-		return false;
-	if (kp_grow(&w->now, w->n_now, &w->now_cap, sizeof(*w->now)))
-		w->now[w->n_now++] = hash;
-	return w->n_before &&
-	       bsearch(&hash, w->before, w->n_before, sizeof(hash), by_hash);
-}
-
-/*
- * End the new edition, which also has MORE conflicts without text; it becomes the last
- * one.  Returns by how many MORE exceeds that number of the last edition.
- */
-static size_t end_logged_conflicts(struct logged_conflicts *w, size_t more)
-{
-	size_t fresh;
-
-	if (!w)
-		return more;
-	fresh = more > w->more ? more - w->more : 0;
-	free(w->before);
-	if (w->n_now)
-		qsort(w->now, w->n_now, sizeof(*w->now), by_hash);
-	*w = (struct logged_conflicts){
-		.before = w->now, .n_before = w->n_now, .more = more};
-	return fresh;
-}
 
 void logged_conflicts_fini(struct logged_conflicts *w)
 {
@@ -182,15 +193,25 @@ void logged_conflicts_fini(struct logged_conflicts *w)
 }
 
 struct conflict_log {
-	struct logged_conflicts *warned;
+	struct logged_conflicts *known;
 	size_t lines; /* lines that may still be logged */
 	size_t more;  /* conflicts that were not logged */
 };
 
-/* Log TEXT, about the archive O or about none (NULL), unless the last edition had it. */
+/*
+ * Log TEXT, about the archive O or about none (NULL), unless the last edition had it.  Without
+ * memory it is not noted, and logged again.
+ */
 static void log_conflict(struct conflict_log *l, const struct origin *o, const char *text)
 {
-	if (conflict_was_logged(l->warned, o ? o->serial : 0, text))
+	struct logged_conflicts *w = l->known;
+	const struct conflict_hash hash = {
+		kp_hash64(text, strlen(text), o ? o->serial : 0)};
+
+	if (kp_grow(&w->now, w->n_now, &w->now_cap, sizeof(*w->now)))
+		w->now[w->n_now++] = hash;
+	if (kp_find(w->before, w->n_before, &hash,
+		    KP_BY_NUMBER(struct conflict_hash, value)))
 		return;
 	if (l->lines == 0)
 		l->more++;
@@ -201,92 +222,41 @@ static void log_conflict(struct conflict_log *l, const struct origin *o, const c
 	l->lines -= l->lines > 0;
 }
 
-/* Log the refused entries of the archive O.  Returns how many faults have no text. */
-static size_t log_refused(struct conflict_log *l, const struct origin *o)
-{
-	size_t n, all;
-	const struct kp_fault *faults = kp_archive_faults(o->archive, &n, &all);
-
-	for (size_t i = 0; i < n; i++)
-		if (faults[i].refused)
-			log_conflict(l, o, faults[i].text);
-	return all - n;
-}
-
 /*
- * Log the refused entries and the conflicts of archives that are served, in a few lines.
+ * Log the refused entries and the conflicts of archives that are served, in a few lines,
+ * but not those that were logged for the last edition; KNOWN are then those of this one.
  */
-static void log_conflicts(const struct edition *e, struct logged_conflicts *warned)
+static void log_conflicts(const struct edition *e, struct logged_conflicts *known)
 {
-	struct conflict_log l = {.warned = warned, .lines = CONFLICTS_LOGGED};
+	struct conflict_log l = {.known = known, .lines = CONFLICTS_LOGGED};
 	size_t kept, counted, textless = 0;
-	const char *const *conflicts = kp_view_conflicts(e->view, &kept, &counted);
+	const char *const *conflicts;
 
-	for (size_t i = 0; i < e->holdings.count; i++)
-		textless += log_refused(&l, e->holdings.origins[i]);
+	for (size_t i = 0; i < e->holdings.count; i++) {
+		const struct origin *o = e->holdings.origins[i];
+		const struct kp_fault *faults =
+			kp_archive_faults(o->archive, &kept, &counted);
+
+		for (size_t k = 0; k < kept; k++)
+			if (faults[k].refused)
+				log_conflict(&l, o, faults[k].text);
+		textless += counted - kept;
+	}
+	conflicts = kp_view_conflicts(e->view, &kept, &counted);
 	for (size_t i = 0; i < kept; i++)
 		log_conflict(&l, NULL, conflicts[i]);
-	l.more += end_logged_conflicts(warned, textless + counted - kept);
+	textless += counted - kept;
+	l.more += textless > known->more ? textless - known->more : 0;
 	if (l.more)
-		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/conflicts",
+		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/missing",
 			  l.more);
+	free(known->before);
+	kp_sort(known->now, known->n_now, KP_BY_NUMBER(struct conflict_hash, value));
+	*known = (struct logged_conflicts){
+		.before = known->now, .n_before = known->n_now, .more = textless};
 }
 
 /* --- subdir= -------------------------------------------------------------------------- */
-
-const char *subdir_clean(char *text)
-{
-	char *to = text;
-
-	if (!*text)
-		return "is empty; use . for the root without toc";
-	for (const char *from = text; *from;) {
-		size_t n = strcspn(from, "/");
-
-		if (n == 2 && memcmp(from, "..", 2) == 0)
-			return "may not have a component ..";
-		if (n && !(n == 1 && *from == '.')) {
-			if (to != text)
-				*to++ = '/';
-			memmove(to, from, n);
-			to += n;
-		}
-		from += n + (from[n] == '/');
-	}
-	*to = '\0';
-	return NULL;
-}
-
-/* FOUND: PATH exists when every architecture is shown.  false: it failed; logged. */
-static bool is_anywhere(const struct edition *e, const char *path, bool *found)
-{
-	const struct kp_view_options options = {.bundles = e->bundles};
-	struct kpackx_error why = {0};
-	struct kp_view *all;
-	uint32_t dir;
-
-	if (kp_view_new(e->archives, e->holdings.count, &options, &all, &why))
-		return report_error(&why);
-	*found = kp_view_find_dir(all, kp_span_str(path), &dir);
-	kp_view_free(all);
-	return true;
-}
-
-/*
- * Replace *VIEW by a view without archives; *ROOT becomes its toc, which is an empty
- * directory.
- */
-static bool make_empty(struct kp_view **view, uint32_t *root)
-{
-	struct kpackx_error why = {0};
-	struct kp_view *empty;
-
-	if (kp_view_new(NULL, 0, NULL, &empty, &why))
-		return report_error(&why);
-	kp_view_free(*view);
-	*view = empty;
-	return kp_view_find_dir(empty, kp_span_str(KP_TOC_NAME), root);
-}
 
 /*
  * Find the directory PATH, which is clean, in E's view.  An empty PATH is the root
@@ -298,7 +268,11 @@ static bool make_empty(struct kp_view **view, uint32_t *root)
  */
 static bool subdir_find(struct edition *e, const char *path, bool must_be, uint32_t *root)
 {
-	bool found = false;
+	const struct kp_view_options options = {.bundles = e->bundles};
+	struct kpackx_error why = {0};
+	struct kp_view *all, *empty;
+	uint32_t dir;
+	bool found;
 
 	if (!*path)
 		kp_view_hide(e->view, 0, kp_span_str(KP_TOC_NAME));
@@ -308,8 +282,11 @@ static bool subdir_find(struct edition *e, const char *path, bool must_be, uint3
 				  "its own " KP_CONTROL_NAME " is not shown");
 		return true;
 	}
-	if (!is_anywhere(e, path, &found))
-		return false;
+	/* does it exist for other architectures? */
+	if (kp_view_new(e->archives, e->holdings.count, &options, &all, &why))
+		return report_error(&why);
+	found = kp_view_find_dir(all, kp_span_str(path), &dir);
+	kp_view_free(all);
 	if (!found && must_be) {
 		log_about(LOG_ERR, path, "subdir= is no directory of any archive");
 		return false;
@@ -317,43 +294,26 @@ static bool subdir_find(struct edition *e, const char *path, bool must_be, uint3
 	log_about(LOG_WARNING, path,
 		  found ? "has no file for the chosen architectures"
 			: "is no directory of any archive any more");
-	return make_empty(&e->view, root);
+	/* the toc of a view without archives is an empty directory */
+	if (kp_view_new(NULL, 0, NULL, &empty, &why))
+		return report_error(&why);
+	kp_view_free(e->view);
+	e->view = empty;
+	return kp_view_find_dir(empty, kp_span_str(KP_TOC_NAME), root);
 }
 
 /* --- editions ------------------------------------------------------------------------- */
 
-static bool build_edition(struct edition *e, const struct edition_options *o,
-			  const struct tree_taken *taken)
+struct edition *edition_new(struct holdings *holdings, const struct edition_options *o,
+			    const struct tree_taken *taken)
 {
 	const struct kp_view_options select = {
 		.select = o->arches, .bundles = o->bundles, .shared = o->shared};
+	const struct kp_span toc_name = kp_span_str(KP_TOC_NAME);
 	struct tree_options look = o->look;
-	struct kpackx_error why = {0};
-
-	e->bundles = o->bundles;
-	e->shared = o->shared;
-	if (!list_archives(e))
-		return false;
-	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
-		return report_error(&why);
-	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
-		return false;
-	look.part =
-		o->subdir || (!kp_choice_is_all(o->arches) && hide_empty_toc(e->view));
-	look.look = look_of_dirs(e);
-	if (tree_new(e->view, &look, taken, &e->tree, &why))
-		return report_error(&why);
-	log_conflicts(e, o->warned);
-	if (o->first)
-		arches_warn(o->arches, e->archives, e->holdings.count);
-	return true;
-}
-
-struct edition *edition_new(struct holdings *holdings,
-			    const struct edition_options *options,
-			    const struct tree_taken *taken)
-{
 	struct edition *e = calloc(1, sizeof(*e));
+	struct kpackx_error why = {0};
+	uint32_t toc;
 
 	if (!e) {
 		fail_memory();
@@ -363,9 +323,35 @@ struct edition *edition_new(struct holdings *holdings,
 	e->refs = 1;
 	e->holdings = *holdings;
 	*holdings = (struct holdings){0};
+	e->bundles = o->bundles;
+	e->shared = o->shared;
 	clock_gettime(CLOCK_REALTIME, &e->made);
-	if (build_edition(e, options, taken))
-		return e;
+	if (kp_new(&e->archives, e->holdings.count + 1, "archives", &why))
+		goto fail;
+	for (size_t i = 0; i < e->holdings.count; i++) {
+		e->archives[i] = e->holdings.origins[i]->archive;
+		e->bytes += (uint64_t)kp_archive_stat(e->archives[i])->st_size;
+	}
+	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
+		goto fail;
+	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
+		goto fail;
+	look.part = o->subdir;
+	/* when GPUs were chosen, no directory without files is shown, not even toc */
+	if (!o->subdir && !kp_choice_is_all(o->arches) &&
+	    kp_view_find_dir(e->view, toc_name, &toc) &&
+	    kp_view_dir(e->view, toc)->count == 0)
+		look.part = kp_view_hide(e->view, 0, toc_name);
+	look.look = look_of_dirs(e);
+	if (tree_new(e->view, &look, taken, &e->tree, &why))
+		goto fail;
+	log_conflicts(e, o->warned);
+	if (o->first)
+		arches_warn(o->arches, e->archives, e->holdings.count);
+	return e;
+fail:
+	if (why.code)
+		report_error(&why);
 	edition_unref(e);
 	return NULL;
 }
@@ -387,7 +373,7 @@ void edition_unref(struct edition *e)
 	free(e);
 }
 
-struct origin_entry edition_entry(const struct edition *e, uint32_t file)
+static struct origin_entry entry_of(const struct edition *e, uint32_t file)
 {
 	size_t entry, archive = kp_view_archive(e->view, file, &entry);
 
@@ -400,7 +386,7 @@ bool edition_file(const struct edition *e, uint32_t file, struct file_content *o
 
 	*out = (struct file_content){0};
 	if (!kp_view_bundle(e->view, file, &b)) {
-		out->entry = edition_entry(e, file);
+		out->entry = entry_of(e, file);
 		origin_ref(out->entry.origin);
 		return true;
 	}
@@ -408,7 +394,6 @@ bool edition_file(const struct edition *e, uint32_t file, struct file_content *o
 	if (!out->bundle)
 		return false;
 	for (uint32_t i = 0; i < b.count; i++)
-		bundle_add(out->bundle, edition_entry(e, b.parts[i].file),
-			   b.parts[i].offset);
+		bundle_add(out->bundle, entry_of(e, b.parts[i].file), b.parts[i].offset);
 	return true;
 }

@@ -8,7 +8,7 @@
 #define FS_TREE_EDITION_H
 
 #include <stdatomic.h>
-#include "arch_filter.h"
+#include "core/target/choice.h"
 #include "origin.h"
 #include "tree.h"
 
@@ -21,9 +21,9 @@ struct refused {
 /* The archives of an edition. */
 struct holdings {
 	struct origin **origins; /* in order of precedence; owns a reference to each */
-	size_t count;
+	size_t count, cap;
 	struct refused *refused;
-	size_t n_refused;
+	size_t n_refused, cap_refused;
 	/* Attributes of the first source, for directories when there is no archive. */
 	struct stat look;
 };
@@ -48,7 +48,10 @@ struct edition {
  * however often the sources are scanned.
  */
 struct logged_conflicts {
-	uint64_t *now, *before; /* hashes: of the new edition; of the last one, sorted */
+	/* of the new edition; of the last one, sorted */
+	struct conflict_hash {
+		uint64_t value;
+	} * now, *before;
 	size_t n_now, now_cap, n_before;
 	size_t more; /* conflicts of the last edition whose text is unknown */
 };
@@ -62,7 +65,7 @@ struct edition_options {
 	struct tree_options look;
 	bool shared;  /* users other than the one who mounts have access */
 	bool bundles; /* show bundles, too */
-	struct logged_conflicts *warned; /* conflicts of the last edition; or NULL */
+	struct logged_conflicts *warned; /* conflicts of the last edition */
 	/* The first edition: a subdir that no archive has is a failure (later, it is an
 	 * empty directory), and chosen architectures that no archive has are warned
 	 * about. */
@@ -73,18 +76,11 @@ struct edition_options {
  * Make an edition of HOLDINGS, whose content is taken over even on failure.  TAKEN is for
  * tree_new.  NULL: it failed; logged.
  */
-struct edition *edition_new(struct holdings *holdings,
-			    const struct edition_options *options,
+struct edition *edition_new(struct holdings *holdings, const struct edition_options *o,
 			    const struct tree_taken *taken);
 
 struct edition *edition_ref(struct edition *e);
 void edition_unref(struct edition *e); /* NULL is fine */
-
-/*
- * The archive and entry of number FILE of the edition's view, which is no bundle;
- * borrowed.
- */
-struct origin_entry edition_entry(const struct edition *e, uint32_t file);
 
 /*
  * The content of number FILE of the edition's view, which the caller releases with
@@ -92,10 +88,17 @@ struct origin_entry edition_entry(const struct edition *e, uint32_t file);
  */
 bool edition_file(const struct edition *e, uint32_t file, struct file_content *out);
 
+/* Add LIST (kp_choice_add).  false: LIST is wrong, or no memory; logged. */
+bool arches_add(struct kp_choice *s, const char *list);
+
 /*
- * Clean TEXT, a value of subdir=, in place: remove leading, trailing and repeated slashes,
- * and "." components.  Returns NULL if it is a path inside the tree, else what is wrong.
+ * If "auto" was added and "all" was not, add the GPUs of TOPOLOGY (see kp_gpus_read).
+ * Logs a warning when it has no GPU, and for each part that makes no sense.  false: no
+ * memory.
  */
-const char *subdir_clean(char *text);
+bool arches_find(struct kp_choice *s, const char *topology);
+
+/* The target IDs, with SEPARATORs, or "all"; NULL: there is none, or no memory. */
+char *arches_line_new(const struct kp_choice *s, const char *separator);
 
 #endif

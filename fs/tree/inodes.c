@@ -5,161 +5,106 @@
  * over, and a node that it has not becomes a retired inode if the kernel knows it.  Then
  * the two editions are compared, name by name, but only where the kernel has looked, and
  * it is told what differs.
+ *
+ * A position in a listing is the number of a name in its directory, and the edition in which
+ * the name has that number.  A swap leaves a shift for each directory whose names moved: the
+ * new number of each old number.  A position of an old edition goes through the shifts of all
+ * swaps since; of swaps that are forgotten, the numbers are used unchanged.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include "inodes.h"
-#include "fs/base/log.h"
-#include "dir_positions.h"
+#include "core/base/alloc.h"
 #include "core/base/hash.h"
-
-/* --- retired inodes ------------------------------------------------------------------- */
+#include "fs/base/log.h"
+#include "inodes.h"
 
 /* An inode that the kernel still holds though no name leads to it any more. */
-struct retired_inode {
-	struct retired_inode *next; /* in its bucket */
-	uint64_t id;                /* directories: the view's ID */
+struct retired {
+	struct retired *next; /* in its bucket */
+	uint64_t id;          /* directories: the view's ID */
 	uint64_t lookups;
 	struct stat st;           /* the inode's number is st.st_ino */
-	struct file_content file; /* files: with a reference */
+	struct file_content file; /* files: with a reference, which keeps archives open */
 };
 
-/* A table of them, by number.  Each keeps its archives open. */
-struct retired_inodes {
-	struct retired_inode **buckets;
-	size_t size; /* a power of two, or 0 */
-	size_t count;
-	size_t archives; /* archives with retired inodes */
+#define BUCKETS (1 << 16)
+
+/* The moves of the names of one directory in one swap. */
+struct shift {
+	struct shift *next;
+	uint64_t edition; /* number of the edition before the swap */
+	uint64_t dir;     /* inode number of the directory */
+	uint32_t count;
+	uint32_t to[]; /* the new number of each name, and of the end */
 };
 
-static struct retired_inode **bucket_of(const struct retired_inodes *r, uint64_t ino)
-{
-	return &r->buckets[kp_slot_hash(&ino, sizeof(ino), 0) & (r->size - 1)];
-}
+/*
+ * The low INDEX_BITS of a position are the number of the name, the bits above are the
+ * edition, modulo EDITIONS.
+ */
+#define INDEX_BITS 40
+#define EDITIONS (UINT64_C(1) << 20)
+/* Names whose moves are remembered, in all swaps together. */
+#define SHIFTED_MAX (1 << 20)
 
-static struct retired_inode **place_of(const struct retired_inodes *r, uint64_t ino)
+struct inodes {
+	inodes_idle *idle;
+	void *user;
+
+	/* held for reading to use the edition, for writing to swap it */
+	pthread_rwlock_t swap;
+	struct edition *now;
+	atomic_uint_least64_t *lookups; /* by position in the tree of `now` */
+	/* where inodes_taken looks first: the next position of a file, of a directory */
+	uint32_t near[2];
+	uint64_t swaps;
+	struct shift *shifts; /* of the latest swap first */
+
+	pthread_mutex_t lock;     /* taken after `swap`; guards the fields below */
+	struct retired **retired; /* BUCKETS lists, by number */
+	size_t n_retired;
+	size_t n_archives; /* that have retired inodes */
+};
+
+/* --- retired inodes, with the lock ---------------------------------------------------- */
+
+/* Where the retired inode INO is linked, or NULL would be replaced by it. */
+static struct retired **retired_at(const struct inodes *in, uint64_t ino)
 {
-	struct retired_inode **at = bucket_of(r, ino);
+	struct retired **at = &in->retired[kp_slot_hash(&ino, sizeof(ino), 0) % BUCKETS];
 
 	while (*at && (*at)->st.st_ino != ino)
 		at = &(*at)->next;
 	return at;
 }
 
-static struct retired_inode *retired_inodes_find(const struct retired_inodes *r,
-						 uint64_t ino)
+/* The archive of entry number I of a file's content; NULL: it has no more. */
+static struct origin *origin_of(const struct file_content *file, uint32_t i)
 {
-	return r->count ? *place_of(r, ino) : NULL;
+	if (file->bundle)
+		return i < file->bundle->count ? file->bundle->parts[i].what.origin
+					       : NULL;
+	return i == 0 ? file->entry.origin : NULL;
 }
 
-static bool grow_table(struct retired_inodes *r)
+/* Remove the inode at AT.  Archives that have no retired inode any more are added to LAST. */
+static void remove_retired(struct inodes *in, struct retired **at, struct holdings *last)
 {
-	struct retired_inodes old = *r;
+	struct retired *r = *at;
+	struct origin *o;
 
-	if (r->count < r->size)
-		return true;
-	r->size = old.size ? 2 * old.size : 64;
-	r->buckets = calloc(r->size, sizeof(*r->buckets));
-	if (!r->buckets) {
-		*r = old;
-		return false;
-	}
-	for (size_t i = 0; i < old.size; i++) {
-		struct retired_inode *next;
-
-		for (struct retired_inode *n = old.buckets[i]; n; n = next) {
-			struct retired_inode **at = bucket_of(r, n->st.st_ino);
-
-			next = n->next;
-			n->next = *at;
-			*at = n;
+	*at = r->next;
+	in->n_retired--;
+	for (uint32_t i = 0; (o = origin_of(&r->file, i)); i++)
+		if (--o->retired == 0) {
+			in->n_archives--;
+			holdings_add(last, origin_ref(o));
 		}
-	}
-	free(old.buckets);
-	return true;
+	file_content_unref(&r->file);
+	free(r);
 }
-
-static bool retired_inodes_add(struct retired_inodes *r,
-			       const struct retired_inode *inode)
-{
-	struct retired_inode *n = malloc(sizeof(*n)), **at;
-
-	if (!n || !grow_table(r)) {
-		free(n);
-		return false;
-	}
-	*n = *inode;
-	at = bucket_of(r, n->st.st_ino);
-	n->next = *at;
-	*at = n;
-	r->count++;
-	file_content_ref(&n->file);
-	if (n->file.entry.origin)
-		r->archives += n->file.entry.origin->retired++ == 0;
-	for (uint32_t i = 0; n->file.bundle && i < n->file.bundle->count; i++)
-		r->archives += n->file.bundle->parts[i].what.origin->retired++ == 0;
-	return true;
-}
-
-/* An inode of O was removed. */
-static void release_origin(struct retired_inodes *r, struct origin *o,
-			   struct holdings *last)
-{
-	if (--o->retired)
-		return;
-	r->archives--;
-	holdings_add(last, origin_ref(o));
-}
-
-static void retired_inodes_remove(struct retired_inodes *r, uint64_t ino,
-				  struct holdings *last)
-{
-	struct retired_inode **at = place_of(r, ino), *n = *at;
-
-	*at = n->next;
-	r->count--;
-	if (n->file.entry.origin)
-		release_origin(r, n->file.entry.origin, last);
-	for (uint32_t i = 0; n->file.bundle && i < n->file.bundle->count; i++)
-		release_origin(r, n->file.bundle->parts[i].what.origin, last);
-	file_content_unref(&n->file);
-	free(n);
-}
-
-static void retired_inodes_fini(struct retired_inodes *r)
-{
-	for (size_t i = 0; i < r->size; i++) {
-		struct retired_inode *next;
-
-		for (struct retired_inode *n = r->buckets[i]; n; n = next) {
-			next = n->next;
-			file_content_unref(&n->file);
-			free(n);
-		}
-	}
-	free(r->buckets);
-	*r = (struct retired_inodes){0};
-}
-
-/* --- the inodes ----------------------------------------------------------------------- */
-
-struct inodes {
-	inodes_idle *idle;
-	void *user;
-
-	pthread_rwlock_t
-		swap; /* held for reading to use the edition, for writing to swap it */
-	struct edition *now;
-	atomic_uint_least64_t *lookups; /* by position in the tree of `now` */
-	/* where inodes_taken looks first: the next position of a file, of a directory */
-	uint32_t near[2];
-	struct dir_positions positions;
-
-	pthread_mutex_t lock; /* taken after `swap`; guards the fields below */
-	struct retired_inodes retired;
-};
 
 /* --- asking ----------------------------------------------------------------------- */
 
@@ -184,23 +129,23 @@ struct edition *inodes_edition(struct inodes *in)
 	return e;
 }
 
-static bool find_retired(struct inodes *in, uint64_t ino, struct retired_inode *out)
+static bool find_retired(struct inodes *in, uint64_t ino, struct retired *out)
 {
-	const struct retired_inode *r;
+	const struct retired *r;
 
 	pthread_mutex_lock(&in->lock);
-	r = retired_inodes_find(&in->retired, ino);
+	r = *retired_at(in, ino);
 	if (r) {
 		*out = *r;
 		file_content_ref(&r->file);
 	}
 	pthread_mutex_unlock(&in->lock);
-	return r != NULL;
+	return r;
 }
 
 bool inodes_find(struct inodes *in, uint64_t ino, struct inode *out)
 {
-	struct retired_inode r;
+	struct retired r;
 
 	*out = (struct inode){0};
 	if (tree_find(in->now->tree, ino, &out->node)) {
@@ -220,7 +165,7 @@ bool inodes_find(struct inodes *in, uint64_t ino, struct inode *out)
 int inodes_file(struct inodes *in, uint64_t ino, struct file_content *out)
 {
 	struct tree_node node;
-	struct retired_inode r;
+	struct retired r;
 
 	*out = (struct file_content){0};
 	if (tree_find(in->now->tree, ino, &node)) {
@@ -251,12 +196,12 @@ static bool add_lookups(struct inodes *in, uint64_t ino, uint64_t n)
 
 void inodes_count(struct inodes *in, uint64_t ino)
 {
-	struct retired_inode *r;
+	struct retired *r;
 
 	if (add_lookups(in, ino, 1))
 		return;
 	pthread_mutex_lock(&in->lock);
-	r = retired_inodes_find(&in->retired, ino);
+	r = *retired_at(in, ino);
 	if (r)
 		r->lookups++;
 	pthread_mutex_unlock(&in->lock);
@@ -289,32 +234,22 @@ static bool holds_origin(const struct edition *e, const struct origin *o, size_t
 	return false;
 }
 
-/*
- * Forget N look-ups of the retired inode INO.  Archives that have no retired inode any
- * more are added to LAST.
- */
-static void forget_retired(struct inodes *in, uint64_t ino, uint64_t n,
-			   struct holdings *last)
-{
-	struct retired_inode *r;
-
-	pthread_mutex_lock(&in->lock);
-	r = retired_inodes_find(&in->retired, ino);
-	if (r && r->lookups > n)
-		r->lookups -= n;
-	else if (r)
-		retired_inodes_remove(&in->retired, ino, last);
-	pthread_mutex_unlock(&in->lock);
-}
-
 void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 {
 	struct holdings last = {0};
+	struct retired **at;
 	size_t near = 0;
 
 	inodes_enter(in);
-	if (!add_lookups(in, ino, -n))
-		forget_retired(in, ino, n, &last);
+	if (!add_lookups(in, ino, -n)) {
+		pthread_mutex_lock(&in->lock);
+		at = retired_at(in, ino);
+		if (*at && (*at)->lookups > n)
+			(*at)->lookups -= n;
+		else if (*at)
+			remove_retired(in, at, &last);
+		pthread_mutex_unlock(&in->lock);
+	}
 	for (size_t i = 0; i < last.count; i++)
 		atomic_store(&last.origins[i]->idle,
 			     !holds_origin(in->now, last.origins[i], &near));
@@ -325,151 +260,138 @@ void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 	holdings_fini(&last);
 }
 
+void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives)
+{
+	pthread_mutex_lock(&in->lock);
+	*inodes = in->n_retired;
+	*archives = in->n_archives;
+	pthread_mutex_unlock(&in->lock);
+}
+
+/* --- positions in listings -------------------------------------------------------- */
+
 uint64_t inodes_encode_position(const struct inodes *in, uint64_t index)
 {
-	return dir_positions_encode(&in->positions, index);
+	return in->swaps % EDITIONS << INDEX_BITS | index;
 }
 
 uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position)
 {
-	return dir_positions_find(&in->positions, dir, position);
+	uint64_t index = position & ((UINT64_C(1) << INDEX_BITS) - 1);
+	uint64_t age = (in->swaps - (position >> INDEX_BITS)) % EDITIONS;
+
+	/* A search of the list is enough: it is short, and empty until something changes. */
+	if (!in->shifts || age > in->swaps)
+		return index;
+	for (; age; age--)
+		for (const struct shift *s = in->shifts; s; s = s->next)
+			if (s->edition == in->swaps - age && s->dir == dir) {
+				index = s->to[index < s->count ? index : s->count];
+				break;
+			}
+	return index;
 }
 
-void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives)
+/*
+ * Map the names of directory A of the edition to their numbers in B of the NEXT, in front of
+ * LIST, which is returned.  Without memory, or if no number changed, nothing is added.
+ */
+static struct shift *add_shift(struct shift *list, const struct inodes *in,
+			       struct tree_node a, const struct edition *next,
+			       struct tree_node b)
 {
-	pthread_mutex_lock(&in->lock);
-	*inodes = in->retired.count;
-	*archives = in->retired.archives;
-	pthread_mutex_unlock(&in->lock);
+	const struct kp_view *from = in->now->view, *to = next->view;
+	const struct kp_view_dir *old = kp_view_dir(from, a.index);
+	const struct kp_view_dir *new = kp_view_dir(to, b.index);
+	struct shift *s = malloc(sizeof(*s) + (old->count + 1) * sizeof(*s->to));
+	bool moved = old->count != new->count;
+	uint32_t k = 0;
+
+	if (!s)
+		return list;
+	*s = (struct shift){list, in->swaps, a.ino, old->count};
+	for (uint32_t i = 0; i < old->count; i++) {
+		while (k < new->count &&
+		       kp_span_cmp(kp_view_name(to, new->first + k).text,
+				   kp_view_name(from, old->first + i).text) < 0)
+			k++;
+		s->to[i] = k;
+		moved = moved || k != i;
+	}
+	s->to[old->count] = new->count;
+	if (moved)
+		return s;
+	free(s);
+	return list;
+}
+
+static void free_shifts(struct shift *list)
+{
+	for (struct shift *next; list; list = next) {
+		next = list->next;
+		free(list);
+	}
+}
+
+/*
+ * Put LIST, the shifts of this swap, before those of earlier swaps, of which the oldest are
+ * forgotten, as far as all together have more than SHIFTED_MAX names.
+ */
+static void remember_shifts(struct inodes *in, struct shift *list)
+{
+	struct shift **at = &list;
+	size_t names = 0;
+
+	while (*at)
+		at = &(*at)->next;
+	*at = in->shifts;
+	in->shifts = list;
+	in->swaps++;
+	for (at = &in->shifts; *at; at = &(*at)->next) {
+		names += (*at)->count;
+		if (names > SHIFTED_MAX && at != &in->shifts)
+			break;
+	}
+	free_shifts(*at);
+	*at = NULL;
 }
 
 /* --- numbers that are taken ------------------------------------------------------- */
 
 /*
- * True if node A of edition E is the same directory or file as NODE of VIEW.  If users
- * share the mount, a file with other readers is another file: the kernel keeps pages for
- * its readers, and that the contents are equal is only what the archives say.
+ * If users share the mount, a file with other readers is another file: the kernel keeps pages
+ * for its readers, and that the contents are equal is only what the archives say.
  */
-static bool same_node(const struct edition *e, struct tree_node a,
-		      const struct kp_view *view, struct tree_node node)
-{
-	struct file_content content = {0};
-	struct kp_view_bundle b;
-	bool same;
-
-	if (a.is_dir != node.is_dir)
-		return false;
-	if (a.is_dir)
-		return kp_view_dir(e->view, a.index)->id ==
-		       kp_view_dir(view, node.index)->id;
-	if (!kp_view_bundle(e->view, a.index, &b)) {
-		content.entry = edition_entry(e, a.index); /* borrowed */
-		return file_content_same(&content, view, node.index, e->shared);
-	}
-	if (!edition_file(e, a.index, &content))
-		return false;
-	same = file_content_same(&content, view, node.index, e->shared);
-	file_content_unref(&content);
-	return same;
-}
-
-static bool same_retired(const struct retired_inode *r, const struct kp_view *view,
-			 struct tree_node node, bool shared)
-{
-	bool is_dir = S_ISDIR(r->st.st_mode);
-
-	if (is_dir || node.is_dir)
-		return is_dir && node.is_dir &&
-		       r->id == kp_view_dir(view, node.index)->id;
-	return file_content_same(&r->file, view, node.index, shared);
-}
-
 bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
 		  struct tree_node node)
 {
 	struct inodes *in = inodes;
-	struct tree_node known;
-	struct retired_inode r;
-	bool taken;
+	struct retired known = {0};
+	struct tree_node a;
+	bool same;
 
 	/* No lock is needed: only the calling thread swaps editions.  Most of an edition's
 	 * nodes are in the order of the last edition. */
-	if (tree_find_near(in->now->tree, ino, &in->near[node.is_dir], &known))
-		return !same_node(in->now, known, view, node);
-	if (!find_retired(in, ino, &r))
+	if (tree_find_near(in->now->tree, ino, &in->near[node.is_dir], &a)) {
+		if (a.is_dir)
+			known.id = kp_view_dir(in->now->view, a.index)->id;
+		else if (!edition_file(in->now, a.index, &known.file))
+			return true;
+	} else if (find_retired(in, ino, &known)) {
+		a.is_dir = S_ISDIR(known.st.st_mode);
+	} else {
 		return false;
-	taken = !same_retired(&r, view, node, in->now->shared);
-	file_content_unref(&r.file);
-	return taken;
-}
-
-/* --- swapping --------------------------------------------------------------------- */
-
-/* A swap: the last edition, and what the kernel knows of it. */
-struct swap {
-	struct edition *last;
-	atomic_uint_least64_t *lookups;
-	struct holdings revived; /* archives whose last retired inode was revived */
-	bool no_memory;
-};
-
-static bool retire_node(struct inodes *in, const struct swap *s, struct tree_node node,
-			uint64_t lookups)
-{
-	struct retired_inode r = {.lookups = lookups};
-	bool ok;
-
-	tree_stat(s->last->tree, node, &r.st);
+	}
 	if (node.is_dir)
-		r.id = kp_view_dir(s->last->view, node.index)->id;
-	if (!node.is_dir && !edition_file(s->last, node.index, &r.file))
-		return false;
-	ok = retired_inodes_add(&in->retired, &r);
-	file_content_unref(&r.file);
-	return ok;
+		same = a.is_dir && known.id == kp_view_dir(view, node.index)->id;
+	else
+		same = !a.is_dir &&
+		       file_content_same(&known.file, view, node.index, in->now->shared);
+	file_content_unref(&known.file);
+	return !same;
 }
 
-/*
- * For each node of the last edition that the kernel knows: carry its look-ups over to the
- * new edition, or retire the node if the new edition does not have it.
- */
-static void carry_over_lookups(struct inodes *in, struct swap *s)
-{
-	const struct tree *to = in->now->tree;
-
-	for (uint32_t i = 0; i < tree_size(s->last->tree); i++) {
-		struct tree_node node, found;
-		uint64_t n = s->lookups[i];
-
-		if (!n)
-			continue;
-		node = tree_at(s->last->tree, i);
-		if (tree_find(to, node.ino, &found))
-			in->lookups[tree_position(to, found)] += n;
-		else if (!retire_node(in, s, node, n))
-			s->no_memory = true;
-	}
-}
-
-/* Take inodes that the new edition has out of the table of retired ones. */
-static void revive_inodes(struct inodes *in, struct swap *s)
-{
-	const struct tree *to = in->now->tree;
-
-	for (size_t i = 0; i < in->retired.size; i++) {
-		struct retired_inode *r = in->retired.buckets[i], *next;
-
-		for (; r; r = next) {
-			struct tree_node found;
-
-			next = r->next;
-			if (!tree_find(to, r->st.st_ino, &found))
-				continue;
-			in->lookups[tree_position(to, found)] += r->lookups;
-			retired_inodes_remove(&in->retired, r->st.st_ino, &s->revived);
-		}
-	}
-}
+/* --- reporting what changed -------------------------------------------------------- */
 
 /* Whether the kernel knows the node at POSITION: it has looked it up, or it is the ROOT. */
 static bool is_known(const atomic_uint_least64_t *lookups, uint32_t position,
@@ -477,48 +399,6 @@ static bool is_known(const atomic_uint_least64_t *lookups, uint32_t position,
 {
 	return position == root || lookups[position];
 }
-
-/*
- * The shifts of the directories that the kernel knows: only these can be in the middle of
- * a listing.
- */
-static struct shift *find_shifts(struct inodes *in, const struct edition *next)
-{
-	const struct tree *from = in->now->tree;
-	uint32_t dirs = kp_view_dir_count(in->now->view);
-	uint32_t root = tree_position(from, tree_root(from));
-	struct shift *list = NULL;
-
-	for (uint32_t i = 0; i < dirs; i++) {
-		struct tree_node a, b;
-
-		if (!is_known(in->lookups, i, root))
-			continue;
-		a = tree_at(from, i);
-		if (tree_find(next->tree, a.ino, &b))
-			list = shift_joined(shift_new(in->now, a, next, b), list);
-	}
-	return list;
-}
-
-static void exchange_editions(struct inodes *in, struct edition *next,
-			      atomic_uint_least64_t *lookups, struct swap *s)
-{
-	struct shift *shifts = find_shifts(in, next);
-
-	pthread_rwlock_wrlock(&in->swap);
-	pthread_mutex_lock(&in->lock);
-	*s = (struct swap){.last = in->now, .lookups = in->lookups};
-	in->now = next;
-	in->lookups = lookups;
-	dir_positions_advance(&in->positions, shifts);
-	revive_inodes(in, s);
-	carry_over_lookups(in, s);
-	pthread_mutex_unlock(&in->lock);
-	pthread_rwlock_unlock(&in->swap);
-}
-
-/* --- reporting what changed -------------------------------------------------------- */
 
 struct notifier {
 	const struct edition *from, *to;
@@ -570,21 +450,6 @@ static void compare_names(struct notifier *n, struct tree_node a, struct tree_no
 		n->notify(n->user, &(struct change){.what = CHANGED_NAMES, .ino = a.ino});
 }
 
-static void compare_node(struct notifier *n, struct tree_node a, struct tree_node b)
-{
-	struct stat x, y;
-
-	if (a.is_dir)
-		compare_names(n, a, b);
-	tree_stat(n->from->tree, a, &x);
-	tree_stat(n->to->tree, b, &y);
-	if (x.st_mode != y.st_mode || x.st_uid != y.st_uid || x.st_gid != y.st_gid ||
-	    x.st_nlink != y.st_nlink || x.st_size != y.st_size ||
-	    x.st_blocks != y.st_blocks || x.st_mtim.tv_sec != y.st_mtim.tv_sec ||
-	    x.st_mtim.tv_nsec != y.st_mtim.tv_nsec)
-		n->notify(n->user, &(struct change){.what = CHANGED_STAT, .ino = a.ino});
-}
-
 /*
  * The directory A has gone.  With its name the kernel drops the names below, but not those
  * of files that are open, or of a working directory: when the directory comes back, it would
@@ -617,15 +482,89 @@ static void report_changes(struct notifier *n, const atomic_uint_least64_t *look
 
 	for (uint32_t i = 0; i < nodes; i++) {
 		struct tree_node a, b;
+		struct stat x, y;
 
 		if (!is_known(lookups, i, root))
 			continue;
 		a = tree_at(from, i);
-		if (tree_find(n->to->tree, a.ino, &b))
-			compare_node(n, a, b);
-		else if (a.is_dir)
-			take_back_names(n, a, lookups);
+		if (!tree_find(n->to->tree, a.ino, &b)) {
+			if (a.is_dir)
+				take_back_names(n, a, lookups);
+			continue;
+		}
+		if (a.is_dir)
+			compare_names(n, a, b);
+		tree_stat(from, a, &x);
+		tree_stat(n->to->tree, b, &y);
+		if (x.st_mode != y.st_mode || x.st_uid != y.st_uid ||
+		    x.st_gid != y.st_gid || x.st_nlink != y.st_nlink ||
+		    x.st_size != y.st_size || x.st_blocks != y.st_blocks ||
+		    x.st_mtim.tv_sec != y.st_mtim.tv_sec ||
+		    x.st_mtim.tv_nsec != y.st_mtim.tv_nsec)
+			n->notify(n->user,
+				  &(struct change){.what = CHANGED_STAT, .ino = a.ino});
 	}
+}
+
+/* --- swapping --------------------------------------------------------------------- */
+
+/* Keep NODE of the edition LAST, which the kernel has looked up, with the locks. */
+static bool retire_node(struct inodes *in, const struct edition *last,
+			struct tree_node node, uint64_t lookups)
+{
+	struct retired *r = calloc(1, sizeof(*r)), **at;
+	struct origin *o;
+
+	if (!r || (!node.is_dir && !edition_file(last, node.index, &r->file))) {
+		free(r);
+		return false;
+	}
+	tree_stat(last->tree, node, &r->st);
+	if (node.is_dir)
+		r->id = kp_view_dir(last->view, node.index)->id;
+	r->lookups = lookups;
+	at = retired_at(in, node.ino);
+	*at = r;
+	in->n_retired++;
+	for (uint32_t i = 0; (o = origin_of(&r->file, i)); i++)
+		in->n_archives += o->retired++ == 0;
+	return true;
+}
+
+/*
+ * Carry the look-ups over to the new edition, with the locks.  A retired inode that it has is
+ * revived; a node of LAST, looked up LOOKUPS times, that it has not is retired.  Archives
+ * whose last retired inode was revived are added to REVIVED.  false: for some there was no
+ * memory.
+ */
+static bool carry_over(struct inodes *in, const struct edition *last,
+		       const atomic_uint_least64_t *lookups, struct holdings *revived)
+{
+	const struct tree *to = in->now->tree;
+	struct tree_node node, found;
+	bool fine = true;
+
+	for (size_t i = 0; in->n_retired && i < BUCKETS; i++)
+		for (struct retired **at = &in->retired[i]; *at;) {
+			if (!tree_find(to, (*at)->st.st_ino, &found)) {
+				at = &(*at)->next;
+				continue;
+			}
+			in->lookups[tree_position(to, found)] += (*at)->lookups;
+			remove_retired(in, at, revived);
+		}
+	for (uint32_t i = 0; i < tree_size(last->tree); i++) {
+		uint64_t n = lookups[i];
+
+		if (!n)
+			continue;
+		node = tree_at(last->tree, i);
+		if (tree_find(to, node.ino, &found))
+			in->lookups[tree_position(to, found)] += n;
+		else
+			fine &= retire_node(in, last, node, n);
+	}
+	return fine;
 }
 
 /* Mark those archives of H as idle that neither the edition nor a retired inode needs. */
@@ -646,8 +585,6 @@ static void mark_idle_origins(struct inodes *in, const struct holdings *h)
 		in->idle(in->user, o);
 	}
 }
-
-/* --- counts ----------------------------------------------------------------------- */
 
 static size_t counts_size(const struct edition *e)
 {
@@ -671,31 +608,51 @@ static void free_counts(atomic_uint_least64_t *counts, const struct edition *e)
 	munmap((void *)counts, counts_size(e));
 }
 
-/* --- the calls -------------------------------------------------------------------- */
-
 bool inodes_swap(struct inodes *in, struct edition *next,
 		 void (*notify)(void *user, const struct change *c), void *user,
 		 size_t *names)
 {
-	struct notifier n = {.to = next, .notify = notify, .user = user};
-	atomic_uint_least64_t *lookups = counts_for(next);
-	struct swap s;
+	struct edition *last = in->now;
+	struct notifier n = {.from = last, .to = next, .notify = notify, .user = user};
+	atomic_uint_least64_t *lookups = counts_for(next), *before = in->lookups;
+	uint32_t root = tree_position(last->tree, tree_root(last->tree));
+	struct holdings revived = {0};
+	struct shift *shifts = NULL;
+	bool fine;
 
 	if (!lookups) {
 		log_print(LOG_ERR, "out of memory");
 		edition_unref(next);
 		return false;
 	}
-	exchange_editions(in, next, lookups, &s);
-	if (s.no_memory)
+	/* only directories that the kernel knows can be in the middle of a listing */
+	for (uint32_t i = 0; i < kp_view_dir_count(last->view); i++) {
+		struct tree_node a, b;
+
+		if (!is_known(before, i, root))
+			continue;
+		a = tree_at(last->tree, i);
+		if (tree_find(next->tree, a.ino, &b))
+			shifts = add_shift(shifts, in, a, next, b);
+	}
+
+	pthread_rwlock_wrlock(&in->swap);
+	pthread_mutex_lock(&in->lock);
+	in->now = next;
+	in->lookups = lookups;
+	remember_shifts(in, shifts);
+	fine = carry_over(in, last, before, &revived);
+	pthread_mutex_unlock(&in->lock);
+	pthread_rwlock_unlock(&in->swap);
+
+	if (!fine)
 		log_print(LOG_ERR, "out of memory: some open files cannot be read now");
-	n.from = s.last;
-	report_changes(&n, s.lookups);
-	mark_idle_origins(in, &s.last->holdings);
-	mark_idle_origins(in, &s.revived);
-	holdings_fini(&s.revived);
-	free_counts(s.lookups, s.last);
-	edition_unref(s.last);
+	report_changes(&n, before);
+	mark_idle_origins(in, &last->holdings);
+	mark_idle_origins(in, &revived);
+	holdings_fini(&revived);
+	free_counts(before, last);
+	edition_unref(last);
 	*names = n.names;
 	return true;
 }
@@ -705,7 +662,10 @@ struct inodes *inodes_new(struct edition *first, inodes_idle *idle, void *user)
 	struct inodes *in = calloc(1, sizeof(*in));
 	pthread_rwlockattr_t attr;
 
-	if (!in || !(in->lookups = counts_for(first))) {
+	if (!in || !(in->retired = calloc(BUCKETS, sizeof(struct retired *))) ||
+	    !(in->lookups = counts_for(first))) {
+		if (in)
+			free(in->retired);
 		free(in);
 		edition_unref(first);
 		return NULL;
@@ -728,8 +688,14 @@ void inodes_free(struct inodes *in)
 {
 	if (!in)
 		return;
-	retired_inodes_fini(&in->retired);
-	dir_positions_fini(&in->positions);
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct retired *r = in->retired[i], *next; r; r = next) {
+			next = r->next;
+			file_content_unref(&r->file);
+			free(r);
+		}
+	free(in->retired);
+	free_shifts(in->shifts);
 	free_counts(in->lookups, in->now);
 	edition_unref(in->now);
 	pthread_mutex_destroy(&in->lock);

@@ -56,8 +56,10 @@ void inodes_count(struct inodes *in, uint64_t ino);
 void inodes_uncount(struct inodes *in, uint64_t ino);
 
 /*
- * Inside: a name's position in a directory, and the name at a position; see
- * dir_positions.h.
+ * Inside: positions in directories that outlive their edition: a program that is in the middle
+ * of a listing when names come and go sees every name that stays exactly once.  The position
+ * of name number INDEX of a directory; and the present number of the name at POSITION in DIR,
+ * or of the next, if that has gone.
  */
 uint64_t inodes_encode_position(const struct inodes *in, uint64_t index);
 uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position);

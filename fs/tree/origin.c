@@ -8,42 +8,30 @@
 #include <unistd.h>
 #include "origin.h"
 
-static bool same_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
-
-static bool same_bytes(const struct stat *a, const struct stat *b)
-{
-	return a->st_size == b->st_size && same_time(a->st_mtim, b->st_mtim);
-}
-
-static bool same_file_now(struct origin *o)
+bool origin_intact(struct origin *o)
 {
 	const struct stat *was = kp_archive_stat(o->archive);
 	struct stat now;
+	int64_t ctime;
 
-	if (fstat(kp_archive_fd(o->archive), &now) || !same_bytes(was, &now))
+	if (atomic_load(&o->changed))
 		return false;
-	if (same_time(was->st_ctim, now.st_ctim) ||
-	    atomic_load(&o->verified) ==
-		    now.st_ctim.tv_sec * INT64_C(1000000000) + now.st_ctim.tv_nsec)
+	if (fstat(kp_archive_fd(o->archive), &now) || was->st_size != now.st_size ||
+	    was->st_mtim.tv_sec != now.st_mtim.tv_sec ||
+	    was->st_mtim.tv_nsec != now.st_mtim.tv_nsec)
+		goto changed;
+	ctime = now.st_ctim.tv_sec * INT64_C(1000000000) + now.st_ctim.tv_nsec;
+	if ((was->st_ctim.tv_sec == now.st_ctim.tv_sec &&
+	     was->st_ctim.tv_nsec == now.st_ctim.tv_nsec) ||
+	    atomic_load(&o->verified) == ctime)
 		return true;
 	/* The file was renamed or unlinked, or a program wrote to it and restored the
 	 * mtime. */
 	if (!kp_archive_same_toc(o->archive))
-		return false;
-	atomic_store(&o->verified,
-		     now.st_ctim.tv_sec * INT64_C(1000000000) + now.st_ctim.tv_nsec);
+		goto changed;
+	atomic_store(&o->verified, ctime);
 	return true;
-}
-
-bool origin_intact(struct origin *o)
-{
-	if (atomic_load(&o->changed))
-		return false;
-	if (same_file_now(o))
-		return true;
+changed:
 	atomic_store(&o->changed, true);
 	return false;
 }
@@ -75,7 +63,8 @@ kpack_error_t origin_new(int fd, const char *path, struct origin **out,
 
 struct origin *origin_ref(struct origin *o)
 {
-	atomic_fetch_add(&o->refs, 1);
+	if (o)
+		atomic_fetch_add(&o->refs, 1);
 	return o;
 }
 

@@ -31,8 +31,9 @@ struct origin {
 kpack_error_t origin_new(int fd, const char *path, struct origin **out,
 			 struct kpackx_error *why);
 
+/* NULL is fine. */
 struct origin *origin_ref(struct origin *o);
-void origin_unref(struct origin *o); /* NULL is fine */
+void origin_unref(struct origin *o);
 
 /*
  * True if the file is unchanged.  Call it before and after reading the file: the bytes

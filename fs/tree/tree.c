@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "core/base/alloc.h"
+#include "core/base/order.h"
 #include "tree.h"
 
 /*
@@ -47,21 +48,20 @@ static uint64_t view_id(const struct tree *t, uint32_t node)
 	       TREE_LAST;
 }
 
-static int compare_node(const void *a, const void *b)
+static struct late *late_of(const struct tree *t, uint32_t node)
 {
-	const struct late *x = a, *y = b;
+	const struct late key = {.node = node};
 
-	return KP_ORDER(x->node, y->node);
+	return kp_find(t->late, t->n_late, &key, KP_BY_NUMBER(struct late, node));
 }
 
 static uint64_t ino_of(const struct tree *t, uint32_t node)
 {
-	const struct late key = {.node = node}, *late = NULL;
+	const struct late *late;
 
 	if (node == t->options.root)
 		return TREE_ROOT;
-	if (t->n_late)
-		late = bsearch(&key, t->late, t->n_late, sizeof(key), compare_node);
+	late = t->n_late ? late_of(t, node) : NULL;
 	return late ? late->ino : view_id(t, node);
 }
 
@@ -130,13 +130,6 @@ static int compare_id(const void *a, const void *b, void *tree)
 	return KP_ORDER(x, y);
 }
 
-static struct late *late_of(const struct tree *t, uint32_t node)
-{
-	const struct late key = {.node = node};
-
-	return bsearch(&key, t->late, t->n_late, sizeof(key), compare_node);
-}
-
 /*
  * Give the late nodes the next free numbers.  They are sorted by ID, and all numbers from
  * the ID of a node to the one that the last node got are taken; so nodes whose IDs are
@@ -170,14 +163,7 @@ static bool insert_late(struct tree *t)
 	return true;
 }
 
-static bool add_late(struct tree *t, size_t *cap, uint32_t node)
-{
-	if (!kp_grow(&t->late, t->n_late, cap, sizeof(*t->late)))
-		return false;
-	t->late[t->n_late++] = (struct late){0, node};
-	return true;
-}
-
+/* Give all nodes their numbers. */
 static bool number_nodes(struct tree *t)
 {
 	size_t cap = 0;
@@ -190,35 +176,11 @@ static bool number_nodes(struct tree *t)
 					   1);
 		if ((n == t->options.root || ino >= TREE_FIRST) && insert_node(t, n, ino))
 			continue;
-		if (!add_late(t, &cap, n))
+		if (!kp_grow(&t->late, t->n_late, &cap, sizeof(*t->late)))
 			return false;
+		t->late[t->n_late++] = (struct late){0, n};
 	}
 	return t->n_late == 0 || insert_late(t);
-}
-
-static uint64_t random_odd(void)
-{
-	uint64_t r;
-
-	if (getrandom(&r, sizeof(r), GRND_NONBLOCK) != sizeof(r))
-		r = UINT64_C(0x9e3779b97f4a7c15);
-	return r | 1;
-}
-
-/* Count the names of DIR, a directory below the root, and mark its subdirectories. */
-static void count_names(struct tree *t, uint32_t dir, bool *inside)
-{
-	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
-
-	t->shown_dirs++;
-	for (uint32_t i = 0; i < d->count; i++) {
-		struct kp_view_name name = kp_view_name(t->view, d->first + i);
-
-		if (name.kind == KP_VIEW_DIR)
-			inside[name.index] = true;
-		else
-			t->shown_files += t->links[name.index]++ == 0;
-	}
 }
 
 /* Count the nodes and links below the root: names elsewhere cannot be reached. */
@@ -240,9 +202,19 @@ static bool count_shown(struct tree *t)
 	}
 	inside[t->options.root] = true;
 	/* a parent has a smaller number than its children */
-	for (uint32_t d = t->options.root; d < t->dirs; d++)
-		if (inside[d])
-			count_names(t, d, inside);
+	for (uint32_t d = t->options.root; d < t->dirs; d++) {
+		const struct kp_view_dir *dir = kp_view_dir(t->view, d);
+
+		t->shown_dirs += inside[d];
+		for (uint32_t i = 0; inside[d] && i < dir->count; i++) {
+			struct kp_view_name name = kp_view_name(t->view, dir->first + i);
+
+			if (name.kind == KP_VIEW_DIR)
+				inside[name.index] = true;
+			else
+				t->shown_files += t->links[name.index]++ == 0;
+		}
+	}
 	free(inside);
 	return true;
 }
@@ -264,7 +236,10 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 	t->taken = taken;
 	t->dirs = kp_view_dir_count(view);
 	t->nodes = (uint32_t)nodes;
-	t->scatter = random_odd();
+	if (getrandom(&t->scatter, sizeof(t->scatter), GRND_NONBLOCK) !=
+	    sizeof(t->scatter))
+		t->scatter = UINT64_C(0x9e3779b97f4a7c15);
+	t->scatter |= 1;
 	/* Between 2/5 and 4/5 full. */
 	for (t->shift = 56; slot_count(t) / 5 * 4 < nodes; t->shift--)
 		;

@@ -221,7 +221,7 @@ both_get() { # LATER
 	    os.waitpid(supervisor, os.WUNTRACED)
 	    os.kill(supervisor, signal.SIGTERM)
 	    os.kill(server, signal.SIGTERM)
-	    assert text("mnt/.kpackfs/version")  # the server works on
+	    assert text("mnt/.kpackfs/status")  # the server works on
 	    os.kill(supervisor, signal.SIGCONT)
 	    until_unmounted()
 	    assert alive() and f.read() == "one"

@@ -116,7 +116,7 @@ isolated() {
 	    with contextlib.suppress(ChildProcessError):
 	        while True:  # its first process ends after all others
 	            os.wait()
-	    fails((errno.ENOTCONN, errno.ECONNABORTED, errno.ENOENT), text, "share/kernels/.kpackfs/version")
+	    fails((errno.ENOTCONN, errno.ECONNABORTED, errno.ENOENT), text, "share/kernels/.kpackfs/status")
 	# a process outside of a namespace does not see into it
 	four = Container("-Urmpf", "--mount-proc", "--kill-child", first='kpackfs -o allow_other "%s/src" "%s/mnt"\n' % (T, T))
 	assert os.listdir("mnt") == []

@@ -230,7 +230,7 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	run -1 kpackfs --status mnt
 	[[ ${lines[0]} == "1 archive refused: see .kpackfs/archives"* ]]
 	grep -qE "^  archives +.* in $T/src, $T/more\$" <<<"$output"
-	grep -qE '^  conflicts +1: see .kpackfs/conflicts$' <<<"$output"
+	grep -qE '^  conflicts +1: see .kpackfs/missing$' <<<"$output"
 	# the refused one goes away
 	rm src/b.kpack
 	barrier
@@ -261,7 +261,7 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	    {"key": "a#2", "arch": "gfx942", "data": "abc", "metadata": {"path": ""}}]}
 	END
 	kpackfs src mnt
-	[ "$(wc -l <mnt/.kpackfs/conflicts)" = 2 ]
+	[ "$(wc -l <mnt/.kpackfs/missing)" = 2 ]
 	run -0 kpackfs --status mnt
 	[[ $output == *"conflicts  2: see"* ]]
 }

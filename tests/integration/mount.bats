@@ -153,7 +153,7 @@ check_good() { # MOUNTPOINT
 		make_archive src2/a.kpack
 	m "$T/src" "$T/src2" 2>log
 	[ "$(cat mnt/both mnt/toc/one/gfx1100.hsaco mnt/toc/two/gfx1100.hsaco)" = first122 ]
-	grep -q '^both: ' mnt/.kpackfs/conflicts
+	grep -q '^both	' mnt/.kpackfs/missing
 	grep -q '^kpackfs: both: ' log
 	unmount
 	m -o "source=$T/src" "$T/src2" 2>/dev/null
@@ -172,7 +172,7 @@ check_good() { # MOUNTPOINT
 ad.kpack"
 	m "$T/src" 2>log
 	[ "$(ls -A mnt)" = "$(printf 'fine\ntoc')" ]
-	[ "$(wc -l <mnt/.kpackfs/conflicts)" = 5 ]
+	[ "$(wc -l <mnt/.kpackfs/missing)" = 5 ]
 	[ "$(wc -l <log)" = 5 ]
 	grep -q '^kpackfs: .*b\\012ad.kpack: ' log
 	grep -q 'b\\012ad.kpack	refused: ' mnt/.kpackfs/archives
@@ -323,8 +323,8 @@ covers() { # FILE WHY
 	            arch = {"arch_exact,arch=gfx90a:xnack+": "arch=gfx90a:xnack+"}.get(arch, arch.replace(",arch_exact", ""))
 	            want = "architecture gfx%s is not for %s" % ("1030" if "1030" in path else "90a:xnack+", arch)
 	        assert reason == want, (options, path, reason, want)
-	    assert text("mnt/.kpackfs/arches").strip() == ("all" if "all" in options or "arch" not in options else
-	                                                   options.split("arch=")[1].split(",")[0])
+	    assert "\n  for        %s\n" % ("all" if "all" in options or "arch" not in options else
+	        options.split("arch=")[1].split(",")[0]) in text("mnt/.kpackfs/status")
 	    stop()
 	assert "needs arch=LIST" in start("-o", "arch_exact", "src", "mnt", expect=2)
 	END

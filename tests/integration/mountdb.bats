@@ -55,6 +55,11 @@ topology() {
 	done
 }
 
+# The GPUs whose code the mount shows are these.
+selected() {
+	grep -qx "  for        $*" mnt/.kpackfs/status
+}
+
 @test "subdir: one directory is the root, however the path is written" {
 	make_tree
 	m
@@ -66,7 +71,7 @@ topology() {
 	[ "$(stat -c %i mnt2)" = 1 ]
 	[ ! -e mnt2/toc ]
 	[ "$(ls -A mnt2 | wc -l)" = 8 ]
-	[ "$(cat mnt2/.kpackfs/version)" = "$(kpackfs -V | head -n 1)" ]
+	grep -q "program    $(kpackfs -V | head -n 1), process" mnt2/.kpackfs/status
 	# names outside do not count as links
 	[ "$(stat -c %h mnt2/TensileLibrary.dat)" = 1 ]
 	[ "$(stat -c %h mnt/lib/rocblas/library/TensileLibrary.dat)" = 2 ]
@@ -113,7 +118,7 @@ topology() {
 	[ "$(wc -l <log)" = 1 ]
 	[ -z "$(ls -A mnt)" ]
 	[ "$(stat -c %i mnt)" = 1 ]
-	[ "$(cat mnt/.kpackfs/arches)" = gfx1100 ]
+	selected gfx1100
 	stat -f mnt >/dev/null
 	unmount
 	rm src/*
@@ -172,7 +177,7 @@ topology() {
 	for o in arch=gfx1100,arch=gfx942 'arch=gfx942\,gfx1100' 'arch=gfx1100,gfx1100,gfx942,ro' \
 		"arch=gfx942,auto,topology=$T/topology"; do
 		m -o "$o"
-		[ "$(sort mnt/.kpackfs/arches)" = "$(printf 'gfx1100\ngfx942')" ]
+		grep -qxE '  for        gfx(1100|942), gfx(942|1100)' mnt/.kpackfs/status
 		[ "$(ls mnt/lib/rocblas/library | wc -l)" = 4 ]
 		[ "$(ls mnt/share/miopen/db)" = gfx942130.db.txt ]
 		unmount
@@ -180,13 +185,13 @@ topology() {
 	for o in arch=gfx942,all arch=all,arch=gfx942 "arch=auto,all,topology=$T/nowhere"; do
 		m -o "$o" 2>log
 		[ ! -s log ]
-		[ "$(cat mnt/.kpackfs/arches)" = all ]
+		selected all
 		[ "$(ls mnt/lib/rocblas/library | wc -l)" = 8 ]
 		unmount
 	done
 	# fstab's auto is another option
 	m -o arch=gfx942,ro,auto
-	[ "$(cat mnt/.kpackfs/arches)" = gfx942 ]
+	selected gfx942
 	unmount
 	rm src/*
 	# no directory without a file, not even toc
@@ -201,7 +206,7 @@ topology() {
 		m -o arch=$arch
 		[ -z "$(find mnt -type d -empty)" ]
 		[ "$(ls mnt/toc/lib)" = y ]
-		grep -q '^lib/x#0: architecture and type give no file name' mnt/.kpackfs/conflicts
+		grep -q '^lib/x#0	.*: architecture and type give no file name' mnt/.kpackfs/missing
 		unmount
 	done
 	m -o arch=gfx1100
@@ -215,7 +220,7 @@ topology() {
 	topology 0 0 90402 90402 110001
 	m -v -o "arch=auto,topology=$T/topology" 2>log
 	grep -q 'architectures: gfx942,gfx1101' log
-	[ "$(cat mnt/.kpackfs/arches)" = "$(printf 'gfx942\ngfx1101')" ]
+	selected gfx942, gfx1101
 	[ "$(files | grep -v ^toc/ | wc -l)" = 7 ]
 	unmount
 	# the directory of the nodes itself, by a relative path; a GPU a node, twice 10
@@ -230,14 +235,14 @@ topology() {
 		grep -q "^kpackfs: $where: arch=auto finds no GPU.*only files for every arch" log
 		[ "$(wc -l <log)" = 1 ]
 		[ "$(files | grep -v ^toc/)" = lib/rocblas/library/TensileLibrary.dat ]
-		[ ! -s mnt/.kpackfs/arches ]
+		selected none
 		unmount
 	done
 	# nonsense is named, and the rest is used
 	topology 0 90402 nonsense
 	m -o "arch=auto,topology=$T/topology" 2>log
 	grep -q 'nodes/2/properties: gfx_target_version "nonsense"' log
-	[ "$(cat mnt/.kpackfs/arches)" = gfx942 ]
+	selected gfx942
 }
 
 # A database of 20 MB, 10,000 rows, in chunks of 128 KiB.
@@ -578,8 +583,8 @@ limit_memory() { # BYTES
 	[ "$(ls mnt/lib)" = "$(printf '%s\n' a b c x.db y.dat z)" ]
 	cmp mnt/lib/x.db mnt/lib/y.dat
 	# both names of z, of two archives
-	[ "$(wc -l <mnt/.kpackfs/conflicts)" = 4 ]
-	[ "$(grep -c 'lib/z[:/]' mnt/.kpackfs/conflicts)" = 4 ]
+	[ "$(wc -l <mnt/.kpackfs/missing)" = 4 ]
+	[ "$(grep -c 'lib/z[	/]' mnt/.kpackfs/missing)" = 4 ]
 	unmount
 	rm src/*
 	py <<-'END'
@@ -592,9 +597,9 @@ limit_memory() { # BYTES
 	END
 	m 2>log
 	[ "$(cat mnt/lib/hipblaslt/library/hipblasltExtOpLibrary.dat)" = gfx1100 ]
-	line=$(grep '^lib/hipblaslt/library/hipblasltExtOpLibrary.dat: ' mnt/.kpackfs/conflicts)
+	line=$(grep -o 'lib/hipblaslt/library/hipblasltExtOpLibrary.dat: .*' log)
 	[[ $line == *"$T/src/blas_gfx1100.kpack"*"$T/src/blas_gfx942.kpack"* ]]
-	grep -qF "kpackfs: $line" log
+	grep -q "^lib/hipblaslt/library/hipblasltExtOpLibrary.dat	$T/src/blas_gfx942.kpack: .*$T/src/blas_gfx1100.kpack" mnt/.kpackfs/missing
 	unmount
 	# whole, however long they are
 	long=$(printf '%0150d' 0)
@@ -623,6 +628,6 @@ limit_memory() { # BYTES
 	[ "$(find mnt/toc -path '*/good*/generic.dat' | wc -l)" = 20 ]
 	[ "$(find mnt ! -path 'mnt/good*' ! -path 'mnt/toc*')" = mnt ]
 	# each is named, but the empty one: that is no path at all
-	[ "$(wc -l <mnt/.kpackfs/conflicts)" -ge 19 ]
-	! grep -qP '[^\x20-\x7e]' mnt/.kpackfs/conflicts || false
+	[ "$(wc -l <mnt/.kpackfs/missing)" -ge 19 ]
+	! grep -qP '[^\t\x20-\x7e]' mnt/.kpackfs/missing || false
 }

@@ -80,7 +80,7 @@ some() { # a program on stdin, beside this archive
 	mount = Mount("-o", "xattr")
 	a = readkpack.Archive("src/some.kpack")
 	a.read_all_frames()
-	assert text("mnt/.kpackfs/missing") == text("mnt/.kpackfs/conflicts") == ""
+	assert text("mnt/.kpackfs/missing") == ""
 	def plain(v):
 	    if isinstance(v, bytes):
 	        return v.hex()
@@ -90,7 +90,7 @@ some() { # a program on stdin, beside this archive
 	st = os.stat("src/some.kpack")
 	assert text("mnt/.kpackfs/archives") == "%s\tzstd-per-kernel\tgeneric,gfx1030,gfx90a:xnack+\t6\t%d\t%d\t%d.%09d\n" % (
 	    os.path.abspath("src/some.kpack"), st.st_size, st.st_ino, st.st_mtime_ns // 10**9, st.st_mtime_ns % 10**9)
-	assert text("mnt/.kpackfs/version") == start("-V").split("\n")[0] + "\n"
+	assert "program    " + start("-V").split("\n")[0] + ", process " in text("mnt/.kpackfs/status")
 	seen = set()
 	for path in (p for p in find() if os.path.isfile("mnt/" + p)):
 	    have = {n[11:]: os.getxattr("mnt/" + path, n).decode() for n in os.listxattr("mnt/" + path)}
@@ -138,7 +138,7 @@ some() { # a program on stdin, beside this archive
 	END
 }
 
-@test "missing and conflicts say why, for names, refused entries and archives" {
+@test "missing says why, for names, refused entries and archives" {
 	make_archive src/a.kpack <<-'END'
 	{"entries": [
 	 {"key": "x#0", "arch": "gfx1100", "data": "one"},
@@ -177,7 +177,6 @@ some() { # a program on stdin, beside this archive
 	cut = [l.split("\t")[0] for l in rows_of("missing") if l.endswith("\tpaths before it have too many directories")]
 	have = [d + "f" for d in deep if os.path.exists("mnt/" + d + "f")]
 	assert cut and have and set(cut) >= {d + "f" for d in deep} - set(have) and not set(cut) & set(have)
-	assert "toc/x/gfx1100.hsaco: a.kpack comes first; other content of b.kpack is not shown" in rows_of("conflicts")
 	for path in ("toc/y", "toc/z"):
 	    assert not os.path.exists("mnt/" + path)
 	assert text("mnt/toc/x/gfx1100.hsaco") == "one"
@@ -198,7 +197,7 @@ some() { # a program on stdin, beside this archive
 	some <<-'END'
 	import re
 	mount = Mount()
-	assert sorted(os.listdir("mnt/.kpackfs")) == "arches archives barrier conflicts metrics missing stats status version".split()
+	assert sorted(os.listdir("mnt/.kpackfs")) == "archives barrier metrics missing stats status".split()
 	assert ".kpackfs" not in os.listdir("mnt")
 	# a program that looks first and opens then sees one file
 	for e in os.scandir("mnt/.kpackfs"):
@@ -206,7 +205,7 @@ some() { # a program on stdin, beside this archive
 	        assert e.inode() == os.stat(e.path).st_ino == os.fstat(f.fileno()).st_ino and e.is_file()
 	subprocess.run("cp -a mnt/.kpackfs told && mkdir more && tar -cf - -C mnt/.kpackfs --exclude barrier . | tar -xf - -C more && cmp told/archives more/archives && cp -a mnt copy && cmp told/archives mnt/.kpackfs/archives", shell=True, check=True)
 	assert not os.path.exists("copy/.kpackfs")
-	old = {n: text("mnt/.kpackfs/" + n) for n in ("archives", "arches")}
+	old = {n: text("mnt/.kpackfs/" + n) for n in ("archives", "missing")}
 	held = {n: open("mnt/.kpackfs/" + n) for n in old}
 	x = open("mnt/share/x.db", "rb")
 	archive("src/some.kpack", {"new#0@gfx1030": noise(300000, 9)})

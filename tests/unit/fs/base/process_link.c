@@ -31,52 +31,6 @@ static size_t open_files(void)
 	return n;
 }
 
-TEST(what_is_sent_arrives, setup, teardown)
-{
-	struct link_message m = {
-		.word = LINK_ARCHIVE,
-		.serial = 7,
-		.number = UINT64_MAX,
-		.fd = ends[0],
-		.fresh = true,
-		.st = {.st_ino = 5},
-		.path = "/a/b.kpack",
-		.text = "why",
-	};
-	struct link_message got;
-
-	assert_int_equal(link_send(ends[0], &m), LINK_DONE);
-	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
-	assert_int_equal(got.word, LINK_ARCHIVE);
-	assert_int_equal(got.serial, 7);
-	assert_true(got.number == UINT64_MAX);
-	assert_true(got.fresh);
-	assert_int_equal(got.st.st_ino, 5);
-	assert_string_equal(got.path, "/a/b.kpack");
-	assert_string_equal(got.text, "why");
-	assert_true(got.fd >= 0 && got.fd != ends[0] && got.fd != ends[1]);
-	assert_int_equal(fcntl(got.fd, F_GETFD), FD_CLOEXEC);
-	close(got.fd);
-	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_EMPTY);
-}
-
-TEST(a_side_that_is_slow_or_gone_is_noticed, setup, teardown)
-{
-	const struct link_message m = {.word = LINK_PING, .fd = -1};
-	enum link_result r;
-	struct link_message got;
-	size_t n = 0;
-
-	while ((r = link_send(ends[0], &m)) == LINK_DONE)
-		assert_true(n++ < 1000000);
-	assert_int_equal(r, LINK_FULL);
-	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
-	shutdown(ends[1], SHUT_RDWR);
-	assert_int_equal(link_send(ends[0], &m), LINK_OVER);
-	assert_int_equal(link_send_all(ends[0], &m), LINK_OVER);
-	assert_int_equal(link_receive(ends[0], true, &room, &got), LINK_OVER);
-}
-
 /* Messages in which the other side controls every byte. */
 TEST(whatever_comes_is_judged, setup, teardown)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/content/buffer.h"
+#include "fs/content/internal.h"
 #include <string.h>
 #include "tests/unit/unit.h"
 

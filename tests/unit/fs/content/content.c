@@ -123,7 +123,7 @@ static struct read *ask(uint32_t file, uint64_t off, size_t len, kpack_error_t e
 
 	assert_true(n_reads < sizeof(reads) / sizeof(*reads));
 	*r = (struct read){file, off, len, expected, 0};
-	content_read(content, entry(file), off, len, r);
+	content_read(content, entry(file), off, len, answer, r);
 	return r;
 }
 

@@ -14,7 +14,7 @@
 #include "tests/unit/unit.h"
 #include "core/archive/entry.h"
 #include "core/archive/shared.h"
-#include "fs/content/buffer.h"
+#include "fs/content/internal.h"
 #include "fs/base/clock.h"
 #include "fs/content/content.h"
 
@@ -611,7 +611,6 @@ static void make(uint64_t budget, unsigned decoders, bool ahead)
 	struct content_options options = {.budget = budget,
 					  .executor = runner_new(decoders),
 					  .ahead = ahead,
-					  .answer = answer,
 					  .failure = failure,
 					  .changed = changed};
 

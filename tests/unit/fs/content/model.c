@@ -7,7 +7,7 @@
  * CONTENT_SEED=N plays only the world N.
  */
 #include "fake.h"
-#include "fs/content/pieces.h"
+#include "fs/content/internal.h"
 
 enum { FILES = 12, READERS = 6, STEPS = 60, DEPTH = 3, SEGMENT_SIZE = 512 * KIB };
 enum { SEEDS = UNIT_ASAN || UNIT_TSAN ? 2000 : 20000 };
@@ -207,7 +207,7 @@ static void read_next(void)
 	*r = (struct read){.file = readers[k].file, .off = readers[k].at, .len = len};
 	n_reads++;
 	readers[k].at += len < GRID ? GRID : len;
-	content_read(content, entry(r->file), r->off, r->len, r);
+	content_read(content, entry(r->file), r->off, r->len, answer, r);
 }
 
 static void forget(void)

@@ -84,7 +84,8 @@ static uint64_t limit(void)
 
 	cgroup_open(&c, root);
 	bytes = cgroup_limit(&c);
-	cgroup_close(&c);
+	close_files(c.levels[0], (int)c.count * LEVEL_FILES);
+	close_files(&c.stalls, 1);
 	return bytes;
 }
 
@@ -95,7 +96,8 @@ static bool full(unsigned percent)
 
 	cgroup_open(&c, root);
 	is = cgroup_is_full(&c, percent);
-	cgroup_close(&c);
+	close_files(c.levels[0], (int)c.count * LEVEL_FILES);
+	close_files(&c.stalls, 1);
 	return is;
 }
 

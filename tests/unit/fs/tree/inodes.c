@@ -14,7 +14,6 @@
 
 static struct kpackx_error why;
 static const struct kp_choice every_arch;
-static char notified[4096];
 static struct inodes *in;
 static const struct origin *idle[16];
 static size_t n_idle;
@@ -40,14 +39,17 @@ static struct origin *archive(const char *toc)
 /* An edition of these archives; takes over the holdings. */
 static struct edition *edition_of(bool first, struct holdings *h)
 {
+	struct logged_conflicts warned = {0};
 	struct edition_options options = {
 		.arches = &every_arch,
 		.look = {.uid = (uid_t)-1, .gid = (gid_t)-1},
+		.warned = &warned,
 		.first = first,
 	};
 	struct tree_taken taken = {inodes_taken, in};
 	struct edition *e = edition_new(h, &options, first ? NULL : &taken);
 
+	logged_conflicts_fini(&warned);
 	assert_non_null(e);
 	return e;
 }
@@ -112,34 +114,19 @@ static uint64_t look_up(const char *path)
 
 static void notify(void *user, const struct change *c)
 {
-	static const char *const words[] = {"name", "names", "stat"};
 	struct inode inode;
-	char line[400];
 
 	/* The kernel may ask back during a notification, so look-ups must work now. */
 	inodes_enter(in);
 	assert_true(inodes_find(in, c->ino, &inode));
 	inodes_leave(in);
-	snprintf(line, sizeof(line), "%s%s%s%s; ", words[c->what],
-		 c->ino == TREE_ROOT ? " of the root" : "", *c->name ? " " : "", c->name);
-	strncat(notified, line, sizeof(notified) - strlen(notified) - 1);
 }
 
-static size_t swap(struct edition *e)
+static void swap(struct edition *e)
 {
-	size_t names = 0;
+	size_t names;
 
-	notified[0] = '\0';
 	assert_true(inodes_swap(in, e, notify, NULL, &names));
-	return names;
-}
-
-static size_t retired(size_t *archives)
-{
-	size_t n;
-
-	inodes_retired(in, &n, archives);
-	return n;
 }
 
 static void expect_bytes(uint64_t ino, const char *bytes)
@@ -157,43 +144,7 @@ static void expect_bytes(uint64_t ino, const char *bytes)
 	file_content_unref(&file);
 }
 
-static int file_error(uint64_t ino)
-{
-	struct file_content file;
-	int err;
-
-	inodes_enter(in);
-	err = inodes_file(in, ino, &file);
-	inodes_leave(in);
-	return err;
-}
-
 #define ENTRY(o) "{'gfx90a': {'type': 'co', 'ordinal': " #o ", 'original_size': 4}}"
-
-TEST(other_bytes_have_another_number)
-{
-	size_t archives;
-	uint64_t old, new;
-
-	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
-	old = look_up("toc/x/gfx90a.co");
-	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(1) "}"), NULL)), 1);
-	assert_string_equal(notified, "name gfx90a.co; names; ");
-	new = look_up("toc/x/gfx90a.co");
-	assert_int_not_equal(new, old);
-	expect_bytes(old, "aaaa");
-	expect_bytes(new, "bbbb");
-	assert_int_equal(retired(&archives), 1);
-	assert_int_equal(archives, 1);
-	assert_int_equal(n_idle, 0);
-
-	inodes_forget(in, old, 1);
-	assert_int_equal(retired(&archives), 0);
-	assert_int_equal(archives, 0);
-	assert_int_equal(n_idle, 1);
-	assert_int_equal(file_error(old), ESTALE);
-	end();
-}
 
 /* A file that came back is read from the new archive; the old one is unused. */
 TEST(back_of_another_archive)
@@ -238,62 +189,4 @@ TEST(listing_goes_on)
 	swap(edition(false, NULL));
 	assert_int_equal(inodes_position(in, dir, at), 0);
 	end();
-}
-
-enum { ARCHIVES = 6 };
-
-/* Some of the archives ALL in any order; SHOWN gets which. */
-static struct edition *random_edition(bool first, struct origin *const *all,
-				      bool shown[ARCHIVES])
-{
-	struct holdings h = {0};
-	unsigned order[ARCHIVES] = {0};
-
-	for (unsigned i = 0; i < ARCHIVES; i++) {
-		unsigned k = (unsigned)rand() % (i + 1);
-
-		order[i] = order[k];
-		order[k] = i;
-	}
-	for (unsigned i = 0; i < ARCHIVES; i++) {
-		shown[order[i]] = rand() % 4;
-		if (shown[order[i]])
-			assert_true(holdings_add(&h, origin_ref(all[order[i]])));
-	}
-	return edition_of(first, &h);
-}
-
-static bool is_idle(const struct origin *o)
-{
-	for (size_t i = 0; i < n_idle; i++)
-		if (idle[i] == o)
-			return true;
-	return false;
-}
-
-/* The kernel knows nothing: an archive is idle when it is not in the next edition. */
-TEST(archives_that_go_are_idle)
-{
-	bool last[ARCHIVES], now[ARCHIVES];
-	struct origin *all[ARCHIVES];
-
-	srand(1);
-	for (unsigned i = 0; i < ARCHIVES; i++)
-		all[i] = archive("{'a': {'x': {'ordinal': 0}}}");
-	begin(random_edition(true, all, last));
-	for (unsigned round = 0; round < 200; round++) {
-		size_t gone = 0;
-
-		n_idle = 0;
-		swap(random_edition(false, all, now));
-		for (unsigned i = 0; i < ARCHIVES; i++) {
-			assert_int_equal(is_idle(all[i]), last[i] && !now[i]);
-			gone += last[i] && !now[i];
-		}
-		assert_int_equal(n_idle, gone);
-		memcpy(last, now, sizeof(last));
-	}
-	end();
-	for (unsigned i = 0; i < ARCHIVES; i++)
-		origin_unref(all[i]);
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts the process into the background: it forks, and the child leaves the terminal when
- * its work has begun well.  Until then the parent waits, so that its exit status is the
- * outcome.
+ * Tells whoever started kpackfs that the mount works: the process before it went into the
+ * background, and the service manager.
+ *
+ * Into the background: the process forks, and the child leaves the terminal when its work
+ * has begun well.  Until then the parent waits, so that its exit status is the outcome.
+ *
+ * To a service manager, if there is one, go the messages of sd_notify(3).
  */
-#ifndef FS_BASE_DAEMON_H
-#define FS_BASE_DAEMON_H
+#ifndef FS_MOUNT_NOTIFY_H
+#define FS_MOUNT_NOTIFY_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct daemon {
@@ -46,5 +51,24 @@ bool daemon_detach(struct daemon *d);
  * logged, or waiting failed; else the exit code of a child that ended before it detached.
  */
 int daemon_await(struct daemon *d);
+
+/*
+ * Take the manager's address from the environment, and remove it there, so that programs
+ * that we start do not see it.  Called once, by the process that the manager is to know.
+ */
+void notify_begin(void);
+
+/* True if there is a manager that asked for messages. */
+bool notify_is_heard(void);
+
+/* Send ASSIGNMENTS, lines of sd_notify(3), and STATUS, a line for people; NULL: none. */
+void notify(const char *assignments, const char *status);
+void notify_ready(const char *status);
+void notify_reloading(void);
+
+/*
+ * The longest time between two messages WATCHDOG=1, in microseconds; 0: not expected.
+ */
+uint64_t notify_watchdog_usec(void);
 
 #endif
