@@ -220,17 +220,12 @@ static int open_tree(struct prune *p)
 /* --- what goes ----------------------------------------------------------------------- */
 
 static enum prune_reason reason_of(struct prune *p, const struct prune_archive *a,
-				   struct demand_query *q, bool of_tree, size_t entry)
+				   struct demand_query *q, size_t entry)
 {
 	struct kp_entry_info info;
 	enum prune_reason reason;
-	struct kp_meta meta;
 	bool drops;
 
-	kp_archive_meta(a->archive->archive, entry, &meta);
-	if (of_tree && p->args.file_goes && meta.path.size &&
-	    p->args.file_goes(p->args.file_arg, meta.path))
-		return PRUNE_GONE;
 	/* also of what goes anyway: it shows that the list of GPUs is not wrong */
 	kp_archive_entry(a->archive->archive, entry, &info);
 	drops = arch_filter_given(&p->args.filter) &&
@@ -249,10 +244,9 @@ static void choose_entries(struct prune *p, struct prune_archive *a)
 			     : NULL;
 	struct demand_query q = {
 		.demand = &p->demand, .archive = a->archive, .root = root};
-	bool of_tree = kp_span_is(kp_path_directory(a->relative), KP_ARCHIVES_DIR);
 
 	for (size_t i = 0; i < kp_archive_entry_count(a->archive->archive); i++) {
-		enum prune_reason reason = reason_of(p, a, &q, of_tree, i);
+		enum prune_reason reason = reason_of(p, a, &q, i);
 
 		a->reasons[i] = (uint8_t)reason;
 		a->n_entries[reason]++;

@@ -93,9 +93,6 @@ struct prune_args {
 	struct arch_filter filter; /* zeros: code for all GPUs stays */
 	bool dry;                  /* only find out what would be removed */
 	bool force;                /* even if no entry would be left */
-	/* Whether the file PATH of the tree, which its own archives have, goes; NULL: none */
-	bool (*file_goes)(const void *arg, struct kp_span path);
-	const void *file_arg;
 };
 
 struct prune_archive {
