@@ -235,15 +235,12 @@ static kpack_error_t join_archive(struct part_merge *m, const struct archives *s
 				  const char *name, struct kpackx_error *why)
 {
 	struct merge_source *sources = xcalloc(set->count, sizeof(*sources));
-	struct kp_span family = kp_archive_family(set->items[0]), group = {0};
-	struct merge_plan *plan = NULL;
-	struct kp_writer *writer = NULL;
-	struct merge_options options = {
-		.clash = merge_report_clash,
-		.clash_arg = &m->report,
-	};
+	struct kp_span group = {0};
+	struct merge_options options = {.clash = merge_report_clash,
+					.clash_arg = &m->report,
+					.family_of_first = true};
 	char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, m->options->out);
-	char *family_text = xstrndup((const char *)family.data, family.size), *group_text;
+	char *group_text;
 	kpack_error_t err;
 
 	for (size_t i = 0; i < set->count; i++) {
@@ -253,19 +250,11 @@ static kpack_error_t join_archive(struct part_merge *m, const struct archives *s
 	}
 	group_text = xstrndup((const char *)group.data, group.size);
 	options.group = group_text;
-	options.family = family_text;
 	if (kp_archive_shared(set->items[0]))
 		options.level = m->parts[0].line.level;
-	err = merge_plan_new(sources, set->count, &options, &plan, why);
-	if (!err)
-		err = merge_plan_write(plan, dir, name, &writer, why);
-	if (!err)
-		err = kp_writer_publish(writer, why);
-	kp_writer_close(writer);
-	merge_plan_free(plan);
+	err = merge_write(sources, set->count, &options, dir, name, why);
 	free(sources);
 	free(dir);
-	free(family_text);
 	free(group_text);
 	return err;
 }

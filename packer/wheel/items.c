@@ -252,10 +252,10 @@ static kpack_error_t join_archives(struct same *g, const char *dir,
 				   struct kpackx_error *why)
 {
 	struct merge_source *sources = xcalloc(g->count, sizeof(*sources));
-	KP_AUTO_FREE char *family = NULL;
-	struct merge_options options = {.clash = report_clash, .clash_arg = g, .has_prefer = true};
-	struct merge_plan *plan = NULL;
-	struct kp_writer *writer = NULL;
+	const struct merge_options options = {.clash = report_clash,
+					      .clash_arg = g,
+					      .has_prefer = true,
+					      .family_of_first = true};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; !err && i < g->count; i++) {
@@ -265,19 +265,9 @@ static kpack_error_t join_archives(struct same *g, const char *dir,
 		sources[i] = (struct merge_source){
 			.archive = a, .prefer = g->items[i].source == g->prefer};
 	}
-	if (!err) {
-		struct kp_span stated = kp_archive_family(sources[0].archive);
-
-		options.family = family = xstrndup(
-			stated.size ? (const char *)stated.data : "", stated.size);
-		err = merge_plan_new(sources, g->count, &options, &plan, why);
-	}
 	if (!err)
-		err = merge_plan_write(plan, dir, kp_path_name(g->file), &writer, why);
-	if (!err)
-		err = kp_writer_publish(writer, why);
-	kp_writer_close(writer);
-	merge_plan_free(plan);
+		err = merge_write(sources, g->count, &options, dir, kp_path_name(g->file),
+				  why);
 	for (size_t i = 0; i < g->count; i++)
 		kp_archive_close((struct kpack_archive *)sources[i].archive);
 	free(sources);
