@@ -29,7 +29,7 @@
 #include "packer/scan/scan.h"
 #include "packer/thin/packages.h"
 #include "packer/thin/policy.h"
-#include "packer/thin/prune.h"
+#include "packer/archives/prune.h"
 
 struct apply_command {
 	struct policy_places places;
