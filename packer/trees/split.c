@@ -283,6 +283,156 @@ static kpack_error_t check_archives(const struct split_prefix *p,
 	return KPACK_SUCCESS;
 }
 
+/* --- what --gpu-targets leaves out -------------------------------------------------- */
+
+/*
+ * Packing itself takes only code for these GPUs; archives that the input has already are taken or
+ * dropped as a whole.  What was dropped is counted per architecture, because another run is
+ * expected to make its trees.
+ */
+
+/* Add to the row of ARCH, a target or the name of a family. */
+static void add_dropped(struct split *s, const char *arch, size_t objects, size_t files,
+			uint64_t bytes)
+{
+	size_t i = 0;
+
+	while (i < s->n_dropped && strcmp(s->dropped[i].arch, arch) != 0)
+		i++;
+	if (i == s->n_dropped) {
+		s->dropped =
+			xrealloc(s->dropped, (s->n_dropped + 1) * sizeof(*s->dropped));
+		s->dropped[s->n_dropped++] =
+			(struct split_dropped){.arch = xstrdup(arch)};
+	}
+	s->dropped[i].objects += objects;
+	s->dropped[i].files += files;
+	s->dropped[i].bytes += bytes;
+}
+
+/*
+ * Apply --gpu-targets to the archives that the prefix has already; packing has copied them.
+ * Removes the copies that nobody asked for, and counts them.  An unreadable archive is reported
+ * and stays in the generic tree.
+ */
+static kpack_error_t drop_archives(struct split *s, struct split_prefix *p,
+				   struct kpackx_error *why)
+{
+	struct arch_filter *filter = &p->packing.args.filter;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t k = 0; k < p->packing.scan.n_entries && !err; k++) {
+		const struct scan_entry *e = &p->packing.scan.entries[k];
+		struct kpackx_error fault = {0};
+		struct old_archive a;
+		bool wanted, other = false;
+
+		if (!old_archive_is(e))
+			continue;
+		if (old_archive_open(e->path, &p->packing.args.families, &a, &fault)) {
+			report_error(e->path, "warning: %s; it stays in the generic tree",
+				     fault.text);
+			continue;
+		}
+		p->n_old++;
+		wanted = a.n_arches == 0; /* it suits every GPU */
+		for (size_t n = 0; n < a.n_arches; n++) {
+			struct kp_span arch = kp_span_str(a.arches[n]);
+
+			wanted |= arch_filter_match(filter, arch);
+			other |= !arch_filter_has(filter, arch);
+		}
+		if (!wanted) {
+			char *copy =
+				split_path(s, split_generic(s), p->path, e->relative);
+
+			p->n_old_dropped++;
+			disposition_set(&p->packing.dispositions.items[k],
+					FATE_NOT_WANTED, "not for the requested targets");
+			add_dropped(s, a.family ? a.part : a.arches[0], 0, 1, e->id.size);
+			if (below_unlink(copy) < 0)
+				err = below_fail(why, "%s: cannot remove", copy);
+			free(copy);
+		} else if (other && !s->args->quiet) {
+			report_error(e->path,
+				     "note: also has code for other targets; it stays "
+				     "as it is");
+		}
+		old_archive_close(&a);
+	}
+	return err;
+}
+
+/* Count the code objects of host binaries, and the files of kernel databases. */
+static void count_dropped(struct split *s, const struct split_prefix *p)
+{
+	const struct scan *scan = &p->packing.scan;
+	char target[KP_TARGET_TEXT_MAX];
+
+	for (size_t k = 0; k < scan->n_inputs; k++) {
+		const struct input *in = scan->inputs[k];
+
+		for (size_t n = 0; in->kind == INPUT_HOST && n < in->n_images; n++)
+			if (in->packed[n] &&
+			    !arch_filter_has(&p->packing.args.filter,
+					     kp_span_str(in->images[n].arch)))
+				add_dropped(s, in->images[n].arch, 1, 0,
+					    in->images[n].size);
+	}
+	for (size_t k = 0; scan->found.objects && k < scan->files.count; k++) {
+		const struct library_object *o = scan->found.objects[k];
+		size_t entry = scan->file_entries[k];
+
+		if (!o || p->packing.dispositions.items[entry].fate != FATE_NOT_WANTED)
+			continue;
+		library_object_target(o, 0, target);
+		add_dropped(s, *o->family ? o->family : target, 0, 1,
+			    scan->entries[entry].id.size);
+	}
+}
+
+/* After packing: count the rest that was left out; ARCH_NOT_FOUND: nothing is left. */
+static kpack_error_t check_targets(struct split *s, struct kpackx_error *why)
+{
+	bool had = false, has = false; /* code, before the selection and after it */
+
+	if (!s->args->targets)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *p = &s->items[i];
+
+		for (size_t k = 0; k < p->packing.scan.n_inputs; k++)
+			had |= p->packing.scan.inputs[k]->kind == INPUT_HOST;
+		had |= p->n_old > 0;
+		has |= p->packing.plan.n_names > 0 || p->n_old > p->n_old_dropped;
+		count_dropped(s, p);
+	}
+	kp_sort(s->dropped, s->n_dropped, KP_BY_TEXT(struct split_dropped, arch));
+	if (!had || has)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
+		       "no device code objects matched --gpu-targets %s",
+		       s->args->targets);
+}
+
+static void warn_unmatched(const struct split *s)
+{
+	/* all prefixes have the same filter, but each has its own matches */
+	const struct kp_choice *all =
+		s->n_items ? &s->items[0].packing.args.filter.chosen : NULL;
+
+	for (size_t i = 0; all && i < all->count; i++) {
+		char arch[KP_TARGET_TEXT_MAX];
+		bool matched = false;
+
+		for (size_t k = 0; k < s->n_items; k++)
+			matched |= s->items[k].packing.args.filter.matched[i];
+		kp_target_format(&all->gpus[i], arch);
+		if (!matched)
+			report_error(s->input, "warning: nothing for %s", arch);
+	}
+}
+
 /* --- the run ----------------------------------------------------------------------- */
 
 /*
@@ -304,7 +454,7 @@ static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 		struct split_prefix *p = &s->items[i];
 
 		KP_TRY(check_archives(p, why));
-		KP_TRY(split_drop_archives(s, p, why));
+		KP_TRY(drop_archives(s, p, why));
 		KP_TRY(partition_open(&p->packing, &p->parts, why));
 		for (size_t k = 0; k < p->parts.count; k++)
 			KP_TRY(add_tree(s, p->parts.items[k].name,
@@ -318,7 +468,7 @@ static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 	for (size_t i = 0; i < s->n_items; i++)
 		KP_TRY(split_move(s, &s->items[i], why));
 	KP_TRY(split_finish(s, why));
-	return split_check_targets(s, why);
+	return check_targets(s, why);
 }
 
 /* Check the trees, and give them their names, all or none. */
@@ -381,7 +531,7 @@ static void warn(const struct split *s)
 	if (converts)
 		runtimes_judge(&list, s->input, false);
 	runtimes_fini(&list);
-	split_warn_unmatched(s);
+	warn_unmatched(s);
 	for (size_t i = 0; families && i < families->count; i++)
 		if (!split_tree_of(s, families->items[i].name))
 			report_error(s->input, "warning: nothing for the family %s",
