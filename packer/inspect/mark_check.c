@@ -22,7 +22,6 @@
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 #include "packer/trees/artifact.h"
-#include "packer/trees/generic_tree.h"
 #include "mark.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
