@@ -33,6 +33,8 @@ struct merge_clash {
 	const char *what;           /* "other bytes", "another path" */
 };
 
+typedef void merge_clash_fn(void *arg, const struct merge_clash *clash);
+
 /* All zero: the defaults.  Borrowed until the plan is freed. */
 struct merge_options {
 	const char *group;    /* group_name; NULL: the one that all sources have */
@@ -53,7 +55,7 @@ struct merge_options {
 	const void *takes_arg;
 
 	/* Called for each clash, before planning fails; NULL: not called. */
-	void (*clash)(void *arg, const struct merge_clash *clash);
+	merge_clash_fn *clash;
 	void *clash_arg;
 	bool has_prefer; /* the user may name the source that wins: say so if there is a clash */
 	struct progress *progress; /* of the stored bytes that are copied; or NULL */
@@ -113,7 +115,7 @@ struct merge_report {
 	size_t clashes; /* all of them */
 	json_t *list;   /* the caller's: the reported clashes as JSON; NULL: not wanted */
 };
-void merge_report_clash(void *report, const struct merge_clash *clash);
+merge_clash_fn merge_report_clash; /* ARG is the report */
 /* Report how many clashes were not reported one by one. */
 void merge_report_end(const struct merge_report *report);
 

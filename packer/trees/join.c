@@ -294,14 +294,14 @@ kpack_error_t join_write(const char *from, const char *to, const struct kp_marke
 /* --- archives ---------------------------------------------------------------------- */
 
 kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t n,
-			      const char *dir, const char *name,
-			      struct merge_report *report, struct kpackx_error *why)
+			      const char *dir, const char *name, merge_clash_fn *clash,
+			      void *clash_arg, struct kpackx_error *why)
 {
 	struct kpack_archive **archives = xcalloc(n, sizeof(*archives));
 	struct merge_source *sources = xcalloc(n, sizeof(*sources));
 	struct merge_options options = {.lazy = true,
-					.clash = merge_report_clash,
-					.clash_arg = report,
+					.clash = clash,
+					.clash_arg = clash_arg,
 					.has_prefer = prefer != NULL,
 					.family_of_first = true};
 	struct merge_plan *plan = NULL;

@@ -70,7 +70,8 @@ static kpack_error_t join_prefixes(const struct split *s, const char *part,
 
 			paths[n++] = split_path(s, split_generic(s), "", path);
 		}
-	err = join_to_archive(paths, NULL, n, dir, name, &report, why);
+	err = join_to_archive(paths, NULL, n, dir, name, merge_report_clash, &report,
+			      why);
 	merge_report_end(&report);
 	for (size_t i = 0; i < n; i++) {
 		if (!err && strcmp(paths[i], to) != 0 && below_unlink(paths[i]) < 0)

@@ -15,7 +15,6 @@
 #include <string.h>
 #include "core/archive/naming.h"
 #include "core/base/order.h"
-#include "packer/archives/merge.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
@@ -251,26 +250,16 @@ static void report_clash(void *arg, const struct merge_clash *clash)
 static kpack_error_t join_archives(struct same *g, const char *dir,
 				   struct kpackx_error *why)
 {
-	struct merge_source *sources = xcalloc(g->count, sizeof(*sources));
-	const struct merge_options options = {.clash = report_clash,
-					      .clash_arg = g,
-					      .has_prefer = true,
-					      .family_of_first = true};
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE char **paths = xcalloc(g->count, sizeof(*paths));
+	KP_AUTO_FREE unsigned *prefer = xcalloc(g->count, sizeof(*prefer));
+	kpack_error_t err;
 
-	for (size_t i = 0; !err && i < g->count; i++) {
-		struct kpack_archive *a = NULL;
-
-		err = below_archive_open(g->items[i].disk, &a, why);
-		sources[i] = (struct merge_source){
-			.archive = a, .prefer = g->items[i].source == g->prefer};
+	for (size_t i = 0; i < g->count; i++) {
+		paths[i] = g->items[i].disk;
+		prefer[i] = g->items[i].source == g->prefer;
 	}
-	if (!err)
-		err = merge_write(sources, g->count, &options, dir, kp_path_name(g->file),
-				  why);
-	for (size_t i = 0; i < g->count; i++)
-		kp_archive_close((struct kpack_archive *)sources[i].archive);
-	free(sources);
+	err = join_to_archive(paths, prefer, g->count, dir, kp_path_name(g->file),
+			      report_clash, g, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", g->items[0].path);
 	take_new_file(g);

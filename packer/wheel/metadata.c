@@ -292,11 +292,7 @@ kpack_error_t dist_info_read(const struct wheel_in *w, const struct wheel_name *
 			       "WHEEL: Wheel-Version is not 1.x");
 	if (!metadata_text_get(&out->wheel, "Tag", &tag))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "WHEEL: no Tag");
-	KP_TRY(check_names(out, file_name, why));
-	/* only noted: there are installable wheels that were renamed, but not in WHEEL */
-	if (file_name)
-		wheel_tags_compare(&out->wheel, file_name, out->tag_fault);
-	return KPACK_SUCCESS;
+	return check_names(out, file_name, why);
 }
 
 void dist_info_fini(struct dist_info *info)
