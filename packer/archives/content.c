@@ -45,6 +45,20 @@ kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
+kpack_error_t content_load(const struct kpack_archive *a, size_t entry, uint8_t **owned,
+			   struct kp_span *out, struct kpackx_error *why)
+{
+	struct kp_entry_info info;
+
+	KP_TRY(kp_archive_check_size(a, entry, why));
+	kp_archive_entry(a, entry, &info);
+	*owned = malloc((size_t)info.size + 1);
+	if (!*owned)
+		return kp_fail_memory(why, info.size, "an object");
+	*out = (struct kp_span){*owned, (size_t)info.size};
+	return kp_archive_read(a, entry, *owned, why);
+}
+
 /* --- hashes ------------------------------------------------------------------------------ */
 
 static kpack_error_t add_to_hash(const void *data, size_t size, void *arg,

@@ -226,17 +226,11 @@ static kpack_error_t encode_object(struct merge_plan *p, struct merge_object *o,
 	uint64_t chunk = encoder ? o->chunk : 0;
 	KP_AUTO_FREE uint8_t *bytes = NULL, *frame = NULL;
 	struct kp_span data, stored;
-	struct kp_entry_info info;
 	struct kp_content content;
 	bool shared;
 
-	KP_TRY(kp_archive_check_size(a, entry, why));
-	kp_archive_entry(a, entry, &info);
-	bytes = malloc((size_t)info.size + 1);
-	if (!bytes)
-		return kp_fail_memory(why, info.size, "an object");
-	KP_TRY(kp_archive_read(a, entry, bytes, why));
-	data = stored = (struct kp_span){bytes, (size_t)info.size};
+	KP_TRY(content_load(a, entry, &bytes, &data, why));
+	stored = data;
 	content = kp_content_of(data, chunk);
 	if (encoder) {
 		size_t cap = kp_encode_bound(data.size, chunk);

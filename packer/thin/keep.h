@@ -56,8 +56,4 @@ kpack_error_t keep_restore(const struct kpack_archive *a, struct kp_span path,
 			   const struct kp_recipe *r, const struct kp_source *changed,
 			   struct kp_outfile *out, struct kpackx_error *why);
 
-/* The XXH3-128 of SOURCE. */
-kpack_error_t keep_hash(const struct kp_source *source, uint8_t hash[16],
-			struct kpackx_error *why);
-
 #endif
