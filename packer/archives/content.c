@@ -237,8 +237,8 @@ static kpack_error_t check_type(const struct content_head *head, struct kp_span 
 	if (strcmp(is, "co") == 0 || kp_span_is(type, is) || kp_span_is(type, "hsaco") ||
 	    kp_span_is(type, "co") || kp_span_is(type, "so"))
 		return KPACK_SUCCESS;
-	if (!raw_is_flipped(type, is) && !raw_is_flipped(type, "hsaco") &&
-	    !raw_is_flipped(type, "co"))
+	if (!check_is_flipped(type, is) && !check_is_flipped(type, "hsaco") &&
+	    !check_is_flipped(type, "co"))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 		       "type is %s, but the code is %s",
