@@ -12,7 +12,7 @@
 #include "packer/pack/write_tree.h"
 #include "packer/thin/packages.h"
 #include "packer/thin/thin.h"
-#include "packer/thin/undo.h"
+#include "packer/thin/keep.h"
 
 struct thin_command {
 	struct thin thin;

@@ -4,10 +4,9 @@
  * files of one architecture move to that architecture's tree.
  *
  *	split_args.c      the command line
- *	split.c           the run: prefixes, groups, trees, names, --gpu-targets
+ *	split.c           the run: prefixes, groups, trees, names, --gpu-targets, and the report
  *	split_move.c      from the generic tree to the trees of architectures, which are complete
  *	                  and may replace those that are there
- *	split_report.c    tables and JSON
  *	split_archives.c  kpack split of archives, which shares nothing but the options
  *
  * The archives of an artifact are joined, as TheRock's splitter has them, so that trees of

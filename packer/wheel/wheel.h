@@ -19,7 +19,7 @@
 #include "packer/cli/progress.h"
 #include "packer/files/identity.h"
 
-/* --- names.c ------------------------------------------------------------------------- */
+/* --- metadata.c: names ------------------------------------------------------------------------- */
 
 /* NAME_MAX of Linux: a longer name cannot be a file name. */
 #define WHEEL_NAME_MAX 255
@@ -156,7 +156,7 @@ kpack_error_t wheel_reader_read(struct wheel_reader *r, size_t member, wheel_tak
 kpack_error_t wheel_in_text(const struct wheel_in *w, size_t member, size_t max,
 			    char **text, size_t *size, struct kpackx_error *why);
 
-/* --- metadata.c ----------------------------------------------------------------------- */
+/* --- metadata.c: headers ----------------------------------------------------------------- */
 
 /* Size limit of METADATA and WHEEL, which are held in memory: real ones have some 100 KB. */
 #define METADATA_TEXT_MAX (16 << 20)
