@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * kpack verify without --content: an archive that is open, and so could be parsed, is looked at once
+ * more, in this order: the raw bytes of the table of contents, for what the parser does not keep;
+ * where header, blob and table lie; fields; architectures; entries and their metadata; the frames or
+ * blocks of the blob; and the names that a mount would show.
+ */
 #include "check.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/archive/entry.h"
-#include "core/base/bounds.h"
-#include "core/target/target.h"
-#include "core/base/text.h"
 #include "core/archive/frames.h"
 #include "core/archive/shared.h"
-#include "packer/cli/xalloc.h"
 #include "core/archive/toc.h"
+#include "core/base/alloc.h"
+#include "core/base/bounds.h"
+#include "core/base/msgpack_read.h"
+#include "core/base/text.h"
+#include "core/target/target.h"
 #include "core/view/view.h"
+#include "packer/cli/xalloc.h"
 
 #define HEADER_SIZE 16
 #define BLOB_START 64
@@ -26,10 +34,13 @@ struct check {
 	uint64_t toc_offset;
 	struct kp_toc toc;
 	bool *used; /* per ordinal: whether an entry refers to it */
+	/* of the raw table; each kind of finding is reported once */
+	bool foreign_key, disorder;
 };
 
-#define FAULT(c, ...) CHECK_FAULT((c)->out, __VA_ARGS__)
-#define NOTE(c, ...) CHECK_NOTE((c)->out, __VA_ARGS__)
+/* Add a fault or a note, formatted as by printf. */
+#define FAULT(c, ...) kp_faults_add(&(c)->out->faults, false, __VA_ARGS__)
+#define NOTE(c, ...) kp_faults_add(&(c)->out->notes, false, __VA_ARGS__)
 
 /* An escaped name for a message; long ones are cut. */
 struct name {
@@ -41,62 +52,212 @@ static const char *show_span(struct kp_span s, struct name *out)
 	return kp_text_escape(s, out->text, sizeof(out->text));
 }
 
-/* --- header and layout ------------------------------------------------------------ */
+/* --- the raw table: keys, their order, strings ---------------------------------------- */
 
-static kpack_error_t read_header(struct check *c, struct kpackx_error *why)
+enum meta_rule { META_TEXT, META_HASH, META_MODE, META_NUMBER };
+
+/* The keys that a map may have. */
+struct known_key {
+	const char *name;
+	enum meta_rule rule; /* of metadata */
+};
+
+static const struct known_key top_keys[] = {{.name = "format_version"},
+					    {.name = "group_name"},
+					    {.name = "gfx_arch_family"},
+					    {.name = "gfx_arches"},
+					    {.name = "compression_scheme"},
+					    {.name = "toc"},
+					    {.name = "blobs"},
+					    {.name = "zstd_offset"},
+					    {.name = "zstd_size"},
+					    {.name = "frame_index"},
+					    {.name = "piece_hashes"},
+					    {.name = "table_hash"},
+					    {0}};
+static const struct known_key entry_keys[] = {{.name = "type"},
+					      {.name = "ordinal"},
+					      {.name = "original_size"},
+					      {.name = "metadata"},
+					      {0}};
+static const struct known_key meta_keys[] = {
+	{"path", META_TEXT},    {"target", META_TEXT},
+	{"xxh3", META_HASH},    {"mode", META_MODE},
+	{"chunk", META_NUMBER}, {"library", META_TEXT},
+	{"role", META_TEXT},    {0}};
+
+bool check_is_flipped(struct kp_span text, const char *known)
 {
-	size_t n = c->file.size < BLOB_START ? (size_t)c->file.size : BLOB_START;
+	int bits = 0;
 
-	KP_TRY(kp_source_read(&c->file, 0, c->header, n, why));
-	c->toc_offset = kp_le64(c->header + 8);
-	return KPACK_SUCCESS;
+	if (text.size != strlen(known))
+		return false;
+	for (size_t i = 0; i < text.size; i++)
+		bits += __builtin_popcount(text.data[i] ^ (unsigned char)known[i]);
+	return bits == 1;
 }
 
-/* Begin and end of the blob region. */
-static void blob_bounds(const struct kp_toc *toc, uint64_t *begin, uint64_t *end)
+/* Step to the next key of M that is text, with its value next, of the *PAIRS that are left. */
+static bool next_text_key(struct kp_mp *m, uint32_t *pairs, struct kp_span *key)
 {
-	if (toc->scheme == KP_COMPRESSION_ZSTD_SHARED) {
-		*begin = toc->shared.offset;
-		*end = toc->shared.offset + toc->shared.size;
-		return;
+	for (; *pairs && !m->fault; --*pairs) {
+		if (kp_mp_peek(m) != KP_MP_STR) {
+			kp_mp_skip(m);
+			kp_mp_skip(m);
+		} else if (kp_mp_str(m, key)) {
+			--*pairs;
+			return true;
+		}
 	}
-	if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL) {
-		*begin = toc->zstd_offset;
-		*end = toc->zstd_offset + toc->zstd_size;
-		return;
-	}
-	*begin = UINT64_MAX;
-	*end = 0;
-	for (uint32_t i = 0; i < toc->n_blobs; i++) {
-		const struct kp_toc_blob *b = &toc->blobs[i];
+	return false;
+}
 
-		if (b->offset < *begin)
-			*begin = b->offset;
-		if (b->offset + b->size > *end)
-			*end = b->offset + b->size;
+/*
+ * Readers ignore keys that they do not know.  One that differs by a bit from a key that the
+ * map lacks is a damaged one.  PLACE is where the map is, for messages.
+ */
+static void check_keys(struct check *c, struct kp_mp map, const struct known_key *known,
+		       const char *place)
+{
+	struct kp_span key;
+	uint32_t pairs = 0;
+	unsigned found = 0; /* a bit for each of KNOWN */
+	struct name text;
+
+	if (kp_mp_peek(&map) != KP_MP_MAP)
+		return;
+	for (int pass = 0; pass < 2; pass++) {
+		struct kp_mp m = map;
+
+		kp_mp_map(&m, &pairs);
+		for (; next_text_key(&m, &pairs, &key); kp_mp_skip(&m))
+			for (size_t i = 0; known[i].name; i++) {
+				if (pass == 0 && kp_span_is(key, known[i].name))
+					found |= 1u << i;
+				if (pass == 0 || found >> i & 1 ||
+				    !check_is_flipped(key, known[i].name))
+					continue;
+				FAULT(c,
+				      "toc: %s%s is missing, and the unknown key %s "
+				      "differs from it by one bit",
+				      place, known[i].name, show_span(key, &text));
+			}
 	}
 }
 
-static void check_padding(struct check *c, uint64_t begin)
+/* Walk a map of LEVELS levels of names: binaries, then architectures. */
+static void walk_names(struct check *c, struct kp_mp *m, int levels)
 {
-	uint64_t end = c->toc_offset < begin ? c->toc_offset : begin;
+	struct kp_span key, last = {0};
+	struct name a, b;
+	uint32_t pairs;
 
-	if (end < BLOB_START)
-		NOTE(c, "header: padding ends at byte %llu, not at 64", (ull)end);
-	for (uint64_t i = HEADER_SIZE; i < end && i < BLOB_START; i++) {
-		if (c->header[i] == 0)
+	if (levels == 0)
+		check_keys(c, *m, entry_keys, "an entry's ");
+	if (levels == 0 || kp_mp_peek(m) != KP_MP_MAP) {
+		kp_mp_skip(m);
+		return;
+	}
+	kp_mp_map(m, &pairs);
+	for (; pairs && !m->fault; pairs--) {
+		if (kp_mp_peek(m) != KP_MP_STR) {
+			if (!c->foreign_key)
+				FAULT(c, "toc: a key of a map is not a string");
+			c->foreign_key = true;
+			kp_mp_skip(m);
+			kp_mp_skip(m);
 			continue;
-		FAULT(c, "header: padding byte %llu is not zero", (ull)i);
-		return;
+		}
+		if (!kp_mp_str(m, &key))
+			return;
+		if (last.data && !c->disorder && kp_span_cmp(last, key) > 0) {
+			NOTE(c, "toc: not in bytewise order: %s after %s",
+			     show_span(key, &a), show_span(last, &b));
+			c->disorder = true;
+		}
+		last = key;
+		walk_names(c, m, levels - 1);
 	}
 }
+
+static bool is_utf8(struct kp_span s)
+{
+	uint32_t c;
+
+	for (size_t n; s.size; s.data += n, s.size -= n) {
+		n = kp_text_char(s, &c);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
+/* Check BYTES, the whole table, before they are parsed, which changes them. */
+static void check_raw_toc(struct check *c, struct kp_span bytes)
+{
+	struct kp_mp m = kp_mp_over(bytes);
+	struct kp_mp_value v;
+	struct kp_span key;
+	uint32_t pairs = 0;
+	struct name text;
+
+	/* AMD's Python reader decodes every string of the table, used or not */
+	while (m.pos != m.end && kp_mp_next(&m, &v)) {
+		if (v.type != KP_MP_STR || is_utf8(v.span))
+			continue;
+		FAULT(c, "toc: offset %zu: a string that is not UTF-8: %s",
+		      (size_t)(v.span.data - m.start), show_span(v.span, &text));
+		break;
+	}
+	m = kp_mp_over(bytes);
+	check_keys(c, m, top_keys, "");
+	kp_mp_map(&m, &pairs);
+	for (; pairs && !m.fault; pairs--) {
+		if (kp_mp_peek(&m) != KP_MP_STR) {
+			if (!c->foreign_key)
+				FAULT(c, "toc: a key of a map is not a string");
+			c->foreign_key = true;
+			kp_mp_skip(&m);
+			kp_mp_skip(&m);
+		} else if (kp_mp_str(&m, &key)) {
+			if (kp_span_is(key, "toc"))
+				walk_names(c, &m, 2);
+			else
+				kp_mp_skip(&m);
+		}
+	}
+}
+
+/* --- layout and fields ------------------------------------------------------------------ */
 
 static void check_layout(struct check *c)
 {
-	uint64_t begin, end, toc_end = c->toc_offset + c->toc.used;
+	const struct kp_toc *toc = &c->toc;
+	uint64_t begin = UINT64_MAX, end = 0, toc_end = c->toc_offset + toc->used, padded;
 
-	blob_bounds(&c->toc, &begin, &end);
-	check_padding(c, begin);
+	if (toc->scheme == KP_COMPRESSION_ZSTD_SHARED) {
+		begin = toc->shared.offset;
+		end = toc->shared.offset + toc->shared.size;
+	} else if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL) {
+		begin = toc->zstd_offset;
+		end = toc->zstd_offset + toc->zstd_size;
+	}
+	for (uint32_t i = 0; i < toc->n_blobs && toc->scheme == KPACK_COMPRESSION_NOOP;
+	     i++) {
+		const struct kp_toc_blob *b = &toc->blobs[i];
+
+		begin = b->offset < begin ? b->offset : begin;
+		end = b->offset + b->size > end ? b->offset + b->size : end;
+	}
+	padded = c->toc_offset < begin ? c->toc_offset : begin;
+	if (padded < BLOB_START)
+		NOTE(c, "header: padding ends at byte %llu, not at 64", (ull)padded);
+	for (uint64_t i = HEADER_SIZE; i < padded && i < BLOB_START; i++) {
+		if (c->header[i] == 0)
+			continue;
+		FAULT(c, "header: padding byte %llu is not zero", (ull)i);
+		break;
+	}
 	if (begin < HEADER_SIZE)
 		FAULT(c, "blob: begins at %llu, inside the header", (ull)begin);
 	if (begin < toc_end && end > c->toc_offset)
@@ -105,28 +266,9 @@ static void check_layout(struct check *c)
 	else if (end && end < c->toc_offset)
 		NOTE(c, "%llu unused bytes between the blob and the table of contents",
 		     (ull)(c->toc_offset - end));
-	if (c->toc.used < c->toc.size)
-		FAULT(c, "toc: %zu bytes follow it", c->toc.size - c->toc.used);
+	if (toc->used < toc->size)
+		FAULT(c, "toc: %zu bytes follow it", toc->size - toc->used);
 }
-
-/* --- the TOC ---------------------------------------------------------------------- */
-
-/* Read the TOC, check its raw bytes, then parse it, which changes the bytes. */
-static kpack_error_t read_toc(struct check *c, struct kpackx_error *why)
-{
-	struct kp_source toc;
-	uint8_t *bytes;
-
-	if (c->toc_offset >= c->file.size ||
-	    !kp_source_sub(&c->file, c->toc_offset, c->file.size - c->toc_offset, &toc))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed");
-	KP_TRY(kp_source_load(&toc, KP_TOC_SIZE_MAX, "the table of contents", &bytes,
-			      why));
-	raw_check_toc((struct kp_span){bytes, (size_t)toc.size}, c->out);
-	return kp_toc_parse(bytes, (size_t)toc.size, c->file.size, &c->toc, why);
-}
-
-/* --- fields ----------------------------------------------------------------------- */
 
 static void check_fields(struct check *c)
 {
@@ -158,41 +300,43 @@ static void check_fields(struct check *c)
 		NOTE(c, "toc: no frame_index");
 }
 
-/* --- architectures ---------------------------------------------------------------- */
-
-static bool is_declared_arch(const struct kp_toc *toc, struct kp_span arch)
+/* Compare the architectures that entries have, and their spelling, with those that are listed. */
+static void check_arches(struct check *c)
 {
-	for (size_t i = 0; i < toc->n_arches; i++)
-		if (kp_span_eq(toc->arches[i], arch))
-			return true;
-	return false;
-}
-
-static void check_arch(struct check *c, struct kp_span arch)
-{
+	const struct kp_toc *toc = &c->toc;
+	KP_AUTO_FREE bool *present = calloc(toc->n_strings + 1, sizeof(*present));
 	char canonical[KP_TARGET_TEXT_MAX];
 	struct kp_target t;
 	struct name name;
 
-	if (c->toc.has_arches && !is_declared_arch(&c->toc, arch))
-		FAULT(c, "toc: gfx_arches: %s has entries, but is not listed",
-		      show_span(arch, &name));
-	if (kp_target_parse(arch, &t, NULL)) {
-		NOTE(c, "toc: architecture %s is no target ID", show_span(arch, &name));
+	if (!present) {
+		FAULT(c, "out of memory");
 		return;
 	}
-	kp_target_format(&t, canonical);
-	if (!kp_span_is(arch, canonical))
-		NOTE(c, "toc: architecture %s: its canonical spelling is %s",
-		     show_span(arch, &name), canonical);
-}
+	for (size_t i = 0; i < toc->n_entries; i++)
+		present[toc->entries[i].arch] = true;
+	for (size_t s = 0; s < toc->n_strings; s++) {
+		struct kp_span arch = toc->strings[s];
+		bool listed = !toc->has_arches;
 
-static void check_declared(struct check *c, const bool *present)
-{
-	const struct kp_toc *toc = &c->toc;
-
+		if (!present[s])
+			continue;
+		for (size_t i = 0; i < toc->n_arches; i++)
+			listed |= kp_span_eq(toc->arches[i], arch);
+		if (!listed)
+			FAULT(c, "toc: gfx_arches: %s has entries, but is not listed",
+			      show_span(arch, &name));
+		if (kp_target_parse(arch, &t, NULL)) {
+			NOTE(c, "toc: architecture %s is no target ID",
+			     show_span(arch, &name));
+			continue;
+		}
+		kp_target_format(&t, canonical);
+		if (!kp_span_is(arch, canonical))
+			NOTE(c, "toc: architecture %s: its canonical spelling is %s",
+			     show_span(arch, &name), canonical);
+	}
 	for (size_t i = 0; i < toc->n_arches; i++) {
-		struct name name;
 		bool found = false;
 
 		for (size_t s = 0; s < toc->n_strings && !found; s++)
@@ -203,235 +347,84 @@ static void check_declared(struct check *c, const bool *present)
 	}
 }
 
-static void check_arches(struct check *c)
-{
-	const struct kp_toc *toc = &c->toc;
-	bool *present = calloc(toc->n_strings + 1, sizeof(*present));
-
-	if (!present) {
-		FAULT(c, "out of memory");
-		return;
-	}
-	for (size_t i = 0; i < toc->n_entries; i++)
-		present[toc->entries[i].arch] = true;
-	for (size_t s = 0; s < toc->n_strings; s++)
-		if (present[s])
-			check_arch(c, toc->strings[s]);
-	check_declared(c, present);
-	free(present);
-}
-
-/* --- frames ---------------------------------------------------------------------- */
-
-/* A walk of a zstd blob, and its counters. */
-struct frames {
-	struct check_findings *out;
-	struct kp_span index; /* empty: no index */
-	uint32_t count, sizeless, unchecked, foreign;
-	uint32_t first_sizeless;
-};
-
-static void check_frame(struct frames *f, uint32_t number, struct kp_span head)
-{
-	struct kp_frame_header h;
-
-	if (!kp_frame_header_read(head, &h)) {
-		f->foreign++;
-		return;
-	}
-	if ((h.skippable || h.content == KP_FRAME_SIZE_UNKNOWN) && f->sizeless++ == 0)
-		f->first_sizeless = number;
-	if (!h.checksum)
-		f->unchecked++;
-}
-
-static void report_frames(const struct frames *f)
-{
-	if (f->sizeless)
-		CHECK_FAULT(f->out,
-			    "blob: %u frames do not state their content size (the first "
-			    "is %u): the Python reader cannot decode them",
-			    f->sizeless, f->first_sizeless);
-	if (f->unchecked)
-		CHECK_NOTE(f->out, "blob: %u of %u frames without a checksum",
-			   f->unchecked, f->count);
-	if (f->foreign)
-		CHECK_FAULT(f->out, "blob: %u of %u frames are no zstd frames",
-			    f->foreign, f->count);
-}
-
-static bool check_index(const struct frames *f, uint32_t frame, uint64_t at)
-{
-	uint64_t stated;
-
-	if (!f->index.size)
-		return true;
-	if (f->index.size < 8 * ((size_t)frame + 1)) {
-		CHECK_FAULT(f->out, "frame_index: ends before frame %u", frame);
-		return false;
-	}
-	stated = kp_frame_at(f->index.data, frame);
-	if (stated != at)
-		CHECK_FAULT(f->out, "frame_index: %u is %llu, the blob says %llu", frame,
-			    (ull)stated, (ull)at);
-	return stated == at;
-}
-
-/* Walk the length words and headers of all frames; AT is the end of the last frame. */
-static kpack_error_t walk_frames(struct frames *f, struct kp_window *w, uint64_t *at,
-				 struct kpackx_error *why)
-{
-	bool index_ok = true;
-	const uint8_t *p;
-
-	KP_TRY(kp_window_get(w, 0, 4, &p, why));
-	f->count = kp_le32(p);
-	*at = 4;
-	for (uint32_t i = 0; i < f->count; i++) {
-		uint64_t left, size;
-
-		index_ok = index_ok && check_index(f, i, *at);
-		KP_TRY(kp_window_get(w, *at, 4, &p, why));
-		size = kp_le32(p);
-		left = w->src.size - *at - 4;
-		if (size > left)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "frame %u: %llu bytes, %llu are left", i,
-				       (ull)size, (ull)left);
-		left = size < KP_FRAME_HEADER_MAX ? size : KP_FRAME_HEADER_MAX;
-		KP_TRY(kp_window_get(w, *at + 4, (size_t)left, &p, why));
-		check_frame(f, i, (struct kp_span){p, (size_t)left});
-		*at += 4 + size;
-	}
-	if (index_ok)
-		check_index(f, f->count, *at);
-	return KPACK_SUCCESS;
-}
-
-static void check_frames(const struct kp_source *file, const struct kp_toc *toc,
-			 struct check_findings *out)
-{
-	struct kpackx_error why = {0};
-	struct kp_window *w;
-	struct kp_source blob;
-	struct frames f = {.out = out, .index = toc->frame_index};
-	uint64_t end = 0;
-
-	if (!kp_source_sub(file, toc->zstd_offset, toc->zstd_size, &blob)) {
-		CHECK_FAULT(out, "blob: not inside the file");
-		return;
-	}
-	w = xmalloc(sizeof(*w));
-	kp_window_init(w, &blob);
-	if (walk_frames(&f, w, &end, &why))
-		CHECK_FAULT(out, "blob: %s", why.text);
-	else if (end < blob.size)
-		CHECK_NOTE(out, "blob: %llu bytes after the last frame",
-			   (ull)(blob.size - end));
-	report_frames(&f);
-	free(w);
-}
-
-/* --- the blob --------------------------------------------------------------------- */
-
-static void check_unused(struct check *c, const char *what, uint32_t count)
-{
-	uint32_t unused = 0, first = 0;
-
-	for (uint32_t i = count; i-- > 0;) {
-		if (c->used[i])
-			continue;
-		unused++;
-		first = i;
-	}
-	if (unused)
-		NOTE(c, "blob: no entry refers to %u of %u %s (the first is %u)", unused,
-		     count, what, first);
-}
-
-/* Decoding entries does not show what is wrong in blocks that no entry needs. */
-static void check_blocks(struct check *c)
-{
-	const struct kp_shared *s = kp_archive_shared(c->a);
-	uint32_t n = s->n_frames - s->first_block, unused = 0, first = 0;
-	bool *used = xcalloc((size_t)n + 1, sizeof(*used));
-
-	for (uint32_t i = 0; i < s->n_objects; i++)
-		if (c->used[i])
-			kp_shared_mark_blocks(s, i, used);
-	for (uint32_t i = n; i-- > 0;) {
-		unused += !used[i];
-		first = used[i] ? first : i;
-	}
-	free(used);
-	if (unused)
-		NOTE(c, "blob: no entry has bytes of %u of %u blocks (the first is %u)",
-		     unused, n, first);
-}
+/* --- entries ------------------------------------------------------------------------------ */
 
 /*
- * Our readers take every dictionary for content; a reader that lets zstd decide does not.
- * A dictionary that cannot be decoded is a fault of each entry.
+ * Whether TYPE can be that of a database file: "bin", or after a dot in its name, before another
+ * dot or digits ("so" of libx.so.1).  Other writers may leave "hsaco" as the type of any entry.
  */
-static void check_dictionary(struct check *c)
+static bool is_file_type(struct kp_span path, struct kp_span type)
 {
-	struct kpackx_error why = {0};
-	bool trained;
+	const uint8_t *p = path.data, *end = path.data + path.size;
 
-	if (!kp_shared_is_trained(kp_archive_shared(c->a), &trained, &why) && trained)
-		FAULT(c, "dictionary: begins with 37 a4 30 ec, as zstd's trained ones: "
-			 "other readers may not take it for content");
-}
+	if (kp_span_is(type, "bin") || kp_span_is(type, "hsaco"))
+		return true;
+	while ((p = memchr(p, '.', (size_t)(end - p)))) {
+		size_t left = (size_t)(end - ++p);
 
-/* Decoding need not read every stored byte of an object, nor objects that no entry has. */
-static void check_pieces(struct check *c)
-{
-	for (uint32_t i = 0; i < kp_archive_ordinal_count(c->a); i++) {
-		struct kpackx_error why = {0};
-
-		if (kp_archive_check_stored(c->a, i, &why))
-			FAULT(c, "blob: object %u: %s", i, why.text);
+		if (type.size <= left && memcmp(p, type.data, type.size) == 0 &&
+		    (type.size == left || strchr(".0123456789", p[type.size])))
+			return true;
 	}
+	return false;
 }
 
-static void check_blob(struct check *c)
+/* Check the metadata BYTES of an entry that messages call ENTRY. */
+static void check_meta(struct check *c, const struct kp_entry_info *info,
+		       struct kp_span bytes, const char *entry)
 {
-	bool zstd = c->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
-
-	if (zstd) {
-		check_frames(&c->file, &c->toc, c->out);
-	} else if (kp_archive_shared(c->a)) {
-		check_dictionary(c);
-		check_blocks(c);
-	}
-	if (!kp_archive_shared(c->a))
-		check_pieces(c);
-	check_unused(c,
-		     zstd                      ? "frames"
-		     : kp_archive_shared(c->a) ? "objects"
-					       : "blobs",
-		     kp_archive_ordinal_count(c->a));
-}
-
-/* --- entries ---------------------------------------------------------------------- */
-
-static const char *show_entry(const struct kp_entry_info *info, char out[1100])
-{
-	struct name key, arch;
-
-	snprintf(out, 1100, "%s %s", show_span(info->key, &key),
-		 show_span(info->arch, &arch));
-	return out;
-}
-
-/* A file of a database may have several keys; one of them is its PATH. */
-static void check_file_key(struct check *c, const struct kp_entry_info *info,
-			   struct kp_span path, const char *entry)
-{
+	struct kp_mp m = kp_mp_over(bytes);
+	struct kp_span key, path = {0}, library = {0};
 	struct kp_entry_info named;
+	char place[1200];
 	struct name text;
+	uint32_t pairs;
 	size_t index;
 
+	if (m.pos == m.end || !kp_mp_map(&m, &pairs))
+		return;
+	snprintf(place, sizeof(place), "%s: metadata.", entry);
+	check_keys(c, kp_mp_over(bytes), meta_keys, place);
+	for (; pairs; pairs--) {
+		const struct known_key *known = meta_keys;
+		struct kp_mp_value v;
+		const char *fault = NULL;
+		struct kp_mp at;
+
+		if (kp_mp_peek(&m) != KP_MP_STR) {
+			FAULT(c, "toc: %s: metadata: a key is not a string", entry);
+			return;
+		}
+		kp_mp_str(&m, &key);
+		at = m;
+		if (!kp_mp_skip(&m))
+			return;
+		while (known->name && !kp_span_is(key, known->name))
+			known++;
+		if (!known->name || !kp_mp_next(&at, &v))
+			continue;
+		if (known->rule == META_TEXT && v.type != KP_MP_STR)
+			fault = "is not a string";
+		if (known->rule == META_HASH &&
+		    (v.type != KP_MP_BIN || v.span.size != 16))
+			fault = "is not 16 bytes";
+		if (known->rule == META_MODE && (v.type != KP_MP_UINT || v.num > 07777))
+			fault = "is no number of permission bits";
+		if (known->rule == META_NUMBER && v.type != KP_MP_UINT)
+			fault = "is no number";
+		if (fault)
+			FAULT(c, "toc: %s: metadata.%s %s", entry, known->name, fault);
+		else if (kp_span_is(key, "path"))
+			path = v.span;
+		else if (kp_span_is(key, "library"))
+			library = v.span;
+	}
+	if (!path.data || !library.data)
+		return;
+	/* a file of a database, which may have several keys; one of them is its path */
+	if (!is_file_type(path, info->type))
+		FAULT(c, "toc: %s: type is %s, which is not in the file's name", entry,
+		      show_span(info->type, &text));
 	if (kp_archive_find(c->a, path, info->arch, &index)) {
 		kp_archive_entry(c->a, index, &named);
 		if (named.ordinal == info->ordinal)
@@ -445,79 +438,211 @@ static void check_entries(struct check *c)
 {
 	size_t n = kp_archive_entry_count(c->a), hashless = 0, empty = 0;
 	struct kp_entry_info info;
+	struct name key, arch;
 	struct kp_meta meta;
-	struct kp_span raw, path;
 	char text[1100];
 
 	for (size_t i = 0; i < n; i++) {
+		struct kp_span raw = kp_archive_meta_raw(c->a, i);
+
 		kp_archive_entry(c->a, i, &info);
 		kp_archive_meta(c->a, i, &meta);
 		c->used[info.ordinal] = true;
 		hashless += !meta.has_xxh3;
 		empty += info.size == 0;
-		raw = kp_archive_meta_raw(c->a, i);
 		if (raw.size == 0)
 			continue;
-		path = raw_check_meta(raw, info.type, show_entry(&info, text), c->out);
-		if (path.data)
-			check_file_key(c, &info, path, text);
+		snprintf(text, sizeof(text), "%s %s", show_span(info.key, &key),
+			 show_span(info.arch, &arch));
+		check_meta(c, &info, raw, text);
 	}
 	if (hashless)
 		NOTE(c, "toc: %zu of %zu entries without xxh3", hashless, n);
 	if (empty)
 		NOTE(c, "toc: %zu entries without bytes, which HRX refuses", empty);
-	for (size_t i = 0; i < c->toc.n_entries; i++) {
-		if (c->toc.entries[i].size != KP_TOC_NO_SIZE)
+	for (size_t i = 0; i < c->toc.n_entries; i++)
+		if (c->toc.entries[i].size == KP_TOC_NO_SIZE)
+			FAULT(c, "toc: %s: original_size is missing",
+			      show_span(kp_toc_key(&c->toc, c->toc.entries[i].binary),
+					&key));
+}
+
+/* --- the blob ----------------------------------------------------------------------------- */
+
+/* Whether the index of frames, if there is one, says that FRAME is at AT. */
+static bool check_index(struct check *c, uint32_t frame, uint64_t at)
+{
+	struct kp_span index = c->toc.frame_index;
+	uint64_t stated;
+
+	if (!index.size)
+		return true;
+	if (index.size < 8 * ((size_t)frame + 1)) {
+		FAULT(c, "frame_index: ends before frame %u", frame);
+		return false;
+	}
+	stated = kp_frame_at(index.data, frame);
+	if (stated != at)
+		FAULT(c, "frame_index: %u is %llu, the blob says %llu", frame,
+		      (ull)stated, (ull)at);
+	return stated == at;
+}
+
+/* Walk the length words and headers of all frames of BLOB. */
+static kpack_error_t check_frames(struct check *c, const struct kp_source *blob,
+				  struct kpackx_error *why)
+{
+	KP_AUTO_FREE struct kp_window *w = xmalloc(sizeof(*w));
+	uint32_t count, sizeless = 0, unchecked = 0, foreign = 0, first_sizeless = 0;
+	kpack_error_t err = KPACK_SUCCESS;
+	bool index_ok = true;
+	const uint8_t *p;
+	uint64_t at = 4;
+
+	kp_window_init(w, blob);
+	KP_TRY(kp_window_get(w, 0, 4, &p, why));
+	count = kp_le32(p);
+	for (uint32_t i = 0; i < count && !err; i++) {
+		struct kp_frame_header h;
+		uint64_t left, size;
+
+		index_ok = index_ok && check_index(c, i, at);
+		err = kp_window_get(w, at, 4, &p, why);
+		if (err)
+			break;
+		size = kp_le32(p);
+		left = blob->size - at - 4;
+		if (size > left) {
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "frame %u: %llu bytes, %llu are left", i, (ull)size,
+				      (ull)left);
+			break;
+		}
+		left = size < KP_FRAME_HEADER_MAX ? size : KP_FRAME_HEADER_MAX;
+		err = kp_window_get(w, at + 4, (size_t)left, &p, why);
+		at += 4 + size;
+		if (err)
+			break;
+		if (!kp_frame_header_read((struct kp_span){p, (size_t)left}, &h)) {
+			foreign++;
 			continue;
-		FAULT(c, "toc: %s: original_size is missing",
-		      show_span(kp_toc_key(&c->toc, c->toc.entries[i].binary),
-				&(struct name){0}));
+		}
+		if ((h.skippable || h.content == KP_FRAME_SIZE_UNKNOWN) &&
+		    sizeless++ == 0)
+			first_sizeless = i;
+		unchecked += !h.checksum;
 	}
+	if (err)
+		FAULT(c, "blob: %s", why->text);
+	else if (index_ok)
+		check_index(c, count, at);
+	if (!err && at < blob->size)
+		NOTE(c, "blob: %llu bytes after the last frame", (ull)(blob->size - at));
+	if (sizeless)
+		FAULT(c,
+		      "blob: %u frames do not state their content size (the first is "
+		      "%u): the Python reader cannot decode them",
+		      sizeless, first_sizeless);
+	if (unchecked)
+		NOTE(c, "blob: %u of %u frames without a checksum", unchecked, count);
+	if (foreign)
+		FAULT(c, "blob: %u of %u frames are no zstd frames", foreign, count);
+	return KPACK_SUCCESS;
 }
 
-static void check_names(struct check *c)
+/* Count the N of USED that are not; *FIRST is the first of them. */
+static uint32_t count_unused(const bool *used, uint32_t n, uint32_t *first)
 {
+	uint32_t unused = 0;
+
+	for (uint32_t i = n; i-- > 0;) {
+		unused += !used[i];
+		*first = used[i] ? *first : i;
+	}
+	return unused;
+}
+
+/* Decoding entries does not show what is wrong in objects and blocks that no entry needs. */
+static void check_blob(struct check *c)
+{
+	const struct kp_shared *s = kp_archive_shared(c->a);
+	bool zstd = c->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL, trained;
+	uint32_t n = kp_archive_ordinal_count(c->a), unused, first = 0;
 	struct kpackx_error why = {0};
-	struct kp_view *view = NULL;
-	const char *const *texts;
-	size_t kept, counted;
+	struct kp_source blob;
 
-	if (kp_view_new(&c->a, 1, NULL, &view, &why)) {
-		FAULT(c, "%s", why.text);
-		return;
+	if (zstd && !kp_source_sub(&c->file, c->toc.zstd_offset, c->toc.zstd_size, &blob))
+		FAULT(c, "blob: not inside the file");
+	else if (zstd && check_frames(c, &blob, &why))
+		FAULT(c, "blob: %s", why.text);
+	if (s) {
+		uint32_t blocks = s->n_frames - s->first_block;
+		KP_AUTO_FREE bool *used = xcalloc((size_t)blocks + 1, sizeof(*used));
+
+		/*
+		 * Our readers take every dictionary for content; a reader that lets zstd
+		 * decide does not.  A dictionary that cannot be decoded is a fault of each
+		 * entry.
+		 */
+		if (!kp_shared_is_trained(s, &trained, &why) && trained)
+			FAULT(c, "dictionary: begins with 37 a4 30 ec, as zstd's trained "
+				 "ones: other readers may not take it for content");
+		for (uint32_t i = 0; i < s->n_objects; i++)
+			if (c->used[i])
+				kp_shared_mark_blocks(s, i, used);
+		unused = count_unused(used, blocks, &first);
+		if (unused)
+			NOTE(c,
+			     "blob: no entry has bytes of %u of %u blocks (the first is "
+			     "%u)",
+			     unused, blocks, first);
 	}
-	texts = kp_view_conflicts(view, &kept, &counted);
-	for (size_t i = 0; i < kept; i++)
-		FAULT(c, "%s", texts[i]);
-	c->out->faults.counted += counted - kept;
-	kp_view_free(view);
+	for (uint32_t i = 0; i < n && !s; i++)
+		if (kp_archive_check_stored(c->a, i, &why))
+			FAULT(c, "blob: object %u: %s", i, why.text);
+	unused = count_unused(c->used, n, &first);
+	if (unused)
+		NOTE(c, "blob: no entry refers to %u of %u %s (the first is %u)", unused,
+		     n,
+		     zstd ? "frames"
+		     : s  ? "objects"
+			  : "blobs",
+		     first);
 }
 
-/* --- all of it -------------------------------------------------------------------- */
-
-static void add_known_faults(struct check *c)
-{
-	size_t kept, counted;
-	const struct kp_fault *faults = kp_archive_faults(c->a, &kept, &counted);
-
-	for (size_t i = 0; i < kept; i++)
-		FAULT(c, "%s", faults[i].text);
-	c->out->faults.counted += counted - kept;
-}
+/* --- all of it ---------------------------------------------------------------------------- */
 
 static kpack_error_t run_checks(struct check *c, struct kpackx_error *why)
 {
-	c->used = calloc((size_t)kp_archive_ordinal_count(c->a) + 1, sizeof(*c->used));
-	if (!c->used)
-		return kp_fail_memory(why, kp_archive_ordinal_count(c->a), "the check");
-	KP_TRY(read_header(c, why));
-	KP_TRY(read_toc(c, why));
+	size_t n = c->file.size < BLOB_START ? (size_t)c->file.size : BLOB_START, kept,
+	       counted;
+	struct kp_view *view = NULL;
+	const char *const *conflicts;
+	struct kp_source toc;
+	uint8_t *bytes;
+
+	KP_TRY(kp_new(&c->used, (size_t)kp_archive_ordinal_count(c->a) + 1, "the check",
+		      why));
+	KP_TRY(kp_source_read(&c->file, 0, c->header, n, why));
+	c->toc_offset = kp_le64(c->header + 8);
+	if (c->toc_offset >= c->file.size ||
+	    !kp_source_sub(&c->file, c->toc_offset, c->file.size - c->toc_offset, &toc))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed");
+	KP_TRY(kp_source_load(&toc, KP_TOC_SIZE_MAX, "the table of contents", &bytes,
+			      why));
+	check_raw_toc(c, (struct kp_span){bytes, (size_t)toc.size});
+	KP_TRY(kp_toc_parse(bytes, (size_t)toc.size, c->file.size, &c->toc, why));
 	check_layout(c);
 	check_fields(c);
 	check_arches(c);
 	check_entries(c);
 	check_blob(c);
-	check_names(c);
+	KP_TRY(kp_view_new(&c->a, 1, NULL, &view, why));
+	conflicts = kp_view_conflicts(view, &kept, &counted);
+	for (size_t i = 0; i < kept; i++)
+		FAULT(c, "%s", conflicts[i]);
+	c->out->faults.counted += counted - kept;
+	kp_view_free(view);
 	return KPACK_SUCCESS;
 }
 
@@ -525,10 +650,14 @@ void check_archive(struct kpack_archive *a, struct check_findings *out)
 {
 	struct check c = {.a = a, .out = out};
 	struct kpackx_error why = {0};
+	size_t kept, counted;
+	const struct kp_fault *faults = kp_archive_faults(a, &kept, &counted);
 	struct stat st;
 
 	*out = (struct check_findings){0};
-	add_known_faults(&c);
+	for (size_t i = 0; i < kept; i++)
+		FAULT(&c, "%s", faults[i].text);
+	out->faults.counted += counted - kept;
 	/* not by its path, which may be another file's by now */
 	if (kp_file_check(kp_archive_fd(a), &st, &why)) {
 		FAULT(&c, "%s", why.text);

@@ -7,6 +7,7 @@
 #include "core/archive/entry.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
+#include "core/base/order.h"
 #include "core/base/text.h"
 #include "core/format/format.h"
 #include "packer/cli/options.h"
@@ -44,49 +45,21 @@ kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
+kpack_error_t content_load(const struct kpack_archive *a, size_t entry, uint8_t **owned,
+			   struct kp_span *out, struct kpackx_error *why)
+{
+	struct kp_entry_info info;
+
+	KP_TRY(kp_entry_check_size(a, entry, why));
+	kp_archive_entry(a, entry, &info);
+	*owned = malloc((size_t)info.size + 1);
+	if (!*owned)
+		return kp_fail_memory(why, info.size, "an object");
+	*out = (struct kp_span){*owned, (size_t)info.size};
+	return kp_entry_read(a, entry, *owned, why);
+}
+
 /* --- hashes ------------------------------------------------------------------------------ */
-
-static struct kp_hasher *begin_hash(void)
-{
-	struct kp_hasher *hash = kp_hasher_new();
-
-	if (!hash)
-		xalloc_fail(0);
-	return hash;
-}
-
-static void end_hash(struct kp_hasher *hash, struct kp_hash *out)
-{
-	*out = kp_hasher_value(hash);
-	kp_hasher_free(hash);
-}
-
-kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size,
-				struct kp_hash *out, struct kpackx_error *why)
-{
-	KP_AUTO_CLOSE int fd = -1;
-	kpack_error_t err;
-	struct kp_hasher *hash;
-	uint8_t buf[65536];
-	size_t n = sizeof(buf);
-	struct stat st;
-
-	err = below_file_open(disk, &fd, &st, why);
-	if (err) {
-		fd = -1;
-		return err;
-	}
-	hash = begin_hash();
-	for (uint64_t at = 0; at < size && !err; at += n) {
-		if (n > size - at)
-			n = (size_t)(size - at);
-		err = kp_file_pread(fd, offset + at, buf, n, why);
-		if (!err)
-			kp_hasher_add(hash, buf, n);
-	}
-	end_hash(hash, out);
-	return err;
-}
 
 static kpack_error_t add_to_hash(const void *data, size_t size, void *arg,
 				 struct kpackx_error *why)
@@ -96,13 +69,51 @@ static kpack_error_t add_to_hash(const void *data, size_t size, void *arg,
 	return KPACK_SUCCESS;
 }
 
+kpack_error_t content_hash_source(const struct kp_source *source, struct kp_hash *out,
+				  struct kpackx_error *why)
+{
+	struct kp_hasher *hash = kp_hasher_new();
+	kpack_error_t err = KPACK_SUCCESS;
+	uint8_t buf[65536];
+	size_t n = sizeof(buf);
+
+	if (!hash)
+		xalloc_fail(0);
+	for (uint64_t at = 0; at < source->size && !err; at += n) {
+		if (n > source->size - at)
+			n = (size_t)(source->size - at);
+		err = kp_source_read(source, at, buf, n, why);
+		if (!err)
+			kp_hasher_add(hash, buf, n);
+	}
+	*out = kp_hasher_value(hash);
+	kp_hasher_free(hash);
+	return err;
+}
+
+kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size,
+				struct kp_hash *out, struct kpackx_error *why)
+{
+	KP_AUTO_CLOSE int fd = -1;
+	struct kp_source source;
+	struct stat st;
+
+	KP_TRY(below_file_open(disk, &fd, &st, why));
+	source = kp_source_fd(fd, offset, size);
+	return content_hash_source(&source, out, why);
+}
+
 kpack_error_t content_hash_decoded(const struct kpack_archive *a, size_t entry,
 				   struct kp_hash *out, struct kpackx_error *why)
 {
-	struct kp_hasher *hash = begin_hash();
-	kpack_error_t err = archive_decode(a, entry, add_to_hash, hash, why);
+	struct kp_hasher *hash = kp_hasher_new();
+	kpack_error_t err;
 
-	end_hash(hash, out);
+	if (!hash)
+		xalloc_fail(0);
+	err = archive_decode(a, entry, add_to_hash, hash, why);
+	*out = kp_hasher_value(hash);
+	kp_hasher_free(hash);
 	return err;
 }
 
@@ -118,28 +129,25 @@ kpack_error_t content_hash_entry(const struct kpack_archive *a, size_t entry,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t hash_named(const struct kpack_archive *a, size_t entry,
-				struct kp_hash *out, struct kpackx_error *why)
-{
-	kpack_error_t err = content_hash_entry(a, entry, out, why);
-
-	return err ? kp_fail_prefix(why, err, "%s", kp_archive_path(a)) : KPACK_SUCCESS;
-}
-
 kpack_error_t content_hash_same(const struct kpack_archive *a, size_t i,
 				const struct kpack_archive *b, size_t k, bool *same,
 				struct kpackx_error *why)
 {
 	struct kp_entry_info x, y;
 	struct kp_hash xs, ys;
+	kpack_error_t err;
 
 	kp_archive_entry(a, i, &x);
 	kp_archive_entry(b, k, &y);
 	*same = x.size == y.size;
 	if (!*same)
 		return KPACK_SUCCESS;
-	KP_TRY(hash_named(a, i, &xs, why));
-	KP_TRY(hash_named(b, k, &ys, why));
+	err = content_hash_entry(a, i, &xs, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", kp_archive_path(a));
+	err = content_hash_entry(b, k, &ys, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", kp_archive_path(b));
 	*same = kp_hash_is(&xs, ys.bytes);
 	return KPACK_SUCCESS;
 }
@@ -229,8 +237,8 @@ static kpack_error_t check_type(const struct content_head *head, struct kp_span 
 	if (strcmp(is, "co") == 0 || kp_span_is(type, is) || kp_span_is(type, "hsaco") ||
 	    kp_span_is(type, "co") || kp_span_is(type, "so"))
 		return KPACK_SUCCESS;
-	if (!raw_is_flipped(type, is) && !raw_is_flipped(type, "hsaco") &&
-	    !raw_is_flipped(type, "co"))
+	if (!check_is_flipped(type, is) && !check_is_flipped(type, "hsaco") &&
+	    !check_is_flipped(type, "co"))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 		       "type is %s, but the code is %s",
@@ -241,46 +249,49 @@ static kpack_error_t check_type(const struct content_head *head, struct kp_span 
 
 #define JOBS_MAX 1024
 
-/* An entry to decode, and what decides whether decoding two entries is the same work. */
+/* An entry to decode. */
 struct work {
 	size_t entry;
 	struct kp_entry_info info;
 	struct kp_meta meta;
+	bool is_file;
+	char *fault; /* NULL: none */
 };
+
+/*
+ * In this order the file is read from front to back.  Entries that differ only in the last key are
+ * the same work.
+ */
+static const struct kp_sort_key work_keys[] = {
+	KP_BY_NUMBER(struct work, info.ordinal), KP_BY_NUMBER(struct work, info.size),
+	KP_BY_NUMBER(struct work, meta.chunk),   KP_BY_NUMBER(struct work, is_file),
+	KP_BY_SPAN(struct work, info.type),      KP_BY_NUMBER(struct work, meta.has_xxh3),
+	KP_BY_BYTES(struct work, meta.xxh3),     KP_BY_NUMBER(struct work, entry),
+};
+
+static bool is_same_work(const struct work *list, size_t i)
+{
+	return i && kp_compare_by(&list[i - 1], &list[i], work_keys,
+				  KP_COUNT(work_keys) - 1) == 0;
+}
+
+static void report_entry_fault(const struct kpack_archive *a,
+			       const struct kp_entry_info *info, const char *fault)
+{
+	KP_AUTO_FREE char *key = kp_text_escape_new(info->key);
+	KP_AUTO_FREE char *arch = kp_text_escape_new(info->arch);
+
+	report_error(kp_archive_path(a), "%s %s: %s", key ? key : "?", arch ? arch : "?",
+		     fault);
+}
 
 struct decoding {
 	const struct kpack_archive *a;
 	enum check_what what;
-	struct work *work; /* by ordinal: the file is read from front to back */
+	struct work *work;
 	size_t count;
 	atomic_size_t next;
-	char **faults; /* per work item; NULL: none */
 };
-
-static int cmp_content(const struct work *a, const struct work *b)
-{
-	int c = KP_ORDER(a->info.ordinal, b->info.ordinal);
-
-	if (!c)
-		c = KP_ORDER(a->info.size, b->info.size);
-	if (!c)
-		c = KP_ORDER(a->meta.chunk, b->meta.chunk);
-	if (!c)
-		c = KP_ORDER(a->meta.path.data != NULL, b->meta.path.data != NULL);
-	if (!c)
-		c = kp_span_cmp(a->info.type, b->info.type);
-	if (!c)
-		c = KP_ORDER(a->meta.has_xxh3, b->meta.has_xxh3);
-	return c ? c : memcmp(a->meta.xxh3, b->meta.xxh3, sizeof(a->meta.xxh3));
-}
-
-static int cmp_work(const void *a, const void *b)
-{
-	const struct work *x = a, *y = b;
-	int c = cmp_content(x, y);
-
-	return c ? c : KP_ORDER(x->entry, y->entry);
-}
 
 static kpack_error_t check_entry(const struct decoding *d, const struct work *w,
 				 struct kpackx_error *why)
@@ -292,7 +303,7 @@ static kpack_error_t check_entry(const struct decoding *d, const struct work *w,
 	    kp_entry_has_hashes(d->a, w->entry))
 		return kp_archive_check_stored(d->a, w->info.ordinal, why);
 	KP_TRY(archive_decode(d->a, w->entry, add_to_head, &head, why));
-	return w->meta.path.data || d->what != CHECK_TYPES
+	return w->is_file || d->what != CHECK_TYPES
 		       ? KPACK_SUCCESS
 		       : check_type(&head, w->info.type, why);
 }
@@ -300,94 +311,67 @@ static kpack_error_t check_entry(const struct decoding *d, const struct work *w,
 static void *decode_some(void *arg)
 {
 	struct decoding *d = arg;
+	size_t i;
 
-	for (;;) {
+	while ((i = atomic_fetch_add(&d->next, 1)) < d->count) {
 		struct kpackx_error why = {0};
-		size_t i = atomic_fetch_add(&d->next, 1);
 
-		if (i >= d->count)
-			return NULL;
-		if (i && cmp_content(&d->work[i - 1], &d->work[i]) == 0)
-			continue; /* the entry before stands for it */
-		if (check_entry(d, &d->work[i], &why))
-			d->faults[i] = xstrdup(why.text[0] ? why.text
-							   : kpackx_error_name(why.code));
+		if (!is_same_work(d->work, i) && check_entry(d, &d->work[i], &why))
+			d->work[i].fault = xstrdup(
+				why.text[0] ? why.text : kpackx_error_name(why.code));
 	}
-}
-
-static void decode_all(struct decoding *d, uint64_t jobs)
-{
-	pthread_t threads[JOBS_MAX];
-	size_t started = 0;
-
-	/* this thread is one of them */
-	while (started + 1 < jobs && started + 1 < d->count && started < JOBS_MAX &&
-	       pthread_create(&threads[started], NULL, decode_some, d) == 0)
-		started++;
-	decode_some(d);
-	while (started)
-		pthread_join(threads[--started], NULL);
-}
-
-static void list_work(struct decoding *d, const bool *entries)
-{
-	size_t n = kp_archive_entry_count(d->a);
-
-	d->work = xcalloc(n + 1, sizeof(*d->work));
-	d->faults = xcalloc(n + 1, sizeof(*d->faults));
-	for (size_t i = 0; i < n; i++) {
-		struct work *w = &d->work[d->count];
-
-		if (entries && !entries[i])
-			continue;
-		w->entry = i;
-		kp_archive_entry(d->a, i, &w->info);
-		kp_archive_meta(d->a, i, &w->meta);
-		d->count++;
-	}
-	qsort(d->work, d->count, sizeof(*d->work), cmp_work);
-}
-
-static void report_entry(const struct kpack_archive *a, size_t entry, const char *fault)
-{
-	struct kp_entry_info info;
-	char *key, *arch;
-
-	kp_archive_entry(a, entry, &info);
-	key = kp_text_escape_new(info.key);
-	arch = kp_text_escape_new(info.arch);
-	report_error(kp_archive_path(a), "%s %s: %s", key ? key : "?", arch ? arch : "?",
-		     fault);
-	free(key);
-	free(arch);
+	return NULL;
 }
 
 bool check_content(const struct kpack_archive *a, bool *entries, enum check_what what,
 		   uint64_t jobs)
 {
-	struct decoding d = {.a = a, .what = what};
-	size_t n = kp_archive_entry_count(a);
-	const char *fault = NULL, **of = xcalloc(n + 1, sizeof(*of));
+	size_t n = kp_archive_entry_count(a), started = 0;
+	KP_AUTO_FREE struct work *work = xcalloc(n + 1, sizeof(*work));
+	KP_AUTO_FREE const char **of =
+		xcalloc(n + 1, sizeof(*of)); /* faults of entries */
+	struct decoding d = {.a = a, .what = what, .work = work};
+	pthread_t threads[JOBS_MAX];
+	const char *fault = NULL;
 	bool fine = true;
 
-	list_work(&d, entries);
-	decode_all(&d, jobs ? jobs : option_jobs());
+	for (size_t i = 0; i < n; i++) {
+		struct work *w = &work[d.count];
+
+		if (entries && !entries[i])
+			continue;
+		w->entry = i;
+		kp_archive_entry(a, i, &w->info);
+		kp_archive_meta(a, i, &w->meta);
+		w->is_file = w->meta.path.data != NULL;
+		d.count++;
+	}
+	kp_sort_by(work, d.count, sizeof(*work), work_keys, KP_COUNT(work_keys));
+	jobs = jobs ? jobs : option_jobs();
+	/* this thread is one of them */
+	while (started + 1 < jobs && started + 1 < d.count && started < JOBS_MAX &&
+	       pthread_create(&threads[started], NULL, decode_some, &d) == 0)
+		started++;
+	decode_some(&d);
+	while (started)
+		pthread_join(threads[--started], NULL);
 	for (size_t i = 0; i < d.count; i++) {
-		if (i == 0 || cmp_content(&d.work[i - 1], &d.work[i]) != 0)
-			fault = d.faults[i];
-		of[d.work[i].entry] = fault;
+		if (!is_same_work(work, i))
+			fault = work[i].fault;
+		of[work[i].entry] = fault;
 	}
 	for (size_t e = 0; e < n; e++) {
-		if (of[e])
-			report_entry(a, e, of[e]);
-		fine &= !of[e];
+		struct kp_entry_info info;
+
 		if (entries)
 			entries[e] = of[e];
+		if (!of[e])
+			continue;
+		fine = false;
+		kp_archive_entry(a, e, &info);
+		report_entry_fault(a, &info, of[e]);
 	}
 	for (size_t i = 0; i < d.count; i++)
-		free(d.faults[i]);
-	free(d.faults);
-	free(d.work);
-	free(of);
+		free(work[i].fault);
 	return fine;
 }

@@ -19,6 +19,13 @@ kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
 						   void *arg, struct kpackx_error *why),
 			     void *arg, struct kpackx_error *why);
 
+/* Decode all of an entry.  The caller frees *OWNED, which has its bytes, even after an error. */
+kpack_error_t content_load(const struct kpack_archive *a, size_t entry, uint8_t **owned,
+			   struct kp_span *out, struct kpackx_error *why);
+
+/* The XXH3-128 of SOURCE. */
+kpack_error_t content_hash_source(const struct kp_source *source, struct kp_hash *out,
+				  struct kpackx_error *why);
 /* The XXH3-128 of SIZE bytes at OFFSET of the file DISK.  IO_ERROR, also if it is shorter. */
 kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size,
 				struct kp_hash *out, struct kpackx_error *why);

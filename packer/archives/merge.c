@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include "content.h"
 #include "core/archive/toc.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/msgpack_read.h"
@@ -16,7 +17,6 @@
 #include "core/base/text.h"
 #include "core/writer/entry_list.h"
 #include "merge_internal.h"
-#include "operands.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 
@@ -40,6 +40,11 @@ struct kp_more merge_item_more(const struct merge_plan *p, const struct merge_it
 	const struct kp_toc *toc = kp_archive_toc(p->sources[item->source].archive);
 
 	return kp_toc_entry_more(toc, &toc->entries[item->entry]);
+}
+
+struct kp_span merge_item_map(const struct merge_plan *p, const struct merge_item *item)
+{
+	return kp_archive_meta_raw(p->sources[item->source].archive, item->entry);
 }
 
 /* --- can they be joined? -------------------------------------------------------------- */
@@ -68,9 +73,30 @@ kpack_error_t merge_check_faults(const struct merge_source *sources, size_t n, b
 		       faulty);
 }
 
-/* We cannot rewrite what we cannot parse. */
-static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error *why)
+static kpack_error_t fail_mismatch(const struct merge_plan *p, const char *what,
+				   struct kp_span first, size_t i, struct kp_span its,
+				   struct kpackx_error *why)
 {
+	char texts[2][160];
+
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "%s: its %s is \"%s\", that of %s is \"%s\"",
+		       merge_source_name(p, i), what,
+		       kp_text_escape(its, texts[0], sizeof(texts[0])),
+		       merge_source_name(p, 0),
+		       kp_text_escape(first, texts[1], sizeof(texts[1])));
+}
+
+/*
+ * Check the versions of the sources, and choose the scheme, the group and the family of the new
+ * archive.  What cannot be parsed cannot be rewritten.
+ */
+static kpack_error_t choose_header(struct merge_plan *p, struct kpackx_error *why)
+{
+	const struct kpack_archive *first = p->sources[0].archive;
+	struct kp_span scheme = kp_span_str(kp_archive_scheme(first));
+	struct kp_span group = kp_archive_group(first), family = kp_archive_family(first);
+
 	for (size_t i = 0; i < p->n_sources; i++) {
 		const struct kpack_archive *a = p->sources[i].archive;
 		uint64_t version = kp_archive_toc(a)->format_version;
@@ -87,130 +113,47 @@ static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error
 				       "could not be carried over",
 				       kp_archive_path(a));
 	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t fail_mismatch(const struct merge_plan *p, const char *what,
-				   size_t second, struct kp_span has,
-				   struct kp_span other, struct kpackx_error *why)
-{
-	char texts[2][160];
-
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "%s: its %s is \"%s\", that of %s is \"%s\"",
-		       merge_source_name(p, second), what,
-		       kp_text_escape(other, texts[0], sizeof(texts[0])),
-		       merge_source_name(p, 0),
-		       kp_text_escape(has, texts[1], sizeof(texts[1])));
-}
-
-/* Find the scheme of the archive, and whether everything has to be stored anew for it. */
-static kpack_error_t choose_scheme(struct merge_plan *p, struct kpackx_error *why)
-{
-	struct kp_span first = kp_span_str(kp_archive_scheme(p->sources[0].archive));
-
 	p->encodes = p->options.level != 0;
 	if (p->options.recode)
 		p->scheme = p->options.scheme;
 	else
-		kp_scheme_find(first, &p->scheme);
+		kp_scheme_find(scheme, &p->scheme);
 	for (size_t i = 0; i < p->n_sources; i++) {
-		const char *scheme = kp_archive_scheme(p->sources[i].archive);
+		const char *its = kp_archive_scheme(p->sources[i].archive);
 
-		if (strcmp(scheme, kp_scheme_name(p->scheme)) == 0)
+		if (strcmp(its, kp_scheme_name(p->scheme)) == 0)
 			continue;
 		if (!p->options.recode)
-			return fail_mismatch(p, "scheme", i, first, kp_span_str(scheme),
+			return fail_mismatch(p, "scheme", scheme, i, kp_span_str(its),
 					     why);
 		p->encodes = true;
 	}
-	return KPACK_SUCCESS;
-}
+	for (size_t i = 1; i < p->n_sources && !p->options.group; i++) {
+		struct kp_span its = kp_archive_group(p->sources[i].archive);
 
-static kpack_error_t choose_group(struct merge_plan *p, struct kpackx_error *why)
-{
-	struct kp_span group = kp_archive_group(p->sources[0].archive);
-
+		if (!kp_span_eq(group, its))
+			return fail_mismatch(p, "group", group, i, its, why);
+	}
 	if (p->options.group)
 		group = kp_span_str(p->options.group);
-	for (size_t i = 1; i < p->n_sources && !p->options.group; i++) {
-		struct kp_span other = kp_archive_group(p->sources[i].archive);
-
-		if (!kp_span_eq(group, other))
-			return fail_mismatch(p, "group", i, group, other, why);
-	}
 	if (group.size == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "no archive has a group_name: one must be given");
 	p->group = xstrndup((const char *)group.data, group.size);
+	if (p->options.family_of_first && family.size)
+		p->family = xstrndup((const char *)family.data, family.size);
+	else if (p->options.family)
+		p->family = xstrdup(p->options.family);
 	return KPACK_SUCCESS;
 }
 
 /* --- what is taken ---------------------------------------------------------------------- */
 
-/* An entry, to be sorted by its object. */
-struct ordered {
-	uint32_t ordinal, entry;
-};
-
-static int by_ordinal(const void *a, const void *b)
+static int by_number(const void *a, const void *b)
 {
-	const struct ordered *x = a, *y = b;
-	int c = KP_ORDER(x->ordinal, y->ordinal);
+	const uint64_t *x = a, *y = b;
 
-	return c ? c : KP_ORDER(x->entry, y->entry);
-}
-
-static kpack_error_t add_object(struct merge_plan *p, size_t source, uint32_t ordinal,
-				struct kpackx_error *why)
-{
-	struct merge_object *o;
-
-	xgrow(&p->objects, p->n_objects, &p->objects_cap, sizeof(*p->objects));
-	o = &p->objects[p->n_objects];
-	*o = (struct merge_object){
-		.source = (uint32_t)source,
-		.ordinal = ordinal,
-		.item = MERGE_NONE,
-		.same = (uint32_t)p->n_objects,
-	};
-	p->n_objects++;
-	if (kp_archive_shared(p->sources[source].archive)) {
-		o->stored.fd = -1;
-		return KPACK_SUCCESS;
-	}
-	return kp_archive_source(p->sources[source].archive, ordinal, &o->stored, why);
-}
-
-static kpack_error_t add_item(struct merge_plan *p, size_t source, uint32_t entry,
-			      struct kpackx_error *why)
-{
-	uint32_t object = (uint32_t)p->n_objects - 1;
-	struct merge_object *o = &p->objects[object];
-	struct merge_item *last = p->n_items ? &p->items[p->n_items - 1] : NULL;
-	bool first = !last || last->object != object;
-	struct kp_entry_info info;
-	struct kp_meta meta;
-
-	if (p->n_items >= UINT32_MAX / 2)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "more than %u entries in all", UINT32_MAX / 2);
-	xgrow(&p->items, p->n_items, &p->items_cap, sizeof(*p->items));
-	p->items[p->n_items] =
-		(struct merge_item){(uint32_t)source, entry, object, false};
-	/* the entries of one object agree if they are right */
-	merge_item_entry(p, &p->items[p->n_items++], &info, &meta);
-	if (first && o->stored.fd < 0)
-		o->stored.size = info.stored;
-	if (first) {
-		o->size = info.size;
-		o->chunk = meta.chunk;
-	}
-	if (!o->hashed && meta.has_xxh3) {
-		memcpy(o->hash, meta.xxh3, sizeof(o->hash));
-		o->hashed = true;
-	}
-	return KPACK_SUCCESS;
+	return KP_ORDER(*x, *y);
 }
 
 /* Make the items and objects of a source. */
@@ -219,90 +162,68 @@ static kpack_error_t gather_source(struct merge_plan *p, size_t source,
 {
 	const struct kpack_archive *a = p->sources[source].archive;
 	size_t n = kp_archive_entry_count(a);
-	struct ordered *list = xmalloc(n * sizeof(*list));
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE uint64_t *list = xmalloc(n * sizeof(*list)); /* by ordinal, entry */
 	uint32_t named = 0, taken = MERGE_NONE; /* the ordinal that was taken last */
+	struct merge_object *o = NULL;
 	struct kp_entry_info info;
+	struct kp_meta meta;
 
 	for (size_t i = 0; i < n; i++) {
 		kp_archive_entry(a, i, &info);
-		list[i] = (struct ordered){info.ordinal, (uint32_t)i};
+		list[i] = (uint64_t)info.ordinal << 32 | i;
 	}
 	if (n)
-		qsort(list, n, sizeof(*list), by_ordinal);
-	for (size_t i = 0; i < n && !err; i++) {
-		named += i == 0 || list[i].ordinal != list[i - 1].ordinal;
-		kp_archive_entry(a, list[i].entry, &info);
+		qsort(list, n, sizeof(*list), by_number);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t entry = (uint32_t)list[i], ordinal = (uint32_t)(list[i] >> 32);
+
+		named += i == 0 || ordinal != (uint32_t)(list[i - 1] >> 32);
+		kp_archive_entry(a, entry, &info);
 		if (p->options.takes &&
 		    !p->options.takes(p->options.takes_arg, source, &info))
 			continue;
-		if (list[i].ordinal != taken)
-			err = add_object(p, source, list[i].ordinal, why);
-		taken = list[i].ordinal;
-		if (!err)
-			err = add_item(p, source, list[i].entry, why);
+		if (p->n_items >= UINT32_MAX / 2)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: more than %u entries in all",
+				       merge_source_name(p, source), UINT32_MAX / 2);
+		/* the entries of one object agree if they are right */
+		kp_archive_meta(a, entry, &meta);
+		if (ordinal != taken) {
+			xgrow(&p->objects, p->n_objects, &p->objects_cap,
+			      sizeof(*p->objects));
+			o = &p->objects[p->n_objects];
+			*o = (struct merge_object){
+				.source = (uint32_t)source,
+				.ordinal = ordinal,
+				.item = MERGE_NONE,
+				.same = (uint32_t)p->n_objects++,
+				.size = info.size,
+				.chunk = meta.chunk,
+				.stored = {.fd = -1, .size = info.stored}};
+			if (!kp_archive_shared(a)) {
+				kpack_error_t err =
+					kp_archive_source(a, ordinal, &o->stored, why);
+
+				if (err)
+					return kp_fail_prefix(
+						why, err, "%s",
+						merge_source_name(p, source));
+			}
+			taken = ordinal;
+		}
+		if (!o->hashed && meta.has_xxh3) {
+			memcpy(o->hash, meta.xxh3, sizeof(o->hash));
+			o->hashed = true;
+		}
+		xgrow(&p->items, p->n_items, &p->items_cap, sizeof(*p->items));
+		p->items[p->n_items++] = (struct merge_item){
+			(uint32_t)source, entry, (uint32_t)p->n_objects - 1, false};
 	}
 	p->stats.unused += kp_archive_ordinal_count(a) - named;
-	free(list);
-	return err ? kp_fail_prefix(why, err, "%s", merge_source_name(p, source)) : err;
-}
-
-/* --- have two entries the same bytes? ------------------------------------------------------ */
-
-static kpack_error_t same_bytes(const struct merge_plan *p, const struct merge_item *x,
-				const struct merge_item *y, bool *same,
-				struct kpackx_error *why)
-{
-	struct kp_entry_info a, b;
-	struct kp_meta of_a, of_b;
-
-	*same = false;
-	merge_item_entry(p, x, &a, &of_a);
-	merge_item_entry(p, y, &b, &of_b);
-	if (a.size != b.size || (of_a.has_xxh3 && of_b.has_xxh3 &&
-				 memcmp(of_a.xxh3, of_b.xxh3, sizeof(of_a.xxh3)) != 0))
-		return KPACK_SUCCESS;
-	if (!p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED)
-		KP_TRY(kp_source_compare(&p->objects[x->object].stored,
-					 &p->objects[y->object].stored, same, why));
-	if (*same || (!p->encodes && p->scheme == KPACK_COMPRESSION_NOOP))
-		return KPACK_SUCCESS;
-	return content_compare(p->sources[x->source].archive, x->entry,
-			       p->sources[y->source].archive, y->entry, same, why);
+	return KPACK_SUCCESS;
 }
 
 /* --- which entry stays of those with one key and architecture -------------------------------- */
-
-/* Items by the hash of their names: per name the one that stays so far. */
-struct names {
-	struct kp_slots slots;
-	uint32_t *hashes; /* per item */
-};
-
-/* Returns the slot of the item's name, or the free one where it would go. */
-static uint32_t *find_name(const struct merge_plan *p, struct names *names, uint32_t item)
-{
-	struct kp_entry_info mine, theirs;
-	uint32_t *slot;
-	uint64_t seed;
-
-	merge_item_entry(p, &p->items[item], &mine, NULL);
-	seed = kp_slot_hash(mine.key.data, mine.key.size, 0);
-	names->hashes[item] =
-		(uint32_t)kp_slot_hash(mine.arch.data, mine.arch.size, seed);
-	slot = kp_slots_first(&names->slots, names->hashes[item]);
-	for (; *slot; slot = kp_slots_next(&names->slots, slot)) {
-		uint32_t other = *slot - 1;
-
-		if (names->hashes[other] != names->hashes[item])
-			continue;
-		merge_item_entry(p, &p->items[other], &theirs, NULL);
-		if (kp_span_eq(mine.key, theirs.key) &&
-		    kp_span_eq(mine.arch, theirs.arch))
-			break;
-	}
-	return slot;
-}
 
 /* Set *WHAT to what keeps the two from being one entry; NULL: nothing. */
 static kpack_error_t find_difference(const struct merge_plan *p,
@@ -311,14 +232,23 @@ static kpack_error_t find_difference(const struct merge_plan *p,
 				     struct kpackx_error *why)
 {
 	struct kp_more ma = merge_item_more(p, a), mb = merge_item_more(p, b);
+	bool copies = !p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED;
 	struct kp_entry_info x, y;
 	struct kp_meta mx, my;
-	bool same = false;
+	bool same = false, differs;
 
-	*what = NULL;
 	merge_item_entry(p, a, &x, &mx);
 	merge_item_entry(p, b, &y, &my);
-	KP_TRY(same_bytes(p, a, b, &same, why));
+	differs = x.size != y.size || (mx.has_xxh3 && my.has_xxh3 &&
+				       memcmp(mx.xxh3, my.xxh3, sizeof(mx.xxh3)) != 0);
+	if (!differs && copies)
+		KP_TRY(kp_source_compare(&p->objects[a->object].stored,
+					 &p->objects[b->object].stored, &same, why));
+	if (!differs && !same && !(copies && p->scheme == KPACK_COMPRESSION_NOOP))
+		KP_TRY(content_compare(p->sources[a->source].archive, a->entry,
+				       p->sources[b->source].archive, b->entry, &same,
+				       why));
+	*what = NULL;
 	if (!same)
 		*what = "other bytes";
 	else if (!kp_span_eq(x.type, y.type))
@@ -333,10 +263,8 @@ static kpack_error_t find_difference(const struct merge_plan *p,
 /* Returns a measure of how much an entry says besides its bytes. */
 static int weigh_facts(const struct merge_plan *p, const struct merge_item *item)
 {
-	const struct kpack_archive *a = p->sources[item->source].archive;
-
 	return 2 * (merge_item_more(p, item).n_runs > 0) +
-	       (kp_archive_meta_raw(a, item->entry).size > 0);
+	       (merge_item_map(p, item).size > 0);
 }
 
 /*
@@ -384,35 +312,48 @@ static int by_preference(const void *a, const void *b, void *arg)
 	return c ? c : KP_ORDER(x, y);
 }
 
+/* Find items that share a name by a hash table, which has the one that stays so far. */
 static kpack_error_t settle_names(struct merge_plan *p, struct kpackx_error *why)
 {
-	size_t *sources = xmalloc(p->n_sources * sizeof(*sources));
-	struct names names = {.hashes = xcalloc(p->n_items, sizeof(*names.hashes))};
+	KP_AUTO_FREE size_t *sources = xmalloc(p->n_sources * sizeof(*sources));
+	KP_AUTO_FREE uint32_t *hashes = xcalloc(p->n_items + 1, sizeof(*hashes));
+	struct kp_slots slots = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < p->n_sources; i++)
 		sources[i] = i;
 	qsort_r(sources, p->n_sources, sizeof(*sources), by_preference, p);
-	if (!kp_slots_reserve(&names.slots, p->n_items, NULL, NULL))
+	if (!kp_slots_reserve(&slots, p->n_items, NULL, NULL))
 		err = kp_fail_memory(why, p->n_items * sizeof(uint64_t), "entries");
 	for (size_t s = 0; s < p->n_sources && !err; s++) {
 		size_t end = p->first_item[sources[s] + 1];
 
 		for (size_t i = p->first_item[sources[s]]; i < end && !err; i++) {
+			struct kp_entry_info mine, theirs;
 			uint32_t *slot;
 
 			if (p->items[i].dropped)
 				continue;
-			slot = find_name(p, &names, (uint32_t)i);
+			merge_item_entry(p, &p->items[i], &mine, NULL);
+			hashes[i] = (uint32_t)kp_slot_hash(
+				mine.arch.data, mine.arch.size,
+				kp_slot_hash(mine.key.data, mine.key.size, 0));
+			slot = kp_slots_first(&slots, hashes[i]);
+			for (; *slot; slot = kp_slots_next(&slots, slot)) {
+				if (hashes[*slot - 1] != hashes[i])
+					continue;
+				merge_item_entry(p, &p->items[*slot - 1], &theirs, NULL);
+				if (kp_span_eq(mine.key, theirs.key) &&
+				    kp_span_eq(mine.arch, theirs.arch))
+					break;
+			}
 			if (*slot)
 				err = settle_clash(p, (uint32_t)i, slot, why);
 			else
-				kp_slots_put(&names.slots, slot, (uint32_t)i);
+				kp_slots_put(&slots, slot, (uint32_t)i);
 		}
 	}
-	free(sources);
-	free(names.slots.slots);
-	free(names.hashes);
+	free(slots.slots);
 	if (!err && p->clashes)
 		err = kp_fail(
 			why, KPACK_ERROR_INVALID_ARGUMENT, "%zu %s between archives%s",
@@ -429,24 +370,8 @@ static kpack_error_t settle_names(struct merge_plan *p, struct kpackx_error *why
  */
 enum { FIELDS_MAX = 1000 };
 
-/* The name and the value of a PAIR, as they are stored. */
-static struct kp_span name_of(struct kp_span pair)
-{
-	struct kp_mp c = kp_mp_over(pair);
-
-	kp_mp_skip(&c);
-	return (struct kp_span){pair.data, kp_mp_offset(&c)};
-}
-
-static struct kp_span value_of(struct kp_span pair)
-{
-	size_t name = name_of(pair).size;
-
-	return (struct kp_span){pair.data + name, pair.size - name};
-}
-
-/* Returns a value for messages: text as it is, or the bytes of anything else. */
-static const char *value_text(struct kp_span stored, char text[80])
+/* Returns a name or a value for messages: text as it is, or the bytes of anything else. */
+static const char *field_text(struct kp_span stored, char text[80])
 {
 	struct kp_mp c = kp_mp_over(stored);
 	struct kp_span s;
@@ -456,60 +381,40 @@ static const char *value_text(struct kp_span stored, char text[80])
 	return kp_text_escape(stored, text, 80);
 }
 
-/* PAIR of SOURCE: if another source has its name with another value, the preferred one wins. */
-static kpack_error_t add_field(struct merge_plan *p, size_t source, struct kp_span pair,
+/* If another source has a field of this name with another value, the preferred one wins. */
+static kpack_error_t add_field(struct merge_plan *p, const struct merge_field *field,
 			       struct kpackx_error *why)
 {
+	struct merge_field *there;
 	char texts[3][80];
 	size_t i = 0;
 	unsigned has, other;
 
-	while (i < p->n_more && !kp_span_eq(name_of(p->more[i]), name_of(pair)))
+	while (i < p->n_fields && !kp_span_eq(p->fields[i].name, field->name))
 		i++;
 	if (i == FIELDS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: more than %d fields that are not known",
-			       merge_source_name(p, source), FIELDS_MAX);
-	if (i == p->n_more) {
-		xgrow(&p->more, i, &p->more_cap, sizeof(*p->more));
-		xgrow(&p->more_sources, i, &p->more_sources_cap,
-		      sizeof(*p->more_sources));
-		p->more[i] = pair;
-		p->more_sources[i] = source;
-		p->n_more++;
+			       merge_source_name(p, field->source), FIELDS_MAX);
+	if (i == p->n_fields) {
+		xgrow(&p->fields, i, &p->fields_cap, sizeof(*p->fields));
+		p->fields[p->n_fields++] = *field;
 	}
-	if (kp_span_eq(p->more[i], pair))
+	there = &p->fields[i];
+	if (kp_span_eq(there->value, field->value))
 		return KPACK_SUCCESS;
-	has = p->sources[p->more_sources[i]].prefer;
-	other = p->sources[source].prefer;
+	has = p->sources[there->source].prefer;
+	other = p->sources[field->source].prefer;
 	if (other == has)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%.150s: its \"%s\" is \"%s\", that of %.150s is \"%s\"",
-			       merge_source_name(p, source),
-			       value_text(name_of(pair), texts[0]),
-			       value_text(value_of(pair), texts[1]),
-			       merge_source_name(p, p->more_sources[i]),
-			       value_text(value_of(p->more[i]), texts[2]));
-	if (other > has) {
-		p->more[i] = pair;
-		p->more_sources[i] = source;
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t add_fields(struct merge_plan *p, size_t source, struct kp_span run,
-				struct kpackx_error *why)
-{
-	struct kp_mp c = kp_mp_over(run);
-
-	while (c.pos < c.end) {
-		const uint8_t *start = c.pos;
-
-		if (!kp_mp_skip(&c) || !kp_mp_skip(&c))
-			return kp_mp_fail(&c, "toc", why);
-		KP_TRY(add_field(p, source,
-				 (struct kp_span){start, (size_t)(c.pos - start)}, why));
-	}
+			       merge_source_name(p, field->source),
+			       field_text(field->name, texts[0]),
+			       field_text(field->value, texts[1]),
+			       merge_source_name(p, there->source),
+			       field_text(there->value, texts[2]));
+	if (other > has)
+		*there = *field;
 	return KPACK_SUCCESS;
 }
 
@@ -520,8 +425,23 @@ static kpack_error_t settle_fields(struct merge_plan *p, struct kpackx_error *wh
 
 		if (p->options.takes && p->first_item[i] == p->first_item[i + 1])
 			continue; /* no entry of it is taken */
-		for (size_t run = 0; run < more.n_runs; run++)
-			KP_TRY(add_fields(p, i, kp_more_run(&more, run), why));
+		for (size_t run = 0; run < more.n_runs; run++) {
+			struct kp_mp c = kp_mp_over(kp_more_run(&more, run));
+
+			while (c.pos < c.end) {
+				struct merge_field f = {.source = i};
+
+				f.pair.data = f.name.data = c.pos;
+				if (kp_mp_skip(&c))
+					f.value.data = c.pos;
+				if (!f.value.data || !kp_mp_skip(&c))
+					return kp_mp_fail(&c, "toc", why);
+				f.name.size = (size_t)(f.value.data - f.name.data);
+				f.value.size = (size_t)(c.pos - f.value.data);
+				f.pair.size = f.name.size + f.value.size;
+				KP_TRY(add_field(p, &f, why));
+			}
+		}
 	}
 	return KPACK_SUCCESS;
 }
@@ -539,7 +459,7 @@ static int by_rank(const void *a, const void *b, void *arg)
 
 static void order_objects(struct merge_plan *p)
 {
-	struct kp_rank *ranks = xcalloc(p->n_objects, sizeof(*ranks));
+	KP_AUTO_FREE struct kp_rank *ranks = xcalloc(p->n_objects + 1, sizeof(*ranks));
 
 	for (size_t i = 0; i < p->n_items; i++) {
 		const struct merge_item *item = &p->items[i];
@@ -553,13 +473,11 @@ static void order_objects(struct merge_plan *p)
 		if (o->item == MERGE_NONE)
 			o->item = (uint32_t)i;
 		merge_item_entry(p, item, &info, NULL);
-		r = kp_rank_of(info.key, info.arch,
-			       kp_archive_meta_raw(p->sources[item->source].archive,
-						   item->entry));
+		r = kp_rank_of(info.key, info.arch, merge_item_map(p, item));
 		if (kp_rank_compare(&r, &ranks[item->object]) < 0)
 			ranks[item->object] = r;
 	}
-	p->order = xcalloc(p->n_objects, sizeof(*p->order));
+	p->order = xcalloc(p->n_objects + 1, sizeof(*p->order));
 	for (size_t i = 0; i < p->n_objects; i++)
 		if (ranks[i].named)
 			p->order[p->n_order++] = (uint32_t)i;
@@ -567,62 +485,51 @@ static void order_objects(struct merge_plan *p)
 		qsort_r(p->order, p->n_order, sizeof(*p->order), by_rank, ranks);
 	for (size_t i = 0; i < p->n_order; i++)
 		p->objects[p->order[i]].position = (uint32_t)i;
-	free(ranks);
 }
 
-/* --- is there room? ------------------------------------------------------------------------- */
+/* --- is there room, and is it right? -------------------------------------------------------- */
 
-static kpack_error_t check_blob(struct merge_plan *p, struct kpackx_error *why)
+static kpack_error_t check_room(struct merge_plan *p, struct kpackx_error *why)
 {
-	bool none = p->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	bool framed = p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	uint64_t toc;
 
 	p->stats.frames = p->n_order;
-	p->stats.bytes = none ? 0 : 4;
+	p->stats.bytes = framed ? 4 : 0;
 	for (size_t i = 0; i < p->n_order; i++)
-		p->stats.bytes += (none ? 0 : 4) + p->objects[p->order[i]].stored.size;
-	if (none || p->encodes)
-		return KPACK_SUCCESS;
-	if (p->stats.frames > KP_FRAMES_MAX)
+		p->stats.bytes += (framed ? 4 : 0) + p->objects[p->order[i]].stored.size;
+	if (framed && !p->encodes && p->stats.frames > KP_FRAMES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%llu frames in all, one archive has at most %u",
 			       (unsigned long long)p->stats.frames, KP_FRAMES_MAX);
-	if (p->stats.bytes > KP_ZSTD_BLOB_MAX)
+	if (framed && !p->encodes && p->stats.bytes > KP_ZSTD_BLOB_MAX)
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_ARGUMENT,
 			"%llu bytes of frames in all, one archive has at most 4 GiB",
 			(unsigned long long)p->stats.bytes);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t check_toc(const struct merge_plan *p, struct kpackx_error *why)
-{
-	uint64_t bytes = 64 * (p->stats.frames + 1) + 4 * KP_NAME_MAX;
-
-	for (size_t i = 0; i < p->n_more; i++)
-		bytes += p->more[i].size;
+	toc = 64 * (p->stats.frames + 1) + 4 * KP_NAME_MAX;
+	for (size_t i = 0; i < p->n_fields; i++)
+		toc += p->fields[i].pair.size;
 	for (size_t i = 0; i < p->n_items; i++) {
 		const struct merge_item *item = &p->items[i];
-		struct kp_writer_entry entry = {0};
 		struct kp_entry_info info;
 
 		if (item->dropped)
 			continue;
 		merge_item_entry(p, item, &info, NULL);
-		entry.type = info.type;
-		entry.metadata = kp_archive_meta_raw(p->sources[item->source].archive,
-						     item->entry);
-		entry.more = merge_item_more(p, item);
-		bytes += kp_entry_list_bytes(info.key, info.arch, &entry);
+		toc += kp_entry_list_bytes(
+			info.key, info.arch,
+			&(struct kp_writer_entry){.type = info.type,
+						  .metadata = merge_item_map(p, item),
+						  .more = merge_item_more(p, item)});
 	}
-	if (bytes > KP_TOC_SIZE_MAX)
+	if (toc > KP_TOC_SIZE_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "the table of contents could have %llu bytes, limit %llu",
-			       (unsigned long long)bytes,
+			       (unsigned long long)toc,
 			       (unsigned long long)KP_TOC_SIZE_MAX);
 	return KPACK_SUCCESS;
 }
-
-/* --- is it right? ------------------------------------------------------------------------- */
 
 /*
  * Decode what is not dropped: frames are copied as they are, and what is damaged must not
@@ -632,19 +539,17 @@ static kpack_error_t check_items(struct merge_plan *p, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < p->n_sources; i++) {
 		const struct kpack_archive *a = p->sources[i].archive;
-		bool *entries = xcalloc(kp_archive_entry_count(a) + 1, sizeof(*entries));
+		KP_AUTO_FREE bool *entries = NULL;
 		bool fine;
 
-		if (p->sources[i].checked) {
-			free(entries);
+		if (p->sources[i].checked)
 			continue;
-		}
+		entries = xcalloc(kp_archive_entry_count(a) + 1, sizeof(*entries));
 		for (size_t k = p->first_item[i]; k < p->first_item[i + 1]; k++)
 			entries[p->items[k].entry] = !p->items[k].dropped;
 		fine = check_content(a, entries, CHECK_BYTES, 0);
 		for (size_t k = p->first_item[i]; k < p->first_item[i + 1]; k++)
 			p->items[k].dropped |= entries[p->items[k].entry];
-		free(entries);
 		if (!fine && !p->options.skip_faulty)
 			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 				       "%s: is damaged: nothing was written",
@@ -662,9 +567,7 @@ static kpack_error_t make_plan(struct merge_plan *p, struct kpackx_error *why)
 	if (!p->options.faults_known)
 		KP_TRY(merge_check_faults(p->sources, p->n_sources,
 					  p->options.skip_faulty, why));
-	KP_TRY(check_known(p, why));
-	KP_TRY(choose_scheme(p, why));
-	KP_TRY(choose_group(p, why));
+	KP_TRY(choose_header(p, why));
 	p->first_item = xcalloc(p->n_sources + 1, sizeof(*p->first_item));
 	for (size_t i = 0; i < p->n_sources; i++) {
 		KP_TRY(gather_source(p, i, why));
@@ -677,8 +580,7 @@ static kpack_error_t make_plan(struct merge_plan *p, struct kpackx_error *why)
 	KP_TRY(settle_names(p, why));
 	order_objects(p);
 	KP_TRY(merge_share(p, why));
-	KP_TRY(check_blob(p, why));
-	KP_TRY(check_toc(p, why));
+	KP_TRY(check_room(p, why));
 	return p->options.skip_faulty ? KPACK_SUCCESS : check_items(p, why);
 }
 
@@ -710,13 +612,30 @@ void merge_plan_free(struct merge_plan *plan)
 	if (!plan)
 		return;
 	free(plan->group);
-	free(plan->more);
-	free(plan->more_sources);
+	free(plan->family);
+	free(plan->fields);
 	free(plan->items);
 	free(plan->objects);
 	free(plan->order);
 	free(plan->first_item);
 	free(plan);
+}
+
+kpack_error_t merge_write(const struct merge_source *sources, size_t n,
+			  const struct merge_options *options, const char *dir,
+			  const char *name, struct kpackx_error *why)
+{
+	struct merge_plan *plan = NULL;
+	struct kp_writer *writer = NULL;
+	kpack_error_t err = merge_plan_new(sources, n, options, &plan, why);
+
+	if (!err)
+		err = merge_plan_write(plan, dir, name, &writer, why);
+	if (!err)
+		err = kp_writer_publish(writer, why);
+	kp_writer_close(writer);
+	merge_plan_free(plan);
+	return err;
 }
 
 /* --- messages --------------------------------------------------------------------------------- */

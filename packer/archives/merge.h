@@ -7,16 +7,8 @@
  * compressed again.  First everything is planned and checked, then written.  Equal calls give
  * equal bytes.
  *
- *	struct merge_plan *plan = NULL;
- *	struct kp_writer *writer = NULL;
- *
- *	err = merge_plan_new(sources, n, &options, &plan, why);
- *	if (!err)
- *		err = merge_plan_write(plan, dir, name, &writer, why);
- *	if (!err)
- *		err = kp_writer_publish(writer, why);
- *	kp_writer_close(writer);
- *	merge_plan_free(plan);
+ * merge_write does all of that; who wants to know the plan first, or to give the archive its
+ * name later, takes the steps.
  */
 #ifndef PACKER_ARCHIVES_MERGE_H
 #define PACKER_ARCHIVES_MERGE_H
@@ -41,15 +33,18 @@ struct merge_clash {
 	const char *what;           /* "other bytes", "another path" */
 };
 
+typedef void merge_clash_fn(void *arg, const struct merge_clash *clash);
+
 /* All zero: the defaults.  Borrowed until the plan is freed. */
 struct merge_options {
-	const char *group;  /* group_name; NULL: the one that all sources have */
-	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
-	bool lazy;          /* flush nothing: the sources stay, so it can be made again */
-	bool keep;          /* an existing file of that name is an error, not replaced */
-	bool skip_faulty;   /* leave out what cannot be read instead of failing */
-	bool faults_known;  /* the caller has called merge_check_faults */
-	bool recode;        /* the archive gets SCHEME, whichever the sources have */
+	const char *group;    /* group_name; NULL: the one that all sources have */
+	const char *family;   /* gfx_arch_family; NULL: the only arch, or the group */
+	bool family_of_first; /* if the first source has one, its instead */
+	bool lazy;         /* flush nothing: the sources stay, so it can be made again */
+	bool keep;         /* an existing file of that name is an error, not replaced */
+	bool skip_faulty;  /* leave out what cannot be read instead of failing */
+	bool faults_known; /* the caller has called merge_check_faults */
+	bool recode;       /* the archive gets SCHEME, whichever the sources have */
 	kpack_compression_t scheme;
 	int level; /* compress everything again at this zstd level; 0: what has to be */
 	uint32_t
@@ -60,7 +55,7 @@ struct merge_options {
 	const void *takes_arg;
 
 	/* Called for each clash, before planning fails; NULL: not called. */
-	void (*clash)(void *arg, const struct merge_clash *clash);
+	merge_clash_fn *clash;
 	void *clash_arg;
 	bool has_prefer; /* the user may name the source that wins: say so if there is a clash */
 	struct progress *progress; /* of the stored bytes that are copied; or NULL */
@@ -104,6 +99,11 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 			       struct kp_writer **out, struct kpackx_error *why);
 void merge_plan_free(struct merge_plan *plan); /* NULL is fine */
 
+/* Plan the archive NAME in DIR, write it, and give it its name. */
+kpack_error_t merge_write(const struct merge_source *sources, size_t n,
+			  const struct merge_options *options, const char *dir,
+			  const char *name, struct kpackx_error *why);
+
 /* Report the faults of the sources.  INVALID_FORMAT: there are any, unless SKIP. */
 kpack_error_t merge_check_faults(const struct merge_source *sources, size_t n, bool skip,
 				 struct kpackx_error *why);
@@ -115,7 +115,7 @@ struct merge_report {
 	size_t clashes; /* all of them */
 	json_t *list;   /* the caller's: the reported clashes as JSON; NULL: not wanted */
 };
-void merge_report_clash(void *report, const struct merge_clash *clash);
+merge_clash_fn merge_report_clash; /* ARG is the report */
 /* Report how many clashes were not reported one by one. */
 void merge_report_end(const struct merge_report *report);
 

@@ -31,13 +31,19 @@ struct merge_object {
 	uint32_t written;  /* ordinal in the new archive */
 };
 
+/* A map field that is not known: a name and a value, as they are stored. */
+struct merge_field {
+	struct kp_span pair, name, value;
+	size_t source;
+};
+
 struct merge_plan {
 	const struct merge_source *sources;
 	size_t n_sources;
 	struct merge_options options;
 	kpack_compression_t scheme;
-	bool encodes; /* everything is decoded and stored anew */
-	char *group;  /* owned */
+	bool encodes;         /* everything is decoded and stored anew */
+	char *group, *family; /* owned; NULL: the writer's default */
 
 	struct merge_item *items;
 	size_t n_items, items_cap;
@@ -48,10 +54,8 @@ struct merge_plan {
 	uint32_t *order; /* the objects that are stored, in the order of writing */
 	size_t n_order;
 
-	/* unknown map fields of the new table of contents, and the source of each */
-	struct kp_span *more;
-	size_t *more_sources;
-	size_t n_more, more_cap, more_sources_cap;
+	struct merge_field *fields; /* unknown ones of the new table of contents */
+	size_t n_fields, fields_cap;
 
 	size_t clashes;
 	struct merge_stats stats;
@@ -62,7 +66,8 @@ const char *merge_source_name(const struct merge_plan *p, size_t source);
 /* Get the entry of ITEM, and its metadata unless META is NULL. */
 void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,
 		      struct kp_entry_info *info, struct kp_meta *meta);
-/* Returns the unknown map fields of ITEM's entry. */
+/* Returns the metadata map of ITEM's entry, as it is stored, and its unknown map fields. */
+struct kp_span merge_item_map(const struct merge_plan *p, const struct merge_item *item);
 struct kp_more merge_item_more(const struct merge_plan *p, const struct merge_item *item);
 
 /* Let the first of all objects that are stored with equal bytes stand for them. */

@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "core/archive/entry.h"
-#include "core/writer/encode.h"
 #include "core/archive/shared.h"
 #include "core/base/alloc.h"
-#include "core/base/hash.h"
 #include "core/base/msgpack_read.h"
 #include "core/base/scheme.h"
+#include "core/writer/encode.h"
 #include "core/writer/store.h"
+#include "content.h"
 #include "merge_internal.h"
 #include "packer/cli/options.h"
 #include "packer/cli/xalloc.h"
@@ -55,21 +55,27 @@ static int by_place(const void *a, const void *b, void *arg)
 }
 
 /*
- * Overlapping blobs are copied once for each: an archive of a few bytes could grow
- * without bound, so refuse those that have more bytes in all than their file.  LIST is
- * sorted by place.
+ * Share the objects of LIST that are one place in a file.  Overlapping blobs are copied once for
+ * each: an archive of a few bytes could grow without bound, so refuse those that have more bytes
+ * in all than their file.
  */
-static kpack_error_t check_sum(const struct merge_plan *p, const uint32_t *list, size_t n,
-			       struct kpackx_error *why)
+static kpack_error_t share_places(struct merge_plan *p, uint32_t *list, size_t n,
+				  struct kpackx_error *why)
 {
+	const struct merge_object *last = NULL;
 	uint64_t sum = 0;
 
+	qsort_r(list, n, sizeof(*list), by_place, p->objects);
 	for (size_t i = 0; i < n; i++) {
-		const struct merge_object *o = &p->objects[list[i]];
+		struct merge_object *o = &p->objects[list[i]];
 		const struct kpack_archive *a = p->sources[o->source].archive;
 
-		if (i == 0 || o->source != p->objects[list[i - 1]].source)
+		if (!last || o->source != last->source)
 			sum = 0;
+		else if (o->stored.offset == last->stored.offset &&
+			 o->stored.size == last->stored.size)
+			o->same = last->same;
+		last = o;
 		if (o->same != list[i])
 			continue;
 		sum += o->stored.size;
@@ -80,21 +86,6 @@ static kpack_error_t check_sum(const struct merge_plan *p, const uint32_t *list,
 				       kp_archive_path(a));
 	}
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t share_places(struct merge_plan *p, uint32_t *list, size_t n,
-				  struct kpackx_error *why)
-{
-	qsort_r(list, n, sizeof(*list), by_place, p->objects);
-	for (size_t i = 1; i < n; i++) {
-		struct merge_object *a = &p->objects[list[i - 1]],
-				    *b = &p->objects[list[i]];
-
-		if (a->source == b->source && a->stored.offset == b->stored.offset &&
-		    a->stored.size == b->stored.size)
-			b->same = a->same;
-	}
-	return check_sum(p, list, n, why);
 }
 
 /*
@@ -132,28 +123,9 @@ static int by_hash(const void *a, const void *b, void *arg)
 	return c ? c : KP_ORDER(o[x].position, o[y].position);
 }
 
-static kpack_error_t hash_stored(struct merge_object *o, struct kp_hasher *hasher,
-				 struct kpackx_error *why)
-{
-	struct kp_hash hash;
-	uint8_t buf[65536];
-	size_t n = sizeof(buf);
-
-	kp_hasher_reset(hasher);
-	for (uint64_t at = 0; at < o->stored.size; at += n) {
-		if (n > o->stored.size - at)
-			n = (size_t)(o->stored.size - at);
-		KP_TRY(kp_source_read(&o->stored, at, buf, n, why));
-		kp_hasher_add(hasher, buf, n);
-	}
-	hash = kp_hasher_value(hasher);
-	memcpy(o->hash, hash.bytes, sizeof(o->hash));
-	return KPACK_SUCCESS;
-}
-
 /* Share equal objects in LIST, which all have the same sizes. */
 static kpack_error_t share_list(struct merge_plan *p, uint32_t *list, size_t n,
-				struct kp_hasher *hasher, struct kpackx_error *why)
+				struct kpackx_error *why)
 {
 	size_t first = 0;
 	bool hashed = true;
@@ -164,11 +136,13 @@ static kpack_error_t share_list(struct merge_plan *p, uint32_t *list, size_t n,
 		hashed &= p->objects[list[i]].hashed;
 	for (size_t i = 0; i < n && !hashed; i++) {
 		struct merge_object *o = &p->objects[list[i]];
-		kpack_error_t err = hash_stored(o, hasher, why);
+		struct kp_hash hash;
+		kpack_error_t err = content_hash_source(&o->stored, &hash, why);
 
 		if (err)
 			return kp_fail_prefix(why, err, "%s",
 					      merge_source_name(p, o->source));
+		memcpy(o->hash, hash.bytes, sizeof(o->hash));
 	}
 	qsort_r(list, n, sizeof(*list), by_hash, p->objects);
 	for (size_t i = 1; i < n; i++) {
@@ -187,25 +161,6 @@ static kpack_error_t share_list(struct merge_plan *p, uint32_t *list, size_t n,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t share_contents(struct merge_plan *p, uint32_t *list, size_t n,
-				    struct kpackx_error *why)
-{
-	struct kp_hasher *hasher = kp_hasher_new();
-	kpack_error_t err = KPACK_SUCCESS;
-
-	if (!hasher)
-		xalloc_fail(0);
-	qsort_r(list, n, sizeof(*list), by_sizes, p->objects);
-	for (size_t i = 0, run; i < n && !err; i += run) {
-		for (run = 1; i + run < n && cmp_sizes(&p->objects[list[i]],
-						       &p->objects[list[i + run]]) == 0;)
-			run++;
-		err = share_list(p, list + i, run, hasher, why);
-	}
-	kp_hasher_free(hasher);
-	return err;
-}
-
 /* Keep the objects of LIST that still stand for themselves; returns how many. */
 static size_t keep_own(const struct merge_plan *p, uint32_t *list, size_t n)
 {
@@ -219,8 +174,7 @@ static size_t keep_own(const struct merge_plan *p, uint32_t *list, size_t n)
 
 kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 {
-	uint32_t *list = xmalloc(p->n_order * sizeof(*list));
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE uint32_t *list = xmalloc((p->n_order + 1) * sizeof(*list));
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n_order; i++) {
@@ -231,14 +185,20 @@ kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 			list[n++] = p->order[i];
 	}
 	if (n)
-		err = share_places(p, list, n, why);
+		KP_TRY(share_places(p, list, n, why));
 	/* of what is stored anew or shared, the writer finds what is equal */
-	if (!err && !p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED) {
+	if (!p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED && p->n_order) {
 		memcpy(list, p->order, p->n_order * sizeof(*list));
 		n = keep_own(p, list, p->n_order);
-		err = share_contents(p, list, n, why);
+		qsort_r(list, n, sizeof(*list), by_sizes, p->objects);
+		for (size_t i = 0, run; i < n; i += run) {
+			for (run = 1;
+			     i + run < n && cmp_sizes(&p->objects[list[i]],
+						      &p->objects[list[i + run]]) == 0;)
+				run++;
+			KP_TRY(share_list(p, list + i, run, why));
+		}
 	}
-	free(list);
 	n = keep_own(p, p->order, p->n_order);
 	if (!p->encodes)
 		p->stats.shared = p->n_order - n;
@@ -246,7 +206,7 @@ kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 	/* a place may stand for another whose content is stored elsewhere */
 	for (size_t i = 0; i < p->n_objects; i++)
 		p->objects[i].same = p->objects[p->objects[i].same].same;
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* --- storing anew ---------------------------------------------------------------------------- */
@@ -267,17 +227,11 @@ static kpack_error_t encode_object(struct merge_plan *p, struct merge_object *o,
 	uint64_t chunk = encoder ? o->chunk : 0;
 	KP_AUTO_FREE uint8_t *bytes = NULL, *frame = NULL;
 	struct kp_span data, stored;
-	struct kp_entry_info info;
 	struct kp_content content;
 	bool shared;
 
-	KP_TRY(kp_entry_check_size(a, entry, why));
-	kp_archive_entry(a, entry, &info);
-	bytes = malloc((size_t)info.size + 1);
-	if (!bytes)
-		return kp_fail_memory(why, info.size, "an object");
-	KP_TRY(kp_entry_read(a, entry, bytes, why));
-	data = stored = (struct kp_span){bytes, (size_t)info.size};
+	KP_TRY(content_load(a, entry, &bytes, &data, why));
+	stored = data;
 	content = kp_content_of(data, chunk);
 	if (encoder) {
 		size_t cap = kp_encode_bound(data.size, chunk);
@@ -318,36 +272,6 @@ static kpack_error_t encode_objects(struct merge_plan *p, struct kp_writer *w,
 	return err;
 }
 
-/* Copy the pairs of MAP but `chunk` to OUT; returns the end, or NULL: there is none. */
-static uint8_t *copy_pairs(struct kp_span map, uint8_t *out)
-{
-	uint8_t *head = out;
-	struct kp_mp c = kp_mp_over(map);
-	uint32_t pairs, kept = 0;
-
-	if (!kp_mp_map(&c, &pairs))
-		return NULL;
-	out += 5;
-	for (uint32_t i = 0; i < pairs; i++) {
-		const uint8_t *begin = c.pos;
-		struct kp_span name = {0};
-
-		if ((kp_mp_peek(&c) == KP_MP_STR ? !kp_mp_str(&c, &name)
-						 : !kp_mp_skip(&c)) ||
-		    !kp_mp_skip(&c))
-			return NULL;
-		if (kp_span_is(name, "chunk"))
-			continue;
-		memcpy(out, begin, (size_t)(c.pos - begin));
-		out += c.pos - begin;
-		kept++;
-	}
-	head[0] = 0xdf; /* a map whose number of pairs has 32 bits */
-	for (int i = 0; i < 4; i++)
-		head[1 + i] = (uint8_t)(kept >> (24 - 8 * i));
-	return kept < pairs ? out : NULL;
-}
-
 /*
  * The metadata map of ITEM's entry as the new archive has it, borrowed from its source or from
  * *OWNED, which the caller frees: without `chunk` if the object is stored in one piece.
@@ -355,40 +279,38 @@ static uint8_t *copy_pairs(struct kp_span map, uint8_t *out)
 static struct kp_span metadata_of(const struct merge_plan *p,
 				  const struct merge_item *item, uint8_t **owned)
 {
-	struct kp_span map =
-		kp_archive_meta_raw(p->sources[item->source].archive, item->entry);
-	uint8_t *end = NULL;
+	struct kp_span map = merge_item_map(p, item);
+	struct kp_mp c = kp_mp_over(map);
+	uint32_t pairs, kept = 0;
+	uint8_t *out;
 
-	*owned = NULL;
-	if (!p->encodes || !map.size)
-		return map;
-	if (p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
-	    p->objects[item->object].chunk)
+	if (!p->encodes || !map.size || !kp_mp_map(&c, &pairs) ||
+	    (p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
+	     p->objects[item->object].chunk))
 		return map;
 	*owned = xmalloc(map.size + 5);
-	end = copy_pairs(map, *owned);
-	return end ? (struct kp_span){*owned, (size_t)(end - *owned)} : map;
+	out = *owned + 5;
+	for (uint32_t i = 0; i < pairs; i++) {
+		const uint8_t *begin = c.pos;
+		struct kp_span name = {0};
+
+		if ((kp_mp_peek(&c) == KP_MP_STR ? !kp_mp_str(&c, &name)
+						 : !kp_mp_skip(&c)) ||
+		    !kp_mp_skip(&c))
+			return map;
+		if (kp_span_is(name, "chunk"))
+			continue;
+		memcpy(out, begin, (size_t)(c.pos - begin));
+		out += c.pos - begin;
+		kept++;
+	}
+	(*owned)[0] = 0xdf; /* a map whose number of pairs has 32 bits */
+	for (int i = 0; i < 4; i++)
+		(*owned)[1 + i] = (uint8_t)(kept >> (24 - 8 * i));
+	return kept < pairs ? (struct kp_span){*owned, (size_t)(out - *owned)} : map;
 }
 
 /* --- copying ----------------------------------------------------------------------------------- */
-
-/* Returns how many objects from order I on follow one another in their source. */
-static uint32_t run_of(const struct merge_plan *p, size_t i)
-{
-	const struct merge_object *first = &p->objects[p->order[i]];
-	uint64_t bytes = first->stored.size;
-	uint32_t n = 1;
-
-	while (i + n < p->n_order && bytes < SLICE) {
-		const struct merge_object *o = &p->objects[p->order[i + n]];
-
-		if (o->source != first->source || o->ordinal != first->ordinal + n)
-			break;
-		bytes += o->stored.size;
-		n++;
-	}
-	return n;
-}
 
 /* Decode an object of a shared archive, and store it again. */
 static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
@@ -396,7 +318,7 @@ static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
 {
 	const struct kp_shared *s = kp_archive_shared(p->sources[o->source].archive);
 	uint64_t size = s->objects[o->ordinal].size;
-	uint8_t *bytes = malloc((size_t)size + 1);
+	KP_AUTO_FREE uint8_t *bytes = malloc((size_t)size + 1);
 	kpack_error_t err;
 
 	if (!bytes)
@@ -405,58 +327,49 @@ static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
 	if (!err)
 		err = kp_writer_add_stored(w, (struct kp_span){bytes, (size_t)size},
 					   &o->written, why);
-	free(bytes);
 	add_progress(p, o->stored.size);
 	return err ? fail_copy(p, o->source, err, why) : KPACK_SUCCESS;
 }
 
-/* Store the objects of SOURCE with its blocks, as far as that is worth it. */
-static kpack_error_t write_blocks(struct merge_plan *p, uint32_t source,
-				  struct kp_writer *w, bool *done,
-				  struct kpackx_error *why)
+/*
+ * Write a shared archive: first the objects of the source that has most blocks, of several the
+ * first, with its blocks as far as that is worth it.
+ */
+static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
+				      struct kpackx_error *why)
 {
-	uint32_t *ordinals = xmalloc(p->n_order * sizeof(*ordinals)), n = 0;
+	KP_AUTO_FREE uint32_t *ordinals = xmalloc((p->n_order + 1) * sizeof(*ordinals));
+	uint32_t largest = 0, most = 0, n = 0;
 	uint64_t others = 0;
 	kpack_error_t err;
+	bool done;
 
+	for (uint32_t i = 0; i < p->n_sources; i++) {
+		const struct kp_shared *s = kp_archive_shared(p->sources[i].archive);
+		uint32_t blocks = s->n_frames - s->first_block;
+
+		largest = blocks > most ? i : largest;
+		most = blocks > most ? blocks : most;
+	}
 	for (size_t i = 0; i < p->n_order; i++)
-		if (p->objects[p->order[i]].source == source)
+		if (p->objects[p->order[i]].source == largest)
 			ordinals[n++] = p->objects[p->order[i]].ordinal;
 	for (size_t i = 0; i < p->n_sources && n < p->n_order; i++)
-		if (i != source)
+		if (i != largest)
 			others += kp_archive_shared(p->sources[i].archive)->unique_size;
-	err = kp_writer_add_blocks(w, kp_archive_shared(p->sources[source].archive),
-				   ordinals, n, others, done, why);
-	free(ordinals);
+	err = kp_writer_add_blocks(w, kp_archive_shared(p->sources[largest].archive),
+				   ordinals, n, others, &done, why);
+	if (err)
+		return fail_copy(p, largest, err, why);
 	n = 0;
-	for (size_t i = 0; i < p->n_order && !err && *done; i++) {
+	for (size_t i = 0; i < p->n_order && done; i++) {
 		struct merge_object *o = &p->objects[p->order[i]];
 
-		if (o->source != source)
+		if (o->source != largest)
 			continue;
 		o->written = n++;
 		add_progress(p, o->stored.size);
 	}
-	return err ? fail_copy(p, source, err, why) : KPACK_SUCCESS;
-}
-
-static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
-				      struct kpackx_error *why)
-{
-	uint32_t largest = 0,
-		 most = 0; /* the source that has most blocks; of several, the first */
-	bool done;
-
-	for (size_t i = 0; i < p->n_sources; i++) {
-		uint32_t n = kp_archive_shared(p->sources[i].archive)->n_frames -
-			     kp_archive_shared(p->sources[i].archive)->first_block;
-
-		if (n > most) {
-			most = n;
-			largest = (uint32_t)i;
-		}
-	}
-	KP_TRY(write_blocks(p, largest, w, &done, why));
 	for (size_t i = 0; i < p->n_order; i++) {
 		struct merge_object *o = &p->objects[p->order[i]];
 
@@ -466,22 +379,28 @@ static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_objects(struct merge_plan *p, struct kp_writer *w,
-				   struct kpackx_error *why)
+/* Copy frames as they are stored: objects that follow one another in their source at once. */
+static kpack_error_t copy_frames(struct merge_plan *p, struct kp_writer *w,
+				 struct kpackx_error *why)
 {
-	if (p->encodes)
-		return encode_objects(p, w, why);
-	if (p->scheme == KP_COMPRESSION_ZSTD_SHARED)
-		return write_all_shared(p, w, why);
 	for (size_t i = 0; i < p->n_order;) {
-		const struct merge_object *o = &p->objects[p->order[i]];
-		uint32_t n = run_of(p, i), ordinal = 0;
-		uint64_t before = kp_writer_blob_size(w);
-		kpack_error_t err = kp_writer_add_run(w, p->sources[o->source].archive,
-						      o->ordinal, n, &ordinal, why);
+		const struct merge_object *first = &p->objects[p->order[i]];
+		uint64_t bytes = first->stored.size, before = kp_writer_blob_size(w);
+		uint32_t n = 1, ordinal = 0;
+		kpack_error_t err;
 
+		for (; i + n < p->n_order && bytes < SLICE; n++) {
+			const struct merge_object *o = &p->objects[p->order[i + n]];
+
+			if (o->source != first->source ||
+			    o->ordinal != first->ordinal + n)
+				break;
+			bytes += o->stored.size;
+		}
+		err = kp_writer_add_run(w, p->sources[first->source].archive,
+					first->ordinal, n, &ordinal, why);
 		if (err)
-			return fail_copy(p, o->source, err, why);
+			return fail_copy(p, first->source, err, why);
 		for (; n; n--, i++)
 			p->objects[p->order[i]].written = ordinal++;
 		add_progress(p, kp_writer_blob_size(w) - before);
@@ -495,24 +414,18 @@ static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer 
 	for (size_t i = 0; i < p->n_items; i++) {
 		const struct merge_item *item = &p->items[i];
 		const struct merge_object *o = &p->objects[item->object];
+		KP_AUTO_FREE uint8_t *owned = NULL;
 		struct kp_entry_info info;
-		struct kp_span metadata;
-		uint8_t *owned;
-		kpack_error_t err;
 
 		if (item->dropped)
 			continue;
 		merge_item_entry(p, item, &info, NULL);
-		metadata = metadata_of(p, item, &owned);
-		err = kp_writer_add_entry(
+		KP_TRY(kp_writer_add_entry(
 			w, info.key, info.arch,
 			&(struct kp_writer_entry){info.type, p->objects[o->same].written,
-						  info.size, metadata,
+						  info.size, metadata_of(p, item, &owned),
 						  merge_item_more(p, item)},
-			why);
-		free(owned);
-		if (err)
-			return err;
+			why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -520,24 +433,32 @@ static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer 
 kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
 			       struct kp_writer **out, struct kpackx_error *why)
 {
-	struct kp_writer_options options = {
+	KP_AUTO_FREE struct kp_span *more = xcalloc(plan->n_fields + 1, sizeof(*more));
+	const struct kp_writer_options options = {
 		.scheme = plan->scheme,
 		.group = plan->group,
-		.family = plan->options.family,
+		.family = plan->family,
 		.level = plan->options.level ? plan->options.level : KP_SHARED_LEVEL,
 		.effort = plan->options.effort,
 		.jobs = option_jobs(),
 		.keep = plan->options.keep,
 		.lazy = plan->options.lazy,
-		.more = plan->more,
-		.n_more = plan->n_more,
+		.more = more,
+		.n_more = plan->n_fields,
 	};
 	struct kp_writer_blocks blocks;
 	struct kp_writer *w = NULL;
 	kpack_error_t err;
 
+	for (size_t i = 0; i < plan->n_fields; i++)
+		more[i] = plan->fields[i].pair;
 	KP_TRY(below_writer_open(dir, name, &options, &w, why));
-	err = write_objects(plan, w, why);
+	if (plan->encodes)
+		err = encode_objects(plan, w, why);
+	else if (plan->scheme == KP_COMPRESSION_ZSTD_SHARED)
+		err = write_all_shared(plan, w, why);
+	else
+		err = copy_frames(plan, w, why);
 	if (!err)
 		err = write_entries(plan, w, why);
 	blocks = kp_writer_blocks(w);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack prune: remove the entries that nothing needs from a packed tree's archives.  What is
- * needed, and why an entry goes, is decided in packer/thin/prune.h; here are the arguments and
+ * needed, and why an entry goes, is decided in packer/archives/prune.h; here are the arguments and
  * the report.
  */
 #include <inttypes.h>
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/thin/prune.h"
+#include "packer/archives/prune.h"
 
 struct prune_command {
 	struct prune prune;

@@ -125,16 +125,16 @@ static json_t *json_tree(const struct policy_tree *t, const char *lacking)
 int cmd_status(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_status_help, .argc = argc, .argv = argv};
-	struct status_command c = {0};
+	struct status_command c = {
+		.places = {.policies = POLICY_DIR, .states = STATE_DIR}};
 	struct report_array array = {0};
 	int status = options_read(&o, &c);
 	struct policies list;
-	const char *dir;
 
 	if (status >= 0)
 		return status;
-	dir = c.places.policies ? c.places.policies : POLICY_DIR;
-	status = policies_read(dir, argv + optind, (size_t)(argc - optind), &list)
+	status = policies_read(c.places.policies, argv + optind, (size_t)(argc - optind),
+			       &list)
 			 ? EXIT_OK
 			 : EXIT_FAULT;
 	for (size_t i = 0; i < list.count; i++) {

@@ -12,7 +12,7 @@
 #include "packer/pack/write_tree.h"
 #include "packer/thin/packages.h"
 #include "packer/thin/thin.h"
-#include "packer/thin/undo.h"
+#include "packer/thin/keep.h"
 
 struct thin_command {
 	struct thin thin;
@@ -183,7 +183,6 @@ static char *find_packages(const struct thin *t)
 {
 	char *root = below_real(t->args.tree), *names;
 	char **paths = xcalloc(t->n_files + 1, sizeof(*paths));
-	struct packages packages;
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n_files; i++) {
@@ -193,9 +192,7 @@ static char *find_packages(const struct thin *t)
 			paths[n++] = xasprintf("%s/%s", strcmp(root, "/") ? root : "",
 					       relative);
 	}
-	packages_ask(NULL, (const char *const *)paths, n, &packages);
-	names = packages_names(&packages, (const char *const *)paths, n);
-	packages_fini(&packages);
+	names = packages_of(NULL, paths, n);
 	for (size_t i = 0; i < n; i++)
 		free(paths[i]);
 	free(paths);

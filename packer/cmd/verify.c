@@ -14,7 +14,7 @@
 #include "packer/library/closure.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/trees/generic_tree.h"
+#include "packer/trees/artifact.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 

@@ -27,7 +27,6 @@
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 #include "packer/trees/artifact.h"
-#include "packer/trees/generic_tree.h"
 
 #define NO_WRAPPER SIZE_MAX
 

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Keeping originals: the original of a file is compared with what takes its place in blocks; the
+ * recipe copies what that has, and all other bytes go into objects of an archive.  An original that an
+ * earlier run kept wins over what the file is now.  Archives get their names before the files in the
+ * tree are replaced, so that a killed run has always kept enough.  Undoing is the rest of this file.
+ */
 #include "keep.h"
 #include <errno.h>
 #include <limits.h>
@@ -7,17 +13,23 @@
 #include <unistd.h>
 #include "core/archive/entry.h"
 #include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
-#include "core/writer/encode.h"
+#include "core/restore/recipe.h"
 #include "core/target/target.h"
+#include "core/writer/encode.h"
 #include "core/writer/metadata.h"
 #include "core/writer/writer.h"
+#include "packer/archives/content.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
+#include "packer/pack/write_tree.h"
 
 /* Bytes that are compared at once: code objects and segments are aligned to pages. */
 #define BLOCK 4096
@@ -29,64 +41,27 @@
 
 /* --- the directory ------------------------------------------------------------------- */
 
-/* Compare PATH, that of the tree, with the contents of the file NAME. */
-static kpack_error_t check_claim(const char *name, const char *path,
-				 struct kpackx_error *why)
-{
-	uint8_t *text;
-	size_t size;
-	kpack_error_t err =
-		below_file_load(name, PATH_MAX, "the path of a tree", &text, &size, why);
-
-	if (!err && strcmp((char *)text, path) != 0)
-		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "keeps what %s lost: give %s a directory of its own",
-			      size ? (char *)text : "another tree", path);
-	free(text);
-	return err;
-}
-
 kpack_error_t keep_claim(const char *dir, const char *tree, struct kpackx_error *why)
 {
-	char *path = below_real(tree), *name;
+	KP_AUTO_FREE char *path = below_real(tree);
+	KP_AUTO_FREE char *name = xasprintf("%s/tree", dir);
+	KP_AUTO_FREE uint8_t *text = NULL;
+	size_t size;
 	kpack_error_t err;
 
 	if (!path)
 		return kp_fail_errno(why, errno, "%s: cannot find its path", tree);
-	name = xasprintf("%s/tree", dir);
-	err = check_claim(name, path, why);
+	err = below_file_load(name, PATH_MAX, "the path of a tree", &text, &size, why);
 	if (err == KPACK_ERROR_FILE_NOT_FOUND)
-		err = below_file_write(name, 0600, kp_span_str(path), why);
-	free(name);
-	free(path);
+		return below_file_write(name, 0600, kp_span_str(path), why);
+	if (!err && strcmp((char *)text, path) != 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "keeps what %s lost: give %s a directory of its own",
+			       size ? (char *)text : "another tree", path);
 	return err;
 }
 
-/* --- hashes and blocks --------------------------------------------------------------- */
-
-kpack_error_t keep_hash(const struct kp_source *source, uint8_t hash[16],
-			struct kpackx_error *why)
-{
-	size_t cap = 1 << 20;
-	struct kp_hasher *h = kp_hasher_new();
-	uint8_t *buf = xmalloc(cap);
-	kpack_error_t err = h ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
-
-	for (uint64_t at = 0; !err && at < source->size;) {
-		struct kp_span span;
-
-		err = kp_source_head(source, at, buf, cap, &span, why);
-		if (err)
-			break;
-		kp_hasher_add(h, span.data, span.size);
-		at += span.size;
-	}
-	if (!err)
-		memcpy(hash, kp_hasher_value(h).bytes, 16);
-	kp_hasher_free(h);
-	free(buf);
-	return err;
-}
+/* --- blocks -------------------------------------------------------------------------- */
 
 struct block {
 	uint64_t hash, offset;
@@ -102,24 +77,20 @@ struct blocks {
 static kpack_error_t read_blocks(const struct kp_source *file, struct blocks *out,
 				 struct kpackx_error *why)
 {
-	struct kp_window *w = xmalloc(sizeof(*w));
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE struct kp_window *w = xmalloc(sizeof(*w));
 
 	kp_window_init(w, file);
 	out->file = file;
 	out->items = xcalloc((size_t)(file->size / BLOCK) + 1, sizeof(*out->items));
-	for (uint64_t at = 0; !err && file->size - at >= BLOCK; at += BLOCK) {
+	for (uint64_t at = 0; file->size - at >= BLOCK; at += BLOCK) {
 		const uint8_t *bytes;
 
-		err = kp_window_get(w, at, BLOCK, &bytes, why);
-		if (!err)
-			out->items[out->count++] =
-				(struct block){kp_hash64(bytes, BLOCK, 0), at};
+		KP_TRY(kp_window_get(w, at, BLOCK, &bytes, why));
+		out->items[out->count++] = (struct block){kp_hash64(bytes, BLOCK, 0), at};
 	}
 	kp_sort(out->items, out->count, KP_BY_NUMBER(struct block, hash),
 		KP_BY_NUMBER(struct block, offset));
-	free(w);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* Whether the changed file has BYTES at OFFSET. */
@@ -197,49 +168,42 @@ static void keeping_fini(struct keeping *k)
 }
 
 static kpack_error_t add_object(struct keeping *k, const char *key, const char *type,
-				struct kp_span data, struct kpackx_error *why)
+				struct kp_span data, struct kp_hash *hash,
+				struct kpackx_error *why)
 {
-	const struct kp_hash hash = kp_hash_of(data.data, data.size);
 	struct kp_meta meta = {.has_xxh3 = true};
 	struct kp_writer_entry entry = {.type = kp_span_str(type), .size = data.size};
 	size_t cap = kp_encode_bound(data.size, 0), size;
-	uint8_t *map = NULL;
-	kpack_error_t err;
+	KP_AUTO_FREE uint8_t *map = NULL;
 
 	if (cap > k->frame_cap) {
 		k->frame = xrealloc(k->frame, cap);
 		k->frame_cap = cap;
 	}
-	memcpy(meta.xxh3, hash.bytes, sizeof(meta.xxh3));
+	*hash = kp_hash_of(data.data, data.size);
+	memcpy(meta.xxh3, hash->bytes, sizeof(meta.xxh3));
 	KP_TRY(kp_encode(k->encoder, data, 0, k->frame, cap, &size, why));
 	KP_TRY(kp_writer_add_stored(k->writer, (struct kp_span){k->frame, size},
 				    &entry.ordinal, why));
 	KP_TRY(kp_metadata_write(&meta, NULL, &map, &size, why));
 	entry.metadata = (struct kp_span){map, size};
-	err = kp_writer_add_entry(k->writer, kp_span_str(key),
-				  kp_span_str(KP_ARCH_GENERIC), &entry, why);
-	free(map);
-	return err;
+	return kp_writer_add_entry(k->writer, kp_span_str(key),
+				   kp_span_str(KP_ARCH_GENERIC), &entry, why);
 }
 
 /* Add the piece to the archive, as the next object of R. */
 static kpack_error_t flush_piece(struct keeping *k, struct kp_recipe *r,
 				 struct kpackx_error *why)
 {
-	const struct kp_hash hash = kp_hash_of(k->piece, k->used);
+	KP_AUTO_FREE char *key = xasprintf("%s#%zu", k->path, r->n_images);
 	struct kp_recipe_image *image;
-	char *key;
-	kpack_error_t err;
+	struct kp_hash hash;
 
 	if (k->used == 0)
 		return KPACK_SUCCESS;
-	key = xasprintf("%s#%zu", k->path, r->n_images);
-	err = add_object(k, key, "bin", (struct kp_span){k->piece, k->used}, why);
-	free(key);
-	if (!err)
-		err = kp_recipe_add_image(r, NULL, KP_ARCH_GENERIC, false, &image, why);
-	if (err)
-		return err;
+	KP_TRY(add_object(k, key, "bin", (struct kp_span){k->piece, k->used}, &hash,
+			  why));
+	KP_TRY(kp_recipe_add_image(r, NULL, KP_ARCH_GENERIC, false, &image, why));
 	image->size = k->used;
 	image->has_xxh3 = true;
 	memcpy(image->xxh3, hash.bytes, sizeof(image->xxh3));
@@ -273,7 +237,7 @@ static kpack_error_t keep_blocks(struct keeping *k, const struct kp_source *orig
 				 const struct blocks *blocks, struct kp_recipe *r,
 				 struct kpackx_error *why)
 {
-	struct kp_window *w = xmalloc(sizeof(*w));
+	KP_AUTO_FREE struct kp_window *w = xmalloc(sizeof(*w));
 	struct kp_hasher *h = kp_hasher_new(), *copied = kp_hasher_new();
 	kpack_error_t err =
 		h && copied ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
@@ -308,7 +272,6 @@ static kpack_error_t keep_blocks(struct keeping *k, const struct kp_source *orig
 	}
 	kp_hasher_free(h);
 	kp_hasher_free(copied);
-	free(w);
 	return err;
 }
 
@@ -318,9 +281,10 @@ static kpack_error_t keep_file(struct keeping *k, const char *path,
 			       const struct kp_source *changed, struct kp_recipe *r,
 			       struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *encoded = NULL;
 	struct blocks blocks = {0};
 	kpack_error_t err = KPACK_SUCCESS;
-	uint8_t *encoded;
+	struct kp_hash hash;
 	size_t size;
 
 	if (!kp_path_ok(kp_span_str(path)) || strlen(path) > KP_NAME_MAX - 16)
@@ -335,14 +299,89 @@ static kpack_error_t keep_file(struct keeping *k, const char *path,
 		err = read_blocks(changed, &blocks, why);
 	if (!err)
 		err = keep_blocks(k, original, &blocks, r, why);
-	if (!err)
-		err = kp_recipe_encode(r, &encoded, &size, why);
 	free(blocks.items);
-	if (err)
-		return err;
-	err = add_object(k, path, "recipe", (struct kp_span){encoded, size}, why);
-	free(encoded);
-	return err;
+	KP_TRY(err);
+	KP_TRY(kp_recipe_encode(r, &encoded, &size, why));
+	return add_object(k, path, "recipe", (struct kp_span){encoded, size}, &hash, why);
+}
+
+/* --- restoring ----------------------------------------------------------------------- */
+
+static bool is_recipe(const struct kpack_archive *a, size_t entry)
+{
+	struct kp_entry_info info;
+
+	kp_archive_entry(a, entry, &info);
+	return kp_span_is(info.type, "recipe") && kp_span_is(info.arch, KP_ARCH_GENERIC);
+}
+
+static kpack_error_t read_recipe(const struct kpack_archive *a, size_t entry,
+				 struct kp_recipe *out, struct kpackx_error *why)
+{
+	KP_AUTO_FREE uint8_t *bytes = NULL;
+	struct kp_source stored;
+	struct kp_span span;
+
+	KP_TRY(content_load(a, entry, &bytes, &span, why));
+	stored = kp_source_memory(bytes, span.size);
+	KP_TRY(kp_recipe_read(&stored, out, why));
+	out->source = kp_source_memory(NULL, 0);
+	if (out->has_file && !out->has_section)
+		return KPACK_SUCCESS;
+	kp_recipe_fini(out);
+	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+		       "not a recipe of kpack thin --keep");
+}
+
+/* The kept bytes of a file. */
+struct pieces {
+	const struct kpack_archive *a;
+	struct kp_span path;
+	const struct kp_recipe *r;
+};
+
+static kpack_error_t read_piece(void *arg, size_t number, void *buf,
+				struct kpackx_error *why)
+{
+	const struct pieces *p = arg;
+	KP_AUTO_FREE char *key = xasprintf("%.*s#%zu", (int)p->path.size,
+					   (const char *)p->path.data, number);
+	struct kp_entry_info info;
+	size_t entry;
+	bool there = kp_archive_find(p->a, kp_span_str(key), kp_span_str(KP_ARCH_GENERIC),
+				     &entry);
+
+	if (there)
+		kp_archive_entry(p->a, entry, &info);
+	if (!there || info.size != p->r->images[number].size)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "the archive lacks kept bytes of the file");
+	return kp_entry_read(p->a, entry, buf, why);
+}
+
+/*
+ * Write the original of PATH to OUT, by the recipe R and the entries of A, from CHANGED
+ * (NULL: the file was removed).
+ * INVALID_METADATA: the result is not the original.  Errors of reading and writing.
+ */
+static kpack_error_t restore_original(const struct kpack_archive *a, struct kp_span path,
+				      const struct kp_recipe *r,
+				      const struct kp_source *changed,
+				      struct kp_outfile *out, struct kpackx_error *why)
+{
+	struct pieces pieces = {a, path, r};
+	const struct kp_recipe_source source = {
+		.changed = changed, .read = read_piece, .arg = &pieces};
+	struct kp_source written = kp_source_fd(out->fd, 0, r->size);
+	struct kp_recipe_result result;
+	struct kp_hash hash;
+
+	KP_TRY(kp_recipe_restore(r, &source, out, &result, why));
+	KP_TRY(content_hash_source(&written, &hash, why));
+	return kp_hash_is(&hash, r->file.xxh3)
+		       ? KPACK_SUCCESS
+		       : kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+				 "what is kept does not give the original");
 }
 
 /* --- a file that is changed ---------------------------------------------------------- */
@@ -361,112 +400,87 @@ static char *archive_of(const char *path, bool second)
 			 second ? "-2" : "");
 }
 
-/* Read the recipe of PATH in the archive FILE; *FOUND: there is one. */
-static kpack_error_t read_earlier(const char *file, const char *path,
-				  struct kpack_archive **a, struct kp_recipe *r,
-				  bool *found, struct kpackx_error *why)
-{
-	kpack_error_t err = below_archive_open(file, a, why);
-	size_t entry;
-
-	*found = false;
-	if (err == KPACK_ERROR_FILE_NOT_FOUND)
-		return KPACK_SUCCESS;
-	if (!err &&
-	    kp_archive_find(*a, kp_span_str(path), kp_span_str(KP_ARCH_GENERIC),
-			    &entry) &&
-	    keep_is_recipe(*a, entry)) {
-		err = keep_read(*a, entry, r, why);
-		*found = !err;
-	}
-	return err ? kp_fail_prefix(why, err, "%s", file) : KPACK_SUCCESS;
-}
-
 /* What a file was before any run. */
 struct original {
 	struct kp_source source; /* the file itself, or what an earlier run kept */
 	struct kp_outfile out;   /* the latter, without a name */
-	bool restored;           /* it is the latter */
+	bool second; /* the archive to write, which is not the one that it needs */
 };
 
 /*
- * If FILE is itself the result of an earlier run, and the archive of DIR (its second one
- * with SECOND) has the original of that run, restore that one to O.
- */
-static kpack_error_t restore_earlier(const char *dir, const char *path, bool second,
-				     const struct kp_source *file, struct original *o,
-				     struct kpackx_error *why)
-{
-	char *name = archive_of(path, second), *archive = xasprintf("%s/%s", dir, name);
-	struct kpack_archive *a = NULL;
-	struct kp_recipe r = {0};
-	uint8_t hash[16];
-	bool found;
-	kpack_error_t err = read_earlier(archive, path, &a, &r, &found, why);
-
-	if (err || !found || r.file.changed_size != file->size)
-		goto out;
-	err = keep_hash(file, hash, why);
-	if (err || memcmp(hash, r.file.changed_xxh3, sizeof(hash)) != 0)
-		goto out;
-	err = below_outfile_open_in(&o->out, dir, "original", 0600, why);
-	if (err)
-		goto out;
-	kp_outfile_unname(&o->out);
-	o->source = kp_source_fd(o->out.fd, 0, r.size);
-	o->restored = true;
-	err = keep_restore(a, kp_span_str(path), &r, file, &o->out, why);
-out:
-	kp_recipe_fini(&r);
-	kp_archive_close(a);
-	free(archive);
-	free(name);
-	return err;
-}
-
-/*
- * Find the original O of FILE.  *SECOND becomes the archive to write, which is not the one
- * that FILE needs.
+ * Find the original of FILE.  If FILE is itself the result of an earlier run, and one of its two
+ * archives in DIR has the original of that run, that one is restored.
  */
 static kpack_error_t find_original(const char *dir, const char *path,
 				   const struct kp_source *file, struct original *o,
-				   bool *second, struct kpackx_error *why)
+				   struct kpackx_error *why)
 {
 	*o = (struct original){.source = *file, .out = {.fd = -1, .dir_fd = -1}};
-	KP_TRY(restore_earlier(dir, path, false, file, o, why));
-	*second = o->restored;
-	return o->restored ? KPACK_SUCCESS
-			   : restore_earlier(dir, path, true, file, o, why);
+	for (int second = 0; second < 2; second++) {
+		KP_AUTO_FREE char *name = archive_of(path, second);
+		KP_AUTO_FREE char *archive = xasprintf("%s/%s", dir, name);
+		KP_AUTO(kp_recipe) r = {0};
+		struct kpack_archive *a = NULL;
+		kpack_error_t err = below_archive_open(archive, &a, why);
+		struct kp_hash hash;
+		bool found = false;
+		size_t entry;
+
+		if (err == KPACK_ERROR_FILE_NOT_FOUND)
+			continue;
+		if (!err &&
+		    kp_archive_find(a, kp_span_str(path), kp_span_str(KP_ARCH_GENERIC),
+				    &entry) &&
+		    is_recipe(a, entry)) {
+			err = read_recipe(a, entry, &r, why);
+			found = !err && r.file.changed_size == file->size;
+		}
+		if (err)
+			kp_fail_prefix(why, err, "%s", archive);
+		if (found) {
+			err = content_hash_source(file, &hash, why);
+			found = !err && kp_hash_is(&hash, r.file.changed_xxh3);
+		}
+		if (found) {
+			err = below_outfile_open_in(&o->out, dir, "original", 0600, why);
+			if (!err) {
+				kp_outfile_unname(&o->out);
+				o->source = kp_source_fd(o->out.fd, 0, r.size);
+				o->second = !second;
+				err = restore_original(a, kp_span_str(path), &r, file,
+						       &o->out, why);
+			}
+		}
+		kp_archive_close(a);
+		if (err || found)
+			return err;
+	}
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t keep_changed(const char *dir, const char *path,
 			   const struct kp_source *file, const struct kp_source *changed,
 			   struct kpackx_error *why)
 {
-	struct keeping k = {0};
-	struct kp_recipe r = {.file.changed_size = changed->size};
+	KP_AUTO(kp_recipe) r = {.file.changed_size = changed->size};
+	KP_AUTO(keeping) k = {0};
+	KP_AUTO_FREE char *archive = NULL;
 	struct original original;
-	bool second;
-	char *archive = NULL;
-	kpack_error_t err = find_original(dir, path, file, &original, &second, why);
+	struct kp_hash hash;
+	kpack_error_t err = find_original(dir, path, file, &original, why);
 
-	if (err)
-		goto out;
-	err = keep_hash(changed, r.file.changed_xxh3, why);
-	if (err)
-		goto out;
-	archive = archive_of(path, second);
-	err = keeping_open(&k, dir, archive, why);
-	if (err)
-		goto out;
-	err = keep_file(&k, path, &original.source, changed, &r, why);
+	if (!err)
+		err = content_hash_source(changed, &hash, why);
+	if (!err) {
+		memcpy(r.file.changed_xxh3, hash.bytes, sizeof(hash.bytes));
+		archive = archive_of(path, original.second);
+		err = keeping_open(&k, dir, archive, why);
+	}
+	if (!err)
+		err = keep_file(&k, path, &original.source, changed, &r, why);
 	if (!err)
 		err = keeping_publish(&k, why);
-out:
-	keeping_fini(&k);
-	kp_recipe_fini(&r);
 	kp_outfile_close(&original.out);
-	free(archive);
 	return err;
 }
 
@@ -475,30 +489,25 @@ out:
 static kpack_error_t keep_one(struct keeping *k, const char *dir,
 			      const struct keep_file *f, struct kpackx_error *why)
 {
-	struct original original = {.out = {.fd = -1, .dir_fd = -1}};
-	struct kp_recipe r = {.file.removed = true};
+	KP_AUTO(kp_recipe) r = {.file.removed = true};
+	KP_AUTO_CLOSE int fd = -1;
+	struct original original;
 	struct kp_source file;
 	struct stat st;
 	kpack_error_t err;
-	bool second;
-	int fd;
 
 	KP_TRY(below_file_open_again(f->disk, f->id, &fd, why));
-	if (fstat(fd, &st) < 0) {
-		err = kp_fail_errno(why, errno, "cannot stat");
-	} else {
-		r.file.mode = st.st_mode & 07777;
-		r.file.uid = st.st_uid;
-		r.file.gid = st.st_gid;
-		r.file.mtime = st.st_mtim;
-		file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-		err = find_original(dir, f->path, &file, &original, &second, why);
-		if (!err)
-			err = keep_file(k, f->path, &original.source, NULL, &r, why);
-	}
+	if (fstat(fd, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	r.file.mode = st.st_mode & 07777;
+	r.file.uid = st.st_uid;
+	r.file.gid = st.st_gid;
+	r.file.mtime = st.st_mtim;
+	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	err = find_original(dir, f->path, &file, &original, why);
+	if (!err)
+		err = keep_file(k, f->path, &original.source, NULL, &r, why);
 	kp_outfile_close(&original.out);
-	close(fd);
-	kp_recipe_fini(&r);
 	return err;
 }
 
@@ -520,121 +529,326 @@ static char *removed_archive(const struct keep_file *files, size_t n)
 kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_t n,
 			   struct kpackx_error *why)
 {
-	struct keeping k = {0};
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO(keeping) k = {0};
 
-	for (size_t i = 0; i < n && !err; i++) {
+	for (size_t i = 0; i < n; i++) {
+		kpack_error_t err = KPACK_SUCCESS;
+
 		if (!k.writer) {
-			char *name = removed_archive(files + i, n - i);
+			KP_AUTO_FREE char *name = removed_archive(files + i, n - i);
 
 			err = keeping_open(&k, dir, name, why);
-			free(name);
 		}
 		if (!err)
 			err = keep_one(&k, dir, &files[i], why);
 		if (err)
-			kp_fail_prefix(why, err, "%s", files[i].disk);
-		else if (kp_writer_blob_size(k.writer) > ARCHIVE_SIZE || i + 1 == n)
-			err = keeping_publish(&k, why);
+			return kp_fail_prefix(why, err, "%s", files[i].disk);
+		if (kp_writer_blob_size(k.writer) > ARCHIVE_SIZE || i + 1 == n)
+			KP_TRY(keeping_publish(&k, why));
 	}
-	keeping_fini(&k);
-	return err;
-}
-
-/* --- restoring ----------------------------------------------------------------------- */
-
-bool keep_is_recipe(const struct kpack_archive *a, size_t entry)
-{
-	struct kp_entry_info info;
-
-	kp_archive_entry(a, entry, &info);
-	return kp_span_is(info.type, "recipe") && kp_span_is(info.arch, KP_ARCH_GENERIC);
-}
-
-static kpack_error_t read_object(const struct kpack_archive *a, size_t entry,
-				 uint8_t **out, size_t *size, struct kpackx_error *why)
-{
-	struct kp_entry_info info;
-	kpack_error_t err;
-
-	kp_archive_entry(a, entry, &info);
-	KP_TRY(kp_entry_check_size(a, entry, why));
-	*out = malloc((size_t)info.size + 1);
-	if (!*out)
-		return kp_fail_memory(why, info.size, "an object");
-	*size = (size_t)info.size;
-	err = kp_entry_read(a, entry, *out, why);
-	if (err) {
-		free(*out);
-		*out = NULL;
-	}
-	return err;
-}
-
-kpack_error_t keep_read(const struct kpack_archive *a, size_t entry,
-			struct kp_recipe *out, struct kpackx_error *why)
-{
-	struct kp_source stored;
-	uint8_t *bytes;
-	size_t size = 0;
-	kpack_error_t err;
-
-	KP_TRY(read_object(a, entry, &bytes, &size, why));
-	stored = kp_source_memory(bytes, size);
-	err = kp_recipe_read(&stored, out, why);
-	free(bytes);
-	if (err)
-		return err;
-	out->source = kp_source_memory(NULL, 0);
-	if (out->has_file && !out->has_section)
-		return KPACK_SUCCESS;
-	kp_recipe_fini(out);
-	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-		       "not a recipe of kpack thin --keep");
-}
-
-/* The kept bytes of a file. */
-struct pieces {
-	const struct kpack_archive *a;
-	struct kp_span path;
-	const struct kp_recipe *r;
-};
-
-static kpack_error_t read_piece(void *arg, size_t number, void *buf,
-				struct kpackx_error *why)
-{
-	const struct pieces *p = arg;
-	char *key = xasprintf("%.*s#%zu", (int)p->path.size, (const char *)p->path.data,
-			      number);
-	struct kp_entry_info info;
-	size_t entry;
-	bool there = kp_archive_find(p->a, kp_span_str(key), kp_span_str(KP_ARCH_GENERIC),
-				     &entry);
-
-	free(key);
-	if (there)
-		kp_archive_entry(p->a, entry, &info);
-	if (!there || info.size != p->r->images[number].size)
-		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			       "the archive lacks kept bytes of the file");
-	return kp_entry_read(p->a, entry, buf, why);
-}
-
-kpack_error_t keep_restore(const struct kpack_archive *a, struct kp_span path,
-			   const struct kp_recipe *r, const struct kp_source *changed,
-			   struct kp_outfile *out, struct kpackx_error *why)
-{
-	struct pieces pieces = {a, path, r};
-	const struct kp_recipe_source source = {
-		.changed = changed, .read = read_piece, .arg = &pieces};
-	struct kp_source written = kp_source_fd(out->fd, 0, r->size);
-	struct kp_recipe_result result;
-	uint8_t hash[16];
-
-	KP_TRY(kp_recipe_restore(r, &source, out, &result, why));
-	KP_TRY(keep_hash(&written, hash, why));
-	if (memcmp(hash, r->file.xxh3, sizeof(hash)) != 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			       "what is kept does not give the original");
 	return KPACK_SUCCESS;
+}
+
+/* --- undoing ------------------------------------------------------------------------- */
+
+/*
+ * kpack thin --undo.  The directory has recipes of files, perhaps several of one path; for each path
+ * the file in the tree is compared with what the recipes say: it is the original already, or what
+ * thin made of it, which is rewritten, or it was removed, which is made again.  Anything else is left
+ * as it is, with a message.
+ */
+
+/* --- what was kept ------------------------------------------------------------------- */
+
+static kpack_error_t add_recipe(struct undo *u, const struct kpack_archive *a,
+				size_t entry, struct kpackx_error *why)
+{
+	struct undo_file f = {.archive = a, .entry = SIZE_MAX};
+	struct kp_entry_info info;
+
+	kp_archive_entry(a, entry, &info);
+	f.path = info.key;
+	if (!kp_path_ok(f.path))
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "a key is not the path of a file");
+	KP_TRY(read_recipe(a, entry, &f.recipe, why));
+	xgrow(&u->files, u->n_files, &u->files_cap, sizeof(*u->files));
+	u->files[u->n_files++] = f;
+	return KPACK_SUCCESS;
+}
+
+/* By path; the last that was kept comes first. */
+static int by_path(const void *a, const void *b)
+{
+	const struct undo_file *x = a, *y = b;
+	const struct timespec *s = &x->recipe.file.kept, *t = &y->recipe.file.kept;
+	int c = kp_span_cmp(x->path, y->path);
+
+	if (c)
+		return c;
+	if (s->tv_sec != t->tv_sec)
+		return KP_ORDER(t->tv_sec, s->tv_sec);
+	return (s->tv_nsec < t->tv_nsec) - (s->tv_nsec > t->tv_nsec);
+}
+
+/* The end of the entries of U's files that have the path of number FIRST. */
+static size_t end_of_path(const struct undo *u, size_t first)
+{
+	size_t end = first + 1;
+
+	while (end < u->n_files && kp_span_eq(u->files[first].path, u->files[end].path))
+		end++;
+	return end;
+}
+
+static bool open_kept(struct undo *u)
+{
+	char *dir = (char *)u->args.dir;
+
+	archives_open(&u->kept, 1, &dir);
+	u->n_faults += u->kept.failed;
+	for (size_t i = 0; i < u->kept.count; i++) {
+		const struct kpack_archive *a = u->kept.items[i];
+
+		for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
+			struct kpackx_error why = {0};
+
+			if (is_recipe(a, k) && add_recipe(u, a, k, &why)) {
+				report_why(kp_archive_path(a), &why);
+				u->n_faults++;
+			}
+		}
+	}
+	if (u->n_files)
+		qsort(u->files, u->n_files, sizeof(*u->files), by_path);
+	if (u->n_faults == 0 && u->n_files == 0)
+		report_error(dir, "nothing in it was kept by kpack thin --keep");
+	return u->n_faults == 0 && u->n_files;
+}
+
+/* --- what is in the tree ------------------------------------------------------------- */
+
+static char *path_of(const struct undo *u, const struct undo_file *f)
+{
+	return xasprintf("%s/%.*s", u->args.tree, (int)f->path.size,
+			 (const char *)f->path.data);
+}
+
+static void refuse_file(struct undo *u, struct undo_file *f, const char *reason)
+{
+	KP_AUTO_FREE char *path = path_of(u, f);
+
+	report_error(path, "left as it is: %s", reason);
+	f->state = UNDO_REFUSED;
+}
+
+static bool is_original(const struct kp_recipe *r, uint64_t size,
+			const struct kp_hash *hash)
+{
+	return size == r->size && kp_hash_is(hash, r->file.xxh3);
+}
+
+static bool is_changed(const struct kp_recipe *r, const struct kp_hash *hash)
+{
+	return !r->file.removed && kp_hash_is(hash, r->file.changed_xxh3);
+}
+
+/* Choose what is done with the file at ENTRY, by one of the N recipes at F. */
+static kpack_error_t choose_existing(struct undo *u, struct undo_file *f, size_t n,
+				     size_t entry, struct kpackx_error *why)
+{
+	const struct scan_entry *e = &u->scan.entries[entry];
+	struct kp_recipe *r = &f->recipe;
+	KP_AUTO_CLOSE int fd = -1;
+	struct kp_source file;
+	struct kp_hash hash;
+
+	if (!S_ISREG(e->mode)) {
+		refuse_file(u, f, "it is not a file any more");
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(below_file_open_again(e->path, &e->id, &fd, why));
+	file = kp_source_fd(fd, 0, e->id.size);
+	KP_TRY(content_hash_source(&file, &hash, why));
+	/* a killed run has kept the original for a file that it did not write */
+	for (size_t i = 0; i < n; i++) {
+		struct undo_file first = f[0];
+
+		if (!is_original(&f[i].recipe, e->id.size, &hash) &&
+		    !is_changed(&f[i].recipe, &hash))
+			continue;
+		f[0] = f[i];
+		f[i] = first;
+		break;
+	}
+	f->entry = e->first;
+	if (is_original(r, e->id.size, &hash)) {
+		f->state = UNDO_ORIGINAL;
+		return KPACK_SUCCESS;
+	}
+	if (!is_changed(r, &hash)) {
+		refuse_file(u, f, "it is another file now");
+		return KPACK_SUCCESS;
+	}
+	for (size_t i = 0; i < u->n_restored; i++)
+		if (u->restored[i]->entry == f->entry) {
+			f->state = UNDO_LINK;
+			return KPACK_SUCCESS;
+		}
+	/* a file that lost all code is no input for a scan */
+	if (!u->scan.entries[f->entry].input)
+		KP_TRY(scan_add_plain(&u->scan, f->entry, why));
+	u->dispositions.items[f->entry].fate = FATE_CONVERTED;
+	u->restored[u->n_restored++] = u->scan.entries[f->entry].input;
+	return KPACK_SUCCESS;
+}
+
+/* Choose what is done with a file that is not there: it was removed, or is lost. */
+static void choose_missing(struct undo *u, struct undo_file *f)
+{
+	KP_AUTO_FREE char *dir = path_of(u, f);
+	struct stat st;
+
+	if (!f->recipe.file.removed) {
+		refuse_file(u, f, "it does not exist any more");
+		return;
+	}
+	*strrchr(dir, '/') = '\0';
+	if (below_lstat(dir, &st) < 0 && errno != ENOENT && errno != ENOTDIR)
+		refuse_file(u, f, strerror(errno));
+	else if (below_lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
+		refuse_file(u, f, "its directory does not exist any more");
+}
+
+static bool open_tree(struct undo *u)
+{
+	struct kpackx_error why = {0};
+	size_t entry, n = 0;
+
+	if (scan_open(u->args.tree, "", SCAN_CONVERTIBLE, &u->args.libraries,
+		      SCAN_IDENTIFY, &u->scan, &why)) {
+		report_why(u->args.tree, &why);
+		return false;
+	}
+	u->n_faults = u->scan.n_faults;
+	dispositions_open(&u->scan, true, &u->dispositions);
+	u->restored = xcalloc(u->n_files, sizeof(*u->restored));
+	for (size_t i = 0, end; i < u->n_files; i = end) {
+		struct undo_file *f = &u->files[i];
+
+		end = end_of_path(u, i);
+		if (!scan_find(&u->scan, f->path, &entry)) {
+			choose_missing(u, f);
+		} else if (choose_existing(u, f, end - i, entry, &why)) {
+			report_why(u->scan.entries[entry].path, &why);
+			u->n_faults++;
+		}
+		/* only the recipe that was chosen stays */
+		for (size_t k = i + 1; k < end; k++)
+			kp_recipe_fini(&u->files[k].recipe);
+		u->files[n++] = *f;
+	}
+	u->n_files = n;
+	return true;
+}
+
+/* --- writing ------------------------------------------------------------------------- */
+
+/* The converter's: write the original of IN to OUT. */
+static kpack_error_t restore_file(void *arg, struct input *in, int fd,
+				  struct kp_outfile *out, struct kpackx_error *why)
+{
+	const struct undo *u = arg;
+	const struct undo_file *f = u->files;
+	struct kp_source changed = kp_source_fd(fd, 0, (uint64_t)in->st.st_size);
+	struct kp_hash hash;
+
+	while (f->entry != in->entry || f->state != UNDO_RESTORED)
+		f++;
+	KP_TRY(content_hash_source(&changed, &hash, why));
+	if (!kp_hash_is(&hash, f->recipe.file.changed_xxh3))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
+	return restore_original(f->archive, f->path, &f->recipe, &changed, out, why);
+}
+
+/* Make a file again that was removed. */
+static kpack_error_t make_file(const struct undo *u, const struct undo_file *f,
+			       struct kpackx_error *why)
+{
+	const struct kp_recipe *r = &f->recipe;
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, r->file.mtime};
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+	KP_AUTO_FREE char *path = path_of(u, f);
+	kpack_error_t err = below_outfile_open(&out, path, 0600, why);
+
+	if (!err) {
+		out.keep = true;
+		out.mode = 0;
+		err = restore_original(f->archive, f->path, r, NULL, &out, why);
+	}
+	/* the file of an ordinary user stays that user's */
+	if (!err && geteuid() == 0 && fchown(out.fd, r->file.uid, r->file.gid) < 0)
+		err = kp_fail_errno(why, errno, "cannot give it its owner");
+	if (!err &&
+	    (fchmod(out.fd, r->file.mode & 0777) < 0 || futimens(out.fd, times) < 0))
+		err = kp_fail_errno(why, errno, "cannot give it its attributes");
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	kp_outfile_close(&out);
+	return err;
+}
+
+static kpack_error_t write_all(struct undo *u, const struct converter *c,
+			       struct kpackx_error *why)
+{
+	KP_TRY(output_write(c, u->args.tree, NULL, why));
+	for (size_t i = 0; i < u->n_files; i++)
+		if (u->files[i].state == UNDO_RESTORED && u->files[i].recipe.file.removed)
+			KP_TRY(make_file(u, &u->files[i], why));
+	return KPACK_SUCCESS;
+}
+
+int undo_run(struct undo *u)
+{
+	struct converter c = {.scan = &u->scan,
+			      .dispositions = &u->dispositions,
+			      .jobs = u->args.jobs,
+			      .rewrite = restore_file,
+			      .rewrite_arg = u};
+	struct kpackx_error why = {0};
+	size_t refused = 0;
+
+	if (!open_kept(u) || !open_tree(u))
+		return EXIT_FAULT;
+	c.inputs = u->restored;
+	c.n_inputs = u->n_restored;
+	converter_check(&c, &u->n_faults);
+	if (u->n_faults) {
+		report_error(u->args.tree,
+			     "nothing was restored because of the faults above");
+		return EXIT_FAULT;
+	}
+	if (write_all(u, &c, &why)) {
+		report_why(NULL, &why);
+		return EXIT_FAULT;
+	}
+	u->done = true;
+	for (size_t i = 0; i < u->n_files; i++)
+		refused += u->files[i].state == UNDO_REFUSED;
+	return refused ? EXIT_FAULT : EXIT_OK;
+}
+
+void undo_close(struct undo *u)
+{
+	for (size_t i = 0; i < u->n_files; i++)
+		kp_recipe_fini(&u->files[i].recipe);
+	free(u->files);
+	free(u->restored);
+	dispositions_close(&u->dispositions);
+	scan_close(&u->scan);
+	archives_close(&u->kept);
+	library_set_close(&u->args.libraries);
+	*u = (struct undo){0};
 }

@@ -10,7 +10,9 @@
 #include "core/archive/archive.h"
 #include "core/base/file.h"
 #include "core/restore/recipe.h"
+#include "packer/archives/operands.h"
 #include "packer/files/identity.h"
+#include "packer/pack/converter.h"
 
 /*
  * Take the directory DIR, which exists, for what TREE loses, as its file "tree" states.
@@ -39,25 +41,48 @@ struct keep_file {
 kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_t n,
 			   struct kpackx_error *why);
 
-/*
- * Whether entry number ENTRY of A is a recipe; then *OUT becomes it, and errors are those
- * of reading it.
- */
-bool keep_is_recipe(const struct kpack_archive *a, size_t entry);
-kpack_error_t keep_read(const struct kpack_archive *a, size_t entry,
-			struct kp_recipe *out, struct kpackx_error *why);
+/* --- kpack thin --undo: put the originals back ------------------------------------------ */
+
+struct undo_args {
+	const char *dir; /* with the kept bytes */
+	const char *tree;
+	struct library_set libraries;
+	unsigned jobs;
+};
+
+enum undo_state {
+	UNDO_RESTORED, /* or, before that, to be restored */
+	UNDO_ORIGINAL, /* it was the original already */
+	UNDO_LINK,     /* another path of a file that is restored */
+	UNDO_REFUSED,  /* left as it is, which was reported */
+};
+
+struct undo_file {
+	const struct kpack_archive *archive;
+	struct kp_span path; /* in the tree; borrowed from the archive */
+	struct kp_recipe recipe;
+	size_t entry; /* of the scan: the first path of the file; SIZE_MAX: none */
+	enum undo_state state;
+};
+
+struct undo {
+	struct undo_args args;
+	struct archives kept;
+	struct undo_file *files; /* by path, bytewise */
+	size_t n_files, files_cap;
+	struct scan scan;
+	struct dispositions dispositions;
+	struct input **restored; /* the files that get all of their code again */
+	size_t n_restored;
+	size_t n_faults;
+	bool done; /* the tree was written */
+};
 
 /*
- * Write the original of PATH to OUT, by the recipe R and the entries of A, from CHANGED
- * (NULL: the file was removed).
- * INVALID_METADATA: the result is not the original.  Errors of reading and writing.
+ * Carry out the ARGS of U, whose other members are zeroed.  Returns an exit status, after
+ * reporting faults; EXIT_FAULT also: a file was refused.
  */
-kpack_error_t keep_restore(const struct kpack_archive *a, struct kp_span path,
-			   const struct kp_recipe *r, const struct kp_source *changed,
-			   struct kp_outfile *out, struct kpackx_error *why);
-
-/* The XXH3-128 of SOURCE. */
-kpack_error_t keep_hash(const struct kp_source *source, uint8_t hash[16],
-			struct kpackx_error *why);
+int undo_run(struct undo *u);
+void undo_close(struct undo *u); /* finishes `args`, too; accepts a zeroed U */
 
 #endif

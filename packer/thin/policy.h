@@ -10,22 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/base/errors.h"
-#include "core/base/hash.h"
 #include "core/base/span.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/files/identity.h"
-#include "packages.h"
 
 #define POLICY_DIR "/etc/kpack/policy.d"
 #define STATE_DIR "/var/lib/kpack"
+
+/* A hash of a text, as hexadecimal digits; "-" stands for none. */
+typedef char policy_hash[33];
 
 /* --- policies: policy.c -------------------------------------------------------------- */
 
 struct policy_command {
 	char **words; /* "thin", "--arch", "auto", "/opt/rocm"; the last one is the tree */
 	size_t n_words, words_cap;
-	size_t arch;      /* the word that has the list of GPUs */
-	size_t arch_skip; /* what is before the list in it: "--arch=", or nothing */
+	size_t arch; /* the word that is the list of GPUs */
 	bool packs;
 };
 
@@ -36,9 +36,9 @@ struct policy {
 	char *arch; /* the list as it was written, perhaps with "auto" */
 	struct policy_command *commands;
 	size_t n_commands, commands_cap;
-	struct kp_hash hash; /* of the file's text */
-	bool overlaps;       /* with another policy's tree */
-	bool wrong;          /* it was reported, and only the name is known */
+	policy_hash hash; /* of the file's text */
+	bool overlaps;    /* with another policy's tree */
+	bool wrong;       /* it was reported, and only the name is known */
 };
 
 struct policies {
@@ -69,7 +69,9 @@ void policies_fini(struct policies *list);
 kpack_error_t policy_file_load(const char *path, uint64_t most, uint8_t **out,
 			       size_t *size, struct kpackx_error *why);
 
-/* --- states: policy_state.c ---------------------------------------------------------- */
+void policy_hash_of(const char *text, size_t size, policy_hash out);
+
+/* --- trees and their states: policy_tree.c ------------------------------------------- */
 
 enum state_kind {
 	STATE_SEEN,    /* a file as others left it */
@@ -85,13 +87,12 @@ struct state_file {
 	uint64_t size, mtime, ino; /* by which the file is known; zeros: it is gone */
 	uint64_t before;           /* unless it was only seen: its size before that */
 	uint64_t gpus;             /* and the number of the list it was done for */
-	bool owned; /* STATE_PACKED: a package had it in a run since it was packed */
 	bool fresh; /* it came, or was changed, since the last run; not stored */
 };
 
 struct state {
 	char *tree;
-	struct kp_hash policy; /* the policy whose commands were all run; zeros: none */
+	policy_hash policy; /* the policy whose commands were all run */
 	int64_t when;      /* the last run ended; seconds since 1970; 0: there was none */
 	bool packed;       /* archives in the tree have code that a policy packed */
 	bool forgotten;    /* an earlier state was lost */
@@ -109,18 +110,15 @@ kpack_error_t state_parse(struct kp_span data, struct state *out,
 char *state_format(const struct state *s, size_t *size);
 /* FILE_NOT_FOUND: there is none. */
 kpack_error_t state_read(const char *path, struct state *out, struct kpackx_error *why);
-kpack_error_t state_write(const char *path, const struct state *s,
-			  struct kpackx_error *why);
 void state_fini(struct state *s);
 
 /* Whether the file PATH, with the identity ID, is as the last run left it. */
 bool state_knows(const struct state *s, const char *path, const struct file_identity *id);
 
-/* --- trees: policy_tree.c ------------------------------------------------------------ */
-
-/* Where things are; NULL: the defaults. */
+/* Where things are. */
 struct policy_places {
-	const char *policies, *states, *topology;
+	const char *policies, *states;
+	const char *topology; /* NULL: the system's */
 };
 
 struct policy_tree {
@@ -128,9 +126,9 @@ struct policy_tree {
 	char *state_path;
 	struct state state;
 	bool missing; /* the tree does not exist: its packages are not installed */
-	char *arch;   /* the GPUs */
-	char *gone;   /* those of them that an earlier run found, and this one not */
-	bool anew;    /* the policy or the GPUs changed: all files are to be looked at */
+	char *arch;   /* the GPUs, separated by commas */
+	char *gone; /* those of them that an earlier run found, and this one not; or NULL */
+	bool anew; /* the policy or the GPUs changed: all files are to be looked at */
 	size_t n_new,
 		n_gone; /* files that came or changed, and that went, since the last run */
 	char **mounts;  /* where kpackfs is mounted in the tree */
@@ -143,6 +141,8 @@ struct policy_tree {
  */
 bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		      const struct policy_places *places);
+/* Write the state down.  false: as above. */
+bool policy_tree_save(const struct policy_tree *t);
 void policy_tree_fini(struct policy_tree *t);
 
 /*
@@ -164,6 +164,8 @@ uint64_t policy_tree_archives(const struct policy_tree *t, size_t *n);
 bool policy_tree_lacks(const struct policy_tree *t, const struct state_file *f);
 /* Those GPUs, separated by commas, on the heap; NULL: none. */
 char *policy_tree_lacking(const struct policy_tree *t);
+/* After archives were pruned: none of them has code for GPUs that are not wanted any more. */
+void policy_tree_forget_gpus(struct policy_tree *t);
 
 struct policy_sums {
 	size_t n[STATE_KINDS];     /* files */
@@ -171,10 +173,5 @@ struct policy_sums {
 	uint64_t saved;            /* bytes */
 };
 struct policy_sums policy_tree_sums(const struct policy_tree *t);
-
-/* --- lists of GPUs, separated by commas; NULL: empty ---------------------------------- */
-
-/* Whether A has all GPUs of B. */
-bool gpu_list_covers(const char *a, const char *b);
 
 #endif

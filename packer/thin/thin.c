@@ -152,10 +152,11 @@ static kpack_error_t save_debug_info(void *arg, const struct kp_source *object,
 {
 	struct debug_objects *objects = arg;
 	struct thin *t = objects->thin;
+	KP_AUTO_FREE char *dir = NULL, *name = NULL, *path = NULL;
 	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
 	struct kp_stripped debug = {0};
 	struct kpackx_error fault = {0};
-	char id[KP_BUILD_ID_TEXT], *dir, *name, *path;
+	char id[KP_BUILD_ID_TEXT];
 	kpack_error_t err = kp_strip_build_id(object, id, &fault);
 	struct stat st;
 
@@ -173,21 +174,17 @@ static kpack_error_t save_debug_info(void *arg, const struct kp_source *object,
 	err = KPACK_SUCCESS;
 	if (below_lstat(path, &st) < 0 || !S_ISREG(st.st_mode)) {
 		err = kp_strip_plan(object, KP_STRIP_KEEP_DEBUG, &debug, why);
-		if (!err) {
+		if (!err)
 			err = below_mkdirs(dir, 0777, why);
-			if (!err)
-				err = below_outfile_open_in(&out, dir, name, 0666, why);
-			if (!err)
-				err = kp_stripped_write(&debug, object, &out, 0, why);
-			if (!err)
-				err = kp_outfile_publish(&out, why);
-			kp_outfile_close(&out);
-			kp_stripped_fini(&debug);
-		}
+		if (!err)
+			err = below_outfile_open_in(&out, dir, name, 0666, why);
+		if (!err)
+			err = kp_stripped_write(&debug, object, &out, 0, why);
+		if (!err)
+			err = kp_outfile_publish(&out, why);
+		kp_outfile_close(&out);
+		kp_stripped_fini(&debug);
 	}
-	free(path);
-	free(name);
-	free(dir);
 	if (err)
 		return kp_fail_prefix(why, err, "debugging information %s", id);
 	pthread_mutex_lock(&t->debug_lock);
@@ -264,7 +261,7 @@ static kpack_error_t write_binary(const struct thin *t, struct input *in, int fd
 	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
 	struct refill r = {.scratch = &scratch};
 	size_t n = in->fat.elf.n_wrappers;
-	uint64_t *starts = xcalloc(n, sizeof(*starts));
+	KP_AUTO_FREE uint64_t *starts = xcalloc(n, sizeof(*starts));
 	kpack_error_t err = thin_open_scratch(t, in, &scratch, why);
 
 	if (!err)
@@ -283,7 +280,6 @@ static kpack_error_t write_binary(const struct thin *t, struct input *in, int fd
 				why);
 	}
 	kp_outfile_close(&scratch);
-	free(starts);
 	return err;
 }
 
@@ -325,11 +321,6 @@ static kpack_error_t keep_original(const struct thin *t, const struct input *in,
 		       : err;
 }
 
-static kpack_error_t fail_larger(struct kpackx_error *why)
-{
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "it would not become smaller");
-}
-
 /* A file whose content is damaged stays as it is, like one that cannot be rewritten. */
 static kpack_error_t tolerate_damage(struct thin_file *f, kpack_error_t err,
 				     struct kpackx_error *why)
@@ -346,6 +337,7 @@ static kpack_error_t tolerate_damage(struct thin_file *f, kpack_error_t err,
 static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 				  struct kp_outfile *out, struct kpackx_error *why)
 {
+	static const char larger[] = "it would not become smaller";
 	struct thin *t = arg;
 	struct thin_file *f = file_of(t, in);
 	struct debug_objects objects;
@@ -367,7 +359,7 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 	if (changes)
 		objects.n_nameless = 0; /* they are counted once more */
 	if (!err && !changes)
-		err = fail_larger(why);
+		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, larger);
 	else if (!err && in->fat.kind == KP_FATBIN_ELF)
 		err = write_binary(t, in, fd, &selection, offsets, out, why);
 	else if (!err)
@@ -379,7 +371,7 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 	if (st.st_size >= in->st.st_size) {
 		f->same = !f->loses;
 		f->larger = true;
-		return fail_larger(why);
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, larger);
 	}
 	return t->args.keep ? keep_original(t, in, fd, out, why) : KPACK_SUCCESS;
 }
@@ -404,6 +396,19 @@ static uint64_t cost_of_file(void *arg, const struct input *in)
 			most = 2 * rest;
 	}
 	return most;
+}
+
+/* --- a run --------------------------------------------------------------------------- */
+
+/* Report that the file F stays as it is, because of TEXT. */
+static void report_left(struct thin *t, const struct thin_file *f, const char *text)
+{
+	t->damaged |= f->damaged;
+	report_error(t->scan.entries[f->entry].path,
+		     f->damaged  ? "damaged, left as it is: %s"
+		     : f->larger ? "note: left as it is: %s"
+				 : "warning: left as it is: %s",
+		     text);
 }
 
 /* For a dry run: find the size of a file without writing it. */
@@ -435,19 +440,6 @@ static kpack_error_t measure_file(struct thin *t, struct thin_file *f,
 	return err;
 }
 
-/* --- a run --------------------------------------------------------------------------- */
-
-/* Report that the file F stays as it is, because of TEXT. */
-static void report_left(struct thin *t, const struct thin_file *f, const char *text)
-{
-	t->damaged |= f->damaged;
-	report_error(t->scan.entries[f->entry].path,
-		     f->damaged  ? "damaged, left as it is: %s"
-		     : f->larger ? "note: left as it is: %s"
-				 : "warning: left as it is: %s",
-		     text);
-}
-
 static int measure_all(struct thin *t)
 {
 	spill_dir_begin(&t->spill, t->args.tree);
@@ -471,10 +463,13 @@ static int measure_all(struct thin *t)
 	return t->n_faults ? EXIT_FAULT : EXIT_OK;
 }
 
-/* Keep the files of databases that go. */
-static kpack_error_t keep_databases(const struct thin *t, struct kpackx_error *why)
+/* Keep the files of databases that go, then write what C rewrites. */
+static kpack_error_t write_output(struct thin *t, const struct converter *c,
+				  struct kpackx_error *why)
 {
 	KP_AUTO_FREE struct keep_file *files = xcalloc(t->n_files, sizeof(*files));
+	struct tree_write tree;
+	kpack_error_t err;
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n_files && t->args.keep; i++) {
@@ -483,15 +478,7 @@ static kpack_error_t keep_databases(const struct thin *t, struct kpackx_error *w
 		if (!t->files[i].gone)
 			files[n++] = (struct keep_file){e->relative, e->path, &e->id};
 	}
-	return keep_removed(t->args.keep, files, n, why);
-}
-
-static kpack_error_t write_output(struct thin *t, const struct converter *c,
-				  struct kpackx_error *why)
-{
-	struct tree_write tree;
-	kpack_error_t err;
-
+	KP_TRY(keep_removed(t->args.keep, files, n, why));
 	if (!t->args.output) {
 		spill_dir_begin(&t->spill, t->args.tree);
 		return output_write(c, t->args.tree, NULL, why);
@@ -531,7 +518,7 @@ static int write_all(struct thin *t)
 			     "nothing was removed because of the faults above");
 		return EXIT_FAULT;
 	}
-	if (keep_databases(t, &why) || write_output(t, &c, &why)) {
+	if (write_output(t, &c, &why)) {
 		report_why(NULL, &why);
 		return EXIT_FAULT;
 	}
@@ -549,41 +536,15 @@ static int write_all(struct thin *t)
 	return EXIT_OK;
 }
 
-/*
- * If no code of the tree is for a wanted GPU, the list is probably wrong, and everything
- * would go.
- */
-static bool check_matched(const struct thin *t)
-{
-	const struct arch_filter *filter = &t->args.filter;
-	bool matched =
-		t->n_files == 0 || t->args.skip.known || !arch_filter_given(filter);
-
-	for (size_t i = 0; i < filter->chosen.count; i++)
-		matched |= filter->matched[i];
-	if (!matched)
-		report_error(t->args.tree, "no code is for the wanted GPUs: nothing is "
-					   "removed; see kpack detect");
-	return matched;
-}
-
-/* Whether the HIP runtimes of the tree, or else this system's, read compressed bundles. */
-static bool check_runtimes(const struct thin *t)
-{
-	struct hip_runtimes list = {0};
-	bool whole = !t->scan.file_entries || runtimes_add_tree(&list, t->args.tree);
-	bool fine = runtimes_judge_compressed(&list);
-
-	runtimes_fini(&list);
-	return whole && fine;
-}
-
 int thin_run(struct thin *t)
 {
 	struct thin_args *args = &t->args;
+	const struct arch_filter *filter = &args->filter;
+	struct hip_runtimes runtimes = {0};
 	struct kpackx_error why = {0};
 	const char *at = args->tree;
 	kpack_error_t err;
+	bool fine;
 
 	t->scan.skip = args->skip;
 	err = scan_open(args->tree, "", SCAN_CONVERTIBLE, &args->libraries, SCAN_IDENTIFY,
@@ -614,8 +575,20 @@ int thin_run(struct thin *t)
 			report_error(t->scan.entries[i].path, "note: left as it is: %s",
 				     t->scan.entries[i].fault);
 	t->damaged = scan_damaged(&t->scan);
-	if (!check_matched(t) ||
-	    (args->compress && !args->any_runtime && !check_runtimes(t)))
+	/* if no code is for a wanted GPU, the list is probably wrong, and everything would go */
+	fine = t->n_files == 0 || args->skip.known || !arch_filter_given(filter);
+	for (size_t i = 0; i < filter->chosen.count; i++)
+		fine |= filter->matched[i];
+	if (!fine)
+		report_error(args->tree, "no code is for the wanted GPUs: nothing is "
+					 "removed; see kpack detect");
+	/* the HIP runtimes of the tree, or else this system's, read compressed bundles */
+	if (fine && args->compress && !args->any_runtime) {
+		fine = !t->scan.file_entries || runtimes_add_tree(&runtimes, args->tree);
+		fine &= runtimes_judge_compressed(&runtimes);
+		runtimes_fini(&runtimes);
+	}
+	if (!fine)
 		return EXIT_FAULT;
 	return args->dry ? measure_all(t) : write_all(t);
 }

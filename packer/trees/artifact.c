@@ -5,9 +5,12 @@
  * on the way to a prefix are refused.
  */
 #include "artifact.h"
+#include <dirent.h>
 #include <errno.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
@@ -86,15 +89,13 @@ static kpack_error_t check_apart(const struct prefixes *p, struct kpackx_error *
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "%s: is listed twice", path);
 		for (char *slash = path; (slash = strchr(slash, '/')); slash++) {
-			char *parent = xstrndup(path, (size_t)(slash - path));
-			kpack_error_t err = KPACK_SUCCESS;
+			KP_AUTO_FREE char *parent =
+				xstrndup(path, (size_t)(slash - path));
 
 			if (prefixes_has(p, parent))
-				err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-					      "%s: is inside another prefix, %s", path,
-					      parent);
-			free(parent);
-			KP_TRY(err);
+				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					       "%s: is inside another prefix, %s", path,
+					       parent);
 		}
 	}
 	return KPACK_SUCCESS;
@@ -133,59 +134,54 @@ static kpack_error_t check_prefix(const char *root, struct prefix *p,
 				  struct kpackx_error *why)
 {
 	size_t skip = strlen(root) + 1;
-	kpack_error_t err = KPACK_SUCCESS;
-	char *path = xasprintf("%s/%s", root, p->path);
+	KP_AUTO_FREE char *path = xasprintf("%s/%s", root, p->path);
 	struct stat st;
 
-	for (char *end = path + skip; end && !err && !p->absent;) {
+	for (char *end = path + skip; end;) {
 		end = strchr(end, '/');
 		if (end)
 			*end = '\0';
 		if (below_lstat(path, &st) < 0) {
 			p->absent = errno == ENOENT;
-			if (!p->absent)
-				err = below_fail(why, "%s", path + skip);
-		} else if (!S_ISDIR(st.st_mode)) {
-			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s",
-				      path + skip,
-				      S_ISLNK(st.st_mode) ? "is a symbolic link"
-							  : "is not a directory");
+			return p->absent ? KPACK_SUCCESS
+					 : below_fail(why, "%s", path + skip);
 		}
+		if (!S_ISDIR(st.st_mode))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s",
+				       path + skip,
+				       S_ISLNK(st.st_mode) ? "is a symbolic link"
+							   : "is not a directory");
 		if (end)
 			*end++ = '/';
 	}
-	free(path);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *out,
 			    struct kpackx_error *why)
 {
-	char *path = xasprintf("%s/" ARTIFACT_MANIFEST, root);
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE char *path = xasprintf("%s/" ARTIFACT_MANIFEST, root);
+	bool there;
+	kpack_error_t err;
 	struct stat st;
 
 	*out = (struct prefixes){0};
-	if (below_lstat(path, &st) < 0 && (errno != ENOENT || !required)) {
-		if (errno != ENOENT) {
-			err = below_fail(why, "cannot look at it");
-		} else {
-			out->items = xcalloc(1, sizeof(*out->items));
-			out->items[out->count++].path = xstrdup("");
-		}
-		goto out;
+	there = below_lstat(path, &st) == 0;
+	if (!there && errno == ENOENT && !required) {
+		out->items = xcalloc(1, sizeof(*out->items));
+		out->items[out->count++].path = xstrdup("");
+		return KPACK_SUCCESS;
 	}
-	err = prefixes_list(path, out, why);
+	err = there || errno == ENOENT ? prefixes_list(path, out, why)
+				       : below_fail(why, "cannot look at it");
 	if (!err)
 		err = check_apart(out, why);
 	for (size_t i = 0; i < out->count && !err; i++)
 		err = check_prefix(root, &out->items[i], why);
-out:
 	if (err) {
 		prefixes_close(out);
 		kp_fail_prefix(why, err, "%s", path);
 	}
-	free(path);
 	return err;
 }
 
@@ -243,4 +239,120 @@ const struct prefix *artifact_root_prefix(const struct artifact_root *a, const c
 			return p;
 	}
 	return NULL;
+}
+
+/* --- generic trees ----------------------------------------------------------------- */
+
+/*
+ * A list of files passes by, item by item.  Whether the tree that it is in was split at all is
+ * known for certain from its manifest or from the trees beside it, or else only at its end,
+ * when a converted binary was seen or not; so fat binaries are kept until then.
+ */
+
+/* Whether DIR has a tree for a GPU of the component whose generic tree is NAME. */
+static bool has_sibling(const char *dir, const char *name)
+{
+	size_t size = artifact_component_size(name);
+	struct dirent **names = NULL;
+	int n = below_scandir(dir, &names, NULL);
+	bool has = false;
+
+	for (int i = 0; i < n; i++) {
+		const char *other = names[i]->d_name;
+
+		has |= artifact_component_size(other) == size &&
+		       strncmp(name, other, size) == 0 && strcmp(name, other) != 0;
+		free(names[i]);
+	}
+	free(names);
+	return has;
+}
+
+/*
+ * Begin at the directory ITEM if that is a generic tree, by its name.  The root of the list may
+ * be given as ".", or through a link, and has its name in its real path.
+ */
+static void begin_tree(struct generic_tree *g, const struct tree_item *item)
+{
+	KP_AUTO_FREE char *real = item->level ? NULL : below_real(item->path);
+	KP_AUTO_FREE char *path = xstrdup(real ? real : item->path);
+	KP_AUTO_FREE char *parent = xstrdup(path);
+	KP_AUTO_FREE char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, item->path);
+	const char *name = basename(path);
+	size_t size = artifact_component_size(name);
+	struct stat st;
+
+	if (!size || strcmp(name + size, "_" KP_ARCH_GENERIC) != 0)
+		return;
+	g->path = xstrdup(item->path);
+	g->certain = (below_lstat(manifest, &st) == 0 && S_ISREG(st.st_mode)) ||
+		     has_sibling(dirname(parent), name);
+	g->converted = false;
+}
+
+void generic_tree_item(struct generic_tree *g, const struct tree_item *item)
+{
+	bool end = item->kind == TREE_DIR_END || item->kind == TREE_FAULT;
+
+	if (item->kind == TREE_DIR && !g->path && item->level <= 1)
+		begin_tree(g, item);
+	if (!end || !g->path || strcmp(g->path, item->path) != 0)
+		return;
+	/* only now it is known whether a binary of the tree is converted */
+	for (size_t i = 0; i < g->n_fat; i++) {
+		if (g->certain || g->converted)
+			g->fault(g->arg, g->fat[i],
+				 "device code is left in the generic tree of a split");
+		free(g->fat[i]);
+	}
+	g->n_fat = 0;
+	free(g->path);
+	g->path = NULL;
+}
+
+void generic_tree_binary(struct generic_tree *g, const struct binary *b)
+{
+	if (!g->path)
+		return;
+	g->converted |= b->fat.kind == KP_FATBIN_CONVERTED;
+	/* a path that cannot be a key: kpack split left the file alone, and said so */
+	if (b->fat.kind != KP_FATBIN_ELF ||
+	    !kp_path_ok(kp_span_str(b->path + strlen(g->path) + 1)))
+		return;
+	xgrow(&g->fat, g->n_fat, &g->fat_cap, sizeof(*g->fat));
+	g->fat[g->n_fat++] = xstrdup(b->path);
+}
+
+bool generic_tree_inside(const struct generic_tree *g)
+{
+	return g->path && g->certain;
+}
+
+void generic_tree_fini(struct generic_tree *g)
+{
+	for (size_t i = 0; i < g->n_fat; i++)
+		free(g->fat[i]);
+	free(g->fat);
+	free(g->path);
+	*g = (struct generic_tree){0};
+}
+
+void generic_tree_check(const char *root, generic_tree_fn *fault, void *arg)
+{
+	struct generic_tree g = {.fault = fault, .arg = arg};
+	struct tree_list *list = tree_list_open(root);
+	struct tree_item item;
+
+	while (tree_list_next(list, &item)) {
+		struct binary b;
+
+		generic_tree_item(&g, &item);
+		if (!g.path || item.kind != TREE_OTHER || !S_ISREG(item.st.st_mode) ||
+		    binary_open(item.path, &b, NULL))
+			continue;
+		generic_tree_binary(&g, &b);
+		binary_close(&b);
+	}
+	tree_list_close(list);
+	generic_tree_fini(&g);
 }

@@ -294,19 +294,17 @@ kpack_error_t join_write(const char *from, const char *to, const struct kp_marke
 /* --- archives ---------------------------------------------------------------------- */
 
 kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t n,
-			      const char *dir, const char *name,
-			      struct merge_report *report, struct kpackx_error *why)
+			      const char *dir, const char *name, merge_clash_fn *clash,
+			      void *clash_arg, struct kpackx_error *why)
 {
 	struct kpack_archive **archives = xcalloc(n, sizeof(*archives));
 	struct merge_source *sources = xcalloc(n, sizeof(*sources));
 	struct merge_options options = {.lazy = true,
-					.clash = merge_report_clash,
-					.clash_arg = report,
-					.has_prefer = prefer != NULL};
-	KP_AUTO_FREE char *family = NULL;
+					.clash = clash,
+					.clash_arg = clash_arg,
+					.has_prefer = prefer != NULL,
+					.family_of_first = true};
 	struct merge_plan *plan = NULL;
-	struct kp_writer *writer = NULL;
-	struct kp_span own;
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < n && !err; i++) {
@@ -316,18 +314,10 @@ kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t
 		sources[i].archive = archives[i];
 		sources[i].prefer = prefer ? prefer[i] : 0;
 	}
-	if (err)
-		goto out;
-	own = kp_archive_family(archives[0]);
-	family = xstrndup(own.size ? (const char *)own.data : "", own.size);
-	options.family = *family ? family : NULL;
-	err = merge_plan_new(sources, n, &options, &plan, why);
 	if (!err && dir)
-		err = merge_plan_write(plan, dir, name, &writer, why);
-	if (!err && dir)
-		err = kp_writer_publish(writer, why);
-out:
-	kp_writer_close(writer);
+		err = merge_write(sources, n, &options, dir, name, why);
+	else if (!err)
+		err = merge_plan_new(sources, n, &options, &plan, why);
 	merge_plan_free(plan);
 	for (size_t i = 0; i < n; i++)
 		kp_archive_close(archives[i]);

@@ -41,12 +41,12 @@ kpack_error_t join_write(const char *from, const char *to, const struct kp_marke
 
 /*
  * Plan one archive of the N archives PATHS, which gets the group of all and the family of
- * the first.  PREFER: of each path, as in struct merge_source; NULL: all 0.  What clashes is
- * reported to REPORT.  Unless DIR is NULL, write it there under NAME, which may be one of
- * PATHS.  Errors of merge_plan_new and merge_plan_write.
+ * the first.  PREFER: of each path, as in struct merge_source; NULL: all 0.  CLASH gets what
+ * clashes.  Unless DIR is NULL, write it there under NAME, which may be one of PATHS.  Errors of
+ * merge_plan_new and merge_plan_write.
  */
 kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t n,
-			      const char *dir, const char *name,
-			      struct merge_report *report, struct kpackx_error *why);
+			      const char *dir, const char *name, merge_clash_fn *clash,
+			      void *clash_arg, struct kpackx_error *why);
 
 #endif

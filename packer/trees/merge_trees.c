@@ -318,7 +318,7 @@ static kpack_error_t settle_difference(struct tree_merge *m, const struct same_p
 			prefer[i] = m->ranks[s->items[i].operand];
 		/* a fault of one of them is a difference: others may follow */
 		if (join_to_archive(s->paths, prefer, s->n, m->faults ? NULL : dir, name,
-				    &m->report, &fault))
+				    merge_report_clash, &m->report, &fault))
 			report_difference(m, s, other, fault.text);
 		m->files++;
 		m->archives++;

@@ -47,4 +47,33 @@ struct shard_merge_options {
  */
 int shard_merge(const struct shard_merge_options *options);
 
+/* --- the line of a part, as packing writes and merging reads it ------------------------ */
+
+#define SHARD_DIGEST 33 /* 16 bytes in hexadecimal digits, and a NUL */
+#define SHARD_LINE_MAX 200
+
+struct shard_line {
+	enum {
+		SHARD_NONE, /* there is no line */
+		SHARD_UNFINISHED,
+		SHARD_FINISHED,
+	} state;
+	struct shard shard;
+	int level;
+	char run[SHARD_DIGEST], files[SHARD_DIGEST];
+	uid_t owner;
+	struct timespec written;
+};
+
+/* Read the line of DIR; a line of another form counts as unfinished. */
+kpack_error_t shard_line_read(const char *dir, struct shard_line *out,
+			      struct kpackx_error *why);
+
+/*
+ * Digest what can be seen of the files in DIR without reading them, so that a copy without times
+ * or modes, or of which something is missing, is not taken for the part.
+ */
+kpack_error_t shard_digest_files(const char *dir, char out[SHARD_DIGEST],
+				 struct kpackx_error *why);
+
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
-#include "core/base/path.h"
+#include "core/base/order.h"
 #include "core/base/text.h"
 #include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
@@ -21,7 +21,7 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
-#include "shard_internal.h"
+#include "shard.h"
 
 struct part {
 	const char *dir;
@@ -40,13 +40,6 @@ struct part_merge {
 };
 
 /* --- do they belong together? ------------------------------------------------------------ */
-
-static int by_index(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
-
-	return KP_ORDER(x->line.shard.index, y->line.shard.index);
-}
 
 /* Read the lines: they must be of one run, and of all its parts; a part may be given twice. */
 static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
@@ -73,11 +66,11 @@ static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
 				       "another",
 				       parts[0].dir, p->dir);
 	}
-	qsort(parts, n, sizeof(*parts), by_index);
+	kp_sort(parts, n, KP_BY_NUMBER(struct part, line.shard.index));
 	for (size_t i = 0; i < n; i++) {
 		struct part *last = m->n_parts ? &parts[m->n_parts - 1] : NULL;
 
-		if (!last || by_index(last, &parts[i]) != 0)
+		if (!last || last->line.shard.index != parts[i].line.shard.index)
 			parts[m->n_parts++] = parts[i];
 		else if (strcmp(last->line.files, parts[i].line.files) != 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -94,58 +87,48 @@ static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
 }
 
 /*
- * By a part that another user could have put together, root would give new names to files of
- * third users, with their owners and set-user-ID bits: all of it must be that user's.
+ * Check that the files of each part are those that its shard wrote, and that none is in OUT, or the
+ * other way round: it would be read while it is written.  By a part that another user could have put
+ * together, root would give new names to files of third users, with their owners and set-user-ID
+ * bits: all of it must be that user's.
  */
-static kpack_error_t check_owner(const struct part *part, struct kpackx_error *why)
-{
-	struct tree_list *list = tree_list_open(part->dir);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct tree_item item;
-
-	while (!err && tree_list_next(list, &item))
-		if (item.kind == TREE_OTHER && item.st.st_uid != part->line.owner)
-			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				      "%s: belongs to user %u, but the part to user %u: "
-				      "check them, and give them the same owner",
-				      item.path, (unsigned)item.st.st_uid,
-				      (unsigned)part->line.owner);
-	tree_list_close(list);
-	return err;
-}
-
-static kpack_error_t check_files(const struct part_merge *m, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < m->n_parts; i++) {
-		char files[SHARD_DIGEST];
-
-		KP_TRY(shard_digest_files(m->parts[i].dir, files, why));
-		if (strcmp(files, m->parts[i].line.files) != 0)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "%s: its files are not what the shard wrote: some "
-				       "are missing, were changed, or were copied "
-				       "without their times and modes",
-				       m->parts[i].dir);
-		if (geteuid() == 0 && m->parts[i].line.owner != 0)
-			KP_TRY(check_owner(&m->parts[i], why));
-	}
-	return KPACK_SUCCESS;
-}
-
-/* A part inside OUT, or the other way round, would be read while it is written. */
-static kpack_error_t check_places(const struct part_merge *m, struct kpackx_error *why)
+static kpack_error_t check_parts(const struct part_merge *m, struct kpackx_error *why)
 {
 	const char *out = m->options->out;
 
 	for (size_t i = 0; i < m->n_parts; i++) {
-		kpack_error_t err = output_check(m->parts[i].dir, out, why);
+		const struct part *p = &m->parts[i];
+		bool other = geteuid() == 0 && p->line.owner != 0;
+		kpack_error_t err = output_check(p->dir, out, why);
+		char files[SHARD_DIGEST];
+		struct tree_list *list;
+		struct tree_item item;
 
 		if (err == KPACK_ERROR_INVALID_ARGUMENT)
 			return kp_fail(why, err,
 				       "%s and %s: the same, or one is inside the other",
-				       out, m->parts[i].dir);
+				       out, p->dir);
 		if (err)
-			return kp_fail_prefix(why, err, "%s", m->parts[i].dir);
+			return kp_fail_prefix(why, err, "%s", p->dir);
+		KP_TRY(shard_digest_files(p->dir, files, why));
+		if (strcmp(files, p->line.files) != 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "%s: its files are not what the shard wrote: some "
+				       "are missing, were changed, or were copied "
+				       "without their times and modes",
+				       p->dir);
+		list = other ? tree_list_open(p->dir) : NULL;
+		while (other && !err && tree_list_next(list, &item))
+			if (item.kind == TREE_OTHER && item.st.st_uid != p->line.owner)
+				err = kp_fail(
+					why, KPACK_ERROR_INVALID_FORMAT,
+					"%s: belongs to user %u, but the part to user "
+					"%u: check them, and give them the same owner",
+					item.path, (unsigned)item.st.st_uid,
+					(unsigned)p->line.owner);
+		if (other)
+			tree_list_close(list);
+		KP_TRY(err);
 	}
 	return KPACK_SUCCESS;
 }
@@ -158,16 +141,13 @@ static kpack_error_t list_archives(struct part_merge *m, struct kpackx_error *wh
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->n_parts; i++) {
-		char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, m->parts[i].dir);
+		KP_AUTO_FREE char *dir =
+			xasprintf("%s/" KP_ARCHIVES_DIR, m->parts[i].dir);
 		struct dirent **names = NULL;
 		int count = below_scandir(dir, &names, NULL);
 
-		if (count < 0 && errno != ENOENT) {
-			kpack_error_t err = below_fail(why, "%s", dir);
-
-			free(dir);
-			return err;
-		}
+		if (count < 0 && errno != ENOENT)
+			return below_fail(why, "%s", dir);
 		for (int k = 0; k < count; k++) {
 			if (kp_is_archive_name(names[k]->d_name)) {
 				xgrow(&m->names, m->n_names, &m->names_cap,
@@ -177,10 +157,9 @@ static kpack_error_t list_archives(struct part_merge *m, struct kpackx_error *wh
 			free(names[k]);
 		}
 		free(names);
-		free(dir);
 	}
 	if (m->n_names)
-		qsort(m->names, m->n_names, sizeof(*m->names), kp_order_texts);
+		kp_sort(m->names, m->n_names, KP_AS_TEXT);
 	for (size_t i = 0; i < m->n_names; i++) {
 		if (n && strcmp(m->names[n - 1], m->names[i]) == 0)
 			free(m->names[i]);
@@ -189,6 +168,61 @@ static kpack_error_t list_archives(struct part_merge *m, struct kpackx_error *wh
 	}
 	m->n_names = n;
 	return KPACK_SUCCESS;
+}
+
+/* Open the archives called NAME of the parts that have one. */
+static kpack_error_t open_archives(const struct part_merge *m, const char *name,
+				   struct archives *set, struct kpackx_error *why)
+{
+	*set = (struct archives){.items = xcalloc(m->n_parts, sizeof(*set->items))};
+	for (size_t i = 0; i < m->n_parts; i++) {
+		KP_AUTO_FREE char *path =
+			xasprintf("%s/" KP_ARCHIVES_DIR "/%s", m->parts[i].dir, name);
+		struct stat st;
+		kpack_error_t err;
+
+		if (below_lstat(path, &st) < 0)
+			continue;
+		err = below_archive_open(path, &set->items[set->count], why);
+		if (err)
+			return kp_fail_prefix(why, err, "%s", path);
+		set->count++;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* An archive in OUT that has anything else is not replaced: its binaries would lose code. */
+static kpack_error_t check_existing(struct part_merge *m, const char *name,
+				    const struct archives *set, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *path =
+		xasprintf("%s/" KP_ARCHIVES_DIR "/%s", m->options->out, name);
+	struct kpack_archive *old = NULL;
+	kpack_error_t err;
+	struct stat st;
+
+	if (below_lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return KPACK_SUCCESS;
+	err = below_archive_open(path, &old, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", path);
+	for (size_t i = 0; !err && i < kp_archive_entry_count(old); i++) {
+		struct kp_entry_info info;
+		bool found = false;
+		size_t entry;
+
+		kp_archive_entry(old, i, &info);
+		for (size_t k = 0; k < set->count && !found; k++)
+			found = kp_archive_find(set->items[k], info.key, info.arch,
+						&entry);
+		if (!found)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s: exists, and has other entries than the parts: "
+				      "give another OUT",
+				      path);
+	}
+	kp_archive_close(old);
+	return err;
 }
 
 static bool same_file(const struct kpack_archive *a, const struct kpack_archive *b)
@@ -215,133 +249,58 @@ static bool is_copied(const struct part_merge *m, const struct archives *set)
 	return same || (set->count == 1 && !kp_archive_shared(set->items[0]));
 }
 
-static kpack_error_t copy_archive(struct part_merge *m, const struct kpack_archive *a,
-				  const char *name, struct kpackx_error *why)
-{
-	struct file_identity seen = file_identity_of(kp_archive_stat(a));
-	char *to = xasprintf(KP_ARCHIVES_DIR "/%s", name);
-	kpack_error_t err =
-		tree_write_file(&m->tree, to, kp_archive_path(a), &seen, NULL, why);
-
-	free(to);
-	return err;
-}
-
 /*
- * The header is that of the first part's archive; a group may be missing in what INPUT had.  A shared
- * archive is compressed again as a whole: its blocks are made of neighbours, which are others now.
+ * Write the archive NAME from those of the parts.  The header is that of the first; a group may be
+ * missing in what INPUT had.  A shared archive is compressed again as a whole: its blocks are made of
+ * neighbours, which are others now.
  */
-static kpack_error_t join_archive(struct part_merge *m, const struct archives *set,
-				  const char *name, struct kpackx_error *why)
+static kpack_error_t write_archive(struct part_merge *m, const char *name,
+				   const struct archives *set, struct kpackx_error *why)
 {
-	struct merge_source *sources = xcalloc(set->count, sizeof(*sources));
-	struct kp_span family = kp_archive_family(set->items[0]), group = {0};
-	struct merge_plan *plan = NULL;
-	struct kp_writer *writer = NULL;
-	struct merge_options options = {
-		.clash = merge_report_clash,
-		.clash_arg = &m->report,
-	};
-	char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, m->options->out);
-	char *family_text = xstrndup((const char *)family.data, family.size), *group_text;
-	kpack_error_t err;
+	KP_AUTO_FREE struct merge_source *sources = xcalloc(set->count, sizeof(*sources));
+	KP_AUTO_FREE char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, m->options->out);
+	KP_AUTO_FREE char *group = NULL;
+	struct merge_options options = {.clash = merge_report_clash,
+					.clash_arg = &m->report,
+					.family_of_first = true};
+	struct kp_span stated = {0};
 
+	if (is_copied(m, set)) {
+		const struct kpack_archive *a = set->items[0];
+		struct file_identity seen = file_identity_of(kp_archive_stat(a));
+		KP_AUTO_FREE char *to = xasprintf(KP_ARCHIVES_DIR "/%s", name);
+
+		return tree_write_file(&m->tree, to, kp_archive_path(a), &seen, NULL,
+				       why);
+	}
 	for (size_t i = 0; i < set->count; i++) {
 		sources[i].archive = set->items[i];
-		if (!group.size)
-			group = kp_archive_group(set->items[i]);
+		if (!stated.size)
+			stated = kp_archive_group(set->items[i]);
 	}
-	group_text = xstrndup((const char *)group.data, group.size);
-	options.group = group_text;
-	options.family = family_text;
+	options.group = group = xstrndup((const char *)stated.data, stated.size);
 	if (kp_archive_shared(set->items[0]))
 		options.level = m->parts[0].line.level;
-	err = merge_plan_new(sources, set->count, &options, &plan, why);
-	if (!err)
-		err = merge_plan_write(plan, dir, name, &writer, why);
-	if (!err)
-		err = kp_writer_publish(writer, why);
-	kp_writer_close(writer);
-	merge_plan_free(plan);
-	free(sources);
-	free(dir);
-	free(family_text);
-	free(group_text);
-	return err;
+	return merge_write(sources, set->count, &options, dir, name, why);
 }
 
-/* Open the archives called NAME of the parts that have one. */
-static kpack_error_t open_archives(const struct part_merge *m, const char *name,
-				   struct archives *set, struct kpackx_error *why)
+/* Let STEP do its work for each name, with the archives of the parts. */
+static kpack_error_t for_archives(struct part_merge *m,
+				  kpack_error_t (*step)(struct part_merge *, const char *,
+							const struct archives *,
+							struct kpackx_error *),
+				  struct kpackx_error *why)
 {
-	*set = (struct archives){.items = xcalloc(m->n_parts, sizeof(*set->items))};
-	for (size_t i = 0; i < m->n_parts; i++) {
-		KP_AUTO_FREE char *path =
-			xasprintf("%s/" KP_ARCHIVES_DIR "/%s", m->parts[i].dir, name);
-		struct stat st;
-		kpack_error_t err;
+	for (size_t i = 0; i < m->n_names; i++) {
+		struct archives set;
+		kpack_error_t err = open_archives(m, m->names[i], &set, why);
 
-		if (below_lstat(path, &st) < 0)
-			continue;
-		err = below_archive_open(path, &set->items[set->count], why);
-		if (err)
-			return kp_fail_prefix(why, err, "%s", path);
-		set->count++;
+		if (!err)
+			err = step(m, m->names[i], &set, why);
+		archives_close(&set);
+		KP_TRY(err);
 	}
 	return KPACK_SUCCESS;
-}
-
-/* An archive in OUT that has anything else is not replaced: its binaries would lose code. */
-static kpack_error_t check_existing(const struct part_merge *m, const char *name,
-				    struct kpackx_error *why)
-{
-	char *path = xasprintf("%s/" KP_ARCHIVES_DIR "/%s", m->options->out, name);
-	struct kpack_archive *old = NULL;
-	struct archives set = {0};
-	kpack_error_t err;
-	struct stat st;
-
-	if (below_lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-		free(path);
-		return KPACK_SUCCESS;
-	}
-	err = below_archive_open(path, &old, why);
-	if (err)
-		kp_fail_prefix(why, err, "%s", path);
-	else
-		err = open_archives(m, name, &set, why);
-	for (size_t i = 0; !err && i < kp_archive_entry_count(old); i++) {
-		struct kp_entry_info info;
-		bool found = false;
-		size_t entry;
-
-		kp_archive_entry(old, i, &info);
-		for (size_t k = 0; k < set.count && !found; k++)
-			found = kp_archive_find(set.items[k], info.key, info.arch,
-						&entry);
-		if (!found)
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%s: exists, and has other entries than the parts: "
-				      "give another OUT",
-				      path);
-	}
-	archives_close(&set);
-	kp_archive_close(old);
-	free(path);
-	return err;
-}
-
-static kpack_error_t write_archive(struct part_merge *m, const char *name,
-				   struct kpackx_error *why)
-{
-	struct archives set;
-	kpack_error_t err = open_archives(m, name, &set, why);
-
-	if (!err)
-		err = is_copied(m, &set) ? copy_archive(m, set.items[0], name, why)
-					 : join_archive(m, &set, name, why);
-	archives_close(&set);
-	return err;
 }
 
 /* --- files -------------------------------------------------------------------------------- */
@@ -390,15 +349,15 @@ static kpack_error_t copy_part(struct part_merge *m, const struct part *part,
 static kpack_error_t write_out(struct part_merge *m, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, m->options->out);
+	struct stat st;
 
 	KP_TRY(tree_write_root(&m->tree, why));
 	KP_TRY(tree_write_lock(&m->tree, why));
-	for (size_t i = 0; i < m->n_names; i++)
-		KP_TRY(check_existing(m, m->names[i], why));
+	if (below_lstat(dir, &st) == 0)
+		KP_TRY(for_archives(m, check_existing, why));
 	if (m->n_names)
 		KP_TRY(below_mkdirs(dir, 0777, why));
-	for (size_t i = 0; i < m->n_names; i++)
-		KP_TRY(write_archive(m, m->names[i], why));
+	KP_TRY(for_archives(m, write_archive, why));
 	for (size_t i = 0; i < m->n_parts; i++)
 		KP_TRY(copy_part(m, &m->parts[i], why));
 	return tree_write_finish(&m->tree, why);
@@ -409,8 +368,7 @@ static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 	kpack_error_t err;
 
 	KP_TRY(open_parts(m, why));
-	KP_TRY(check_places(m, why));
-	KP_TRY(check_files(m, why));
+	KP_TRY(check_parts(m, why));
 	KP_TRY(list_archives(m, why));
 	tree_write_begin(&m->tree, m->options->out, false);
 	err = write_out(m, why);

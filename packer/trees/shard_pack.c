@@ -25,7 +25,7 @@
 #include "packer/files/copy.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
-#include "shard_internal.h"
+#include "shard.h"
 
 /* --- who packs what ------------------------------------------------------------------- */
 

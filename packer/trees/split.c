@@ -15,6 +15,7 @@
 #include "split.h"
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
@@ -283,6 +284,156 @@ static kpack_error_t check_archives(const struct split_prefix *p,
 	return KPACK_SUCCESS;
 }
 
+/* --- what --gpu-targets leaves out -------------------------------------------------- */
+
+/*
+ * Packing itself takes only code for these GPUs; archives that the input has already are taken or
+ * dropped as a whole.  What was dropped is counted per architecture, because another run is
+ * expected to make its trees.
+ */
+
+/* Add to the row of ARCH, a target or the name of a family. */
+static void add_dropped(struct split *s, const char *arch, size_t objects, size_t files,
+			uint64_t bytes)
+{
+	size_t i = 0;
+
+	while (i < s->n_dropped && strcmp(s->dropped[i].arch, arch) != 0)
+		i++;
+	if (i == s->n_dropped) {
+		s->dropped =
+			xrealloc(s->dropped, (s->n_dropped + 1) * sizeof(*s->dropped));
+		s->dropped[s->n_dropped++] =
+			(struct split_dropped){.arch = xstrdup(arch)};
+	}
+	s->dropped[i].objects += objects;
+	s->dropped[i].files += files;
+	s->dropped[i].bytes += bytes;
+}
+
+/*
+ * Apply --gpu-targets to the archives that the prefix has already; packing has copied them.
+ * Removes the copies that nobody asked for, and counts them.  An unreadable archive is reported
+ * and stays in the generic tree.
+ */
+static kpack_error_t drop_archives(struct split *s, struct split_prefix *p,
+				   struct kpackx_error *why)
+{
+	struct arch_filter *filter = &p->packing.args.filter;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t k = 0; k < p->packing.scan.n_entries && !err; k++) {
+		const struct scan_entry *e = &p->packing.scan.entries[k];
+		struct kpackx_error fault = {0};
+		struct old_archive a;
+		bool wanted, other = false;
+
+		if (!old_archive_is(e))
+			continue;
+		if (old_archive_open(e->path, &p->packing.args.families, &a, &fault)) {
+			report_error(e->path, "warning: %s; it stays in the generic tree",
+				     fault.text);
+			continue;
+		}
+		p->n_old++;
+		wanted = a.n_arches == 0; /* it suits every GPU */
+		for (size_t n = 0; n < a.n_arches; n++) {
+			struct kp_span arch = kp_span_str(a.arches[n]);
+
+			wanted |= arch_filter_match(filter, arch);
+			other |= !arch_filter_has(filter, arch);
+		}
+		if (!wanted) {
+			char *copy =
+				split_path(s, split_generic(s), p->path, e->relative);
+
+			p->n_old_dropped++;
+			disposition_set(&p->packing.dispositions.items[k],
+					FATE_NOT_WANTED, "not for the requested targets");
+			add_dropped(s, a.family ? a.part : a.arches[0], 0, 1, e->id.size);
+			if (below_unlink(copy) < 0)
+				err = below_fail(why, "%s: cannot remove", copy);
+			free(copy);
+		} else if (other && !s->args->quiet) {
+			report_error(e->path,
+				     "note: also has code for other targets; it stays "
+				     "as it is");
+		}
+		old_archive_close(&a);
+	}
+	return err;
+}
+
+/* Count the code objects of host binaries, and the files of kernel databases. */
+static void count_dropped(struct split *s, const struct split_prefix *p)
+{
+	const struct scan *scan = &p->packing.scan;
+	char target[KP_TARGET_TEXT_MAX];
+
+	for (size_t k = 0; k < scan->n_inputs; k++) {
+		const struct input *in = scan->inputs[k];
+
+		for (size_t n = 0; in->kind == INPUT_HOST && n < in->n_images; n++)
+			if (in->packed[n] &&
+			    !arch_filter_has(&p->packing.args.filter,
+					     kp_span_str(in->images[n].arch)))
+				add_dropped(s, in->images[n].arch, 1, 0,
+					    in->images[n].size);
+	}
+	for (size_t k = 0; scan->found.objects && k < scan->files.count; k++) {
+		const struct library_object *o = scan->found.objects[k];
+		size_t entry = scan->file_entries[k];
+
+		if (!o || p->packing.dispositions.items[entry].fate != FATE_NOT_WANTED)
+			continue;
+		library_object_target(o, 0, target);
+		add_dropped(s, *o->family ? o->family : target, 0, 1,
+			    scan->entries[entry].id.size);
+	}
+}
+
+/* After packing: count the rest that was left out; ARCH_NOT_FOUND: nothing is left. */
+static kpack_error_t check_targets(struct split *s, struct kpackx_error *why)
+{
+	bool had = false, has = false; /* code, before the selection and after it */
+
+	if (!s->args->targets)
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *p = &s->items[i];
+
+		for (size_t k = 0; k < p->packing.scan.n_inputs; k++)
+			had |= p->packing.scan.inputs[k]->kind == INPUT_HOST;
+		had |= p->n_old > 0;
+		has |= p->packing.plan.n_names > 0 || p->n_old > p->n_old_dropped;
+		count_dropped(s, p);
+	}
+	kp_sort(s->dropped, s->n_dropped, KP_BY_TEXT(struct split_dropped, arch));
+	if (!had || has)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
+		       "no device code objects matched --gpu-targets %s",
+		       s->args->targets);
+}
+
+static void warn_unmatched(const struct split *s)
+{
+	/* all prefixes have the same filter, but each has its own matches */
+	const struct kp_choice *all =
+		s->n_items ? &s->items[0].packing.args.filter.chosen : NULL;
+
+	for (size_t i = 0; all && i < all->count; i++) {
+		char arch[KP_TARGET_TEXT_MAX];
+		bool matched = false;
+
+		for (size_t k = 0; k < s->n_items; k++)
+			matched |= s->items[k].packing.args.filter.matched[i];
+		kp_target_format(&all->gpus[i], arch);
+		if (!matched)
+			report_error(s->input, "warning: nothing for %s", arch);
+	}
+}
+
 /* --- the run ----------------------------------------------------------------------- */
 
 /*
@@ -304,7 +455,7 @@ static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 		struct split_prefix *p = &s->items[i];
 
 		KP_TRY(check_archives(p, why));
-		KP_TRY(split_drop_archives(s, p, why));
+		KP_TRY(drop_archives(s, p, why));
 		KP_TRY(partition_open(&p->packing, &p->parts, why));
 		for (size_t k = 0; k < p->parts.count; k++)
 			KP_TRY(add_tree(s, p->parts.items[k].name,
@@ -318,7 +469,7 @@ static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 	for (size_t i = 0; i < s->n_items; i++)
 		KP_TRY(split_move(s, &s->items[i], why));
 	KP_TRY(split_finish(s, why));
-	return split_check_targets(s, why);
+	return check_targets(s, why);
 }
 
 /* Check the trees, and give them their names, all or none. */
@@ -381,7 +532,7 @@ static void warn(const struct split *s)
 	if (converts)
 		runtimes_judge(&list, s->input, false);
 	runtimes_fini(&list);
-	split_warn_unmatched(s);
+	warn_unmatched(s);
 	for (size_t i = 0; families && i < families->count; i++)
 		if (!split_tree_of(s, families->items[i].name))
 			report_error(s->input, "warning: nothing for the family %s",
@@ -450,4 +601,183 @@ void split_close(struct split *s)
 	prefixes_close(&s->prefixes);
 	staging_close(&s->staging);
 	*s = (struct split){.staging.fd = -1};
+}
+
+/* --- the report -------------------------------------------------------------------- */
+
+/*
+ * Printed after the trees have got their names: sizes of archives are those of the files,
+ * everything else is known from the scan.
+ */
+
+struct sums {
+	size_t files, archives;
+	uint64_t bytes;
+};
+
+/* Whether archive K of PART is in the prefix, and not joined with another's. */
+static bool has_archive(const struct split *s, const struct split_prefix *p,
+			const struct output_tree *part, size_t k)
+{
+	return split_archive_home(s, p, part->name, part->archives[k], NULL) == p;
+}
+
+/* Sum up what TREE has.  Hard links count as files, but their bytes only once. */
+static struct sums sum_up(const struct split *s, const struct split_tree *tree)
+{
+	struct sums sums = {0};
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *p = &s->items[i];
+		const struct output_tree *part = partition_find(&p->parts, tree->part);
+
+		for (size_t k = 0; part && k < part->n_entries; k++) {
+			size_t entry = part->entries[k];
+			const struct scan_entry *e = &p->packing.scan.entries[entry];
+			const struct disposition *o =
+				&p->packing.dispositions.items[entry];
+
+			sums.files++;
+			if (S_ISREG(e->mode) && o->fate != FATE_LINKED)
+				sums.bytes +=
+					o->fate == FATE_CONVERTED ? o->after : e->id.size;
+		}
+		for (size_t k = 0; part && k < part->n_archives; k++) {
+			KP_AUTO_FREE char *relative =
+				split_archive_path(p, part->archives[k]);
+			KP_AUTO_FREE char *path = xasprintf("%s/%s/%s", s->args->output,
+							    tree->name, relative);
+			struct stat st;
+
+			if (!has_archive(s, p, part, k))
+				continue;
+			sums.archives++;
+			if (below_stat(path, &st) == 0)
+				sums.bytes += (uint64_t)st.st_size;
+			else
+				report_error(path,
+					     "note: its size is missing in the sums: %s",
+					     strerror(errno));
+		}
+	}
+	for (size_t i = 0; i < s->n_outside && tree == split_generic(s); i++) {
+		const struct split_outside *e = &s->outside[i];
+
+		if (e->left || S_ISDIR(e->id.mode))
+			continue;
+		sums.files++;
+		sums.bytes += S_ISREG(e->id.mode) ? e->id.size : 0;
+	}
+	return sums;
+}
+
+void split_report_notes(const struct split *s)
+{
+	for (size_t i = 0; i < s->n_items; i++)
+		pack_report_dispositions(&s->items[i].packing.scan,
+					 &s->items[i].packing.dispositions,
+					 s->args->quiet);
+	for (size_t i = 0; i < s->n_outside && !s->args->quiet; i++)
+		if (s->outside[i].left)
+			report_error(s->outside[i].path, "note: left out: %s",
+				     s->outside[i].left);
+}
+
+void split_report(const struct split *s)
+{
+	if (s->args->quiet)
+		return;
+	printf("%-40s %10s %10s %16s\n", "tree", "files", "archives", "bytes");
+	for (size_t i = 0; i < s->n_trees; i++) {
+		struct sums sums = sum_up(s, &s->trees[i]);
+		size_t width = strlen(s->trees[i].name);
+
+		report_text(s->trees[i].name);
+		printf("%*s %10zu %10zu %16" PRIu64 "\n",
+		       width < 40 ? (int)(40 - width) : 0, "", sums.files, sums.archives,
+		       sums.bytes);
+	}
+	for (size_t i = 0; i < s->n_dropped; i++) {
+		fputs("dropped ", stdout);
+		report_text(s->dropped[i].arch);
+		printf(": %zu code objects, %zu files, %" PRIu64 " bytes\n",
+		       s->dropped[i].objects, s->dropped[i].files, s->dropped[i].bytes);
+	}
+}
+
+/* --- JSON -------------------------------------------------------------------------- */
+
+static void add_text(json_t *list, const char *text)
+{
+	json_array_append_new(list, report_json_text(text));
+}
+
+/* Several prefixes may have code for one architecture, which is listed once. */
+static json_t *json_tree(const struct split *s, const struct split_tree *tree)
+{
+	json_t *arches = json_array(), *archives = json_array(), *prefixes = json_array();
+	json_t *seen = json_object();
+	struct sums sums = sum_up(s, tree);
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *p = &s->items[i];
+		const struct output_tree *part = partition_find(&p->parts, tree->part);
+
+		if (!split_contributes(p, tree->part))
+			continue;
+		for (size_t k = 0; k < part->n_arches; k++) {
+			const char *arch = part->arches[k];
+
+			if (!json_object_get(seen, arch))
+				add_text(arches, arch);
+			json_object_set_new(seen, arch, json_true());
+		}
+		add_text(prefixes, p->path);
+		for (size_t k = 0; k < part->n_archives; k++) {
+			KP_AUTO_FREE char *path =
+				split_archive_path(p, part->archives[k]);
+
+			if (has_archive(s, p, part, k))
+				add_text(archives, path);
+		}
+	}
+	json_decref(seen);
+	return json_pack("{so so sb so so so sI sI}", "name",
+			 report_json_text(tree->name), "part",
+			 report_json_text(tree->part), "family", tree->family, "arches",
+			 arches, "prefixes", prefixes, "archives", archives, "files",
+			 (json_int_t)sums.files, "bytes", (json_int_t)sums.bytes);
+}
+
+json_t *split_report_json(const struct split *s)
+{
+	json_t *trees = json_array(), *absent = json_array();
+	json_t *dropped = json_array(), *left = json_array();
+
+	for (size_t i = 0; i < s->n_trees; i++)
+		json_array_append_new(trees, json_tree(s, &s->trees[i]));
+	for (size_t i = 0; i < s->prefixes.count; i++)
+		if (s->prefixes.items[i].absent)
+			add_text(absent, s->prefixes.items[i].path);
+	for (size_t i = 0; i < s->n_dropped; i++)
+		json_array_append_new(
+			dropped, json_pack("{so sI sI sI}", "arch",
+					   report_json_text(s->dropped[i].arch),
+					   "objects", (json_int_t)s->dropped[i].objects,
+					   "files", (json_int_t)s->dropped[i].files,
+					   "bytes", (json_int_t)s->dropped[i].bytes));
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct packing *p = &s->items[i].packing;
+
+		for (size_t k = 0; k < p->scan.n_entries; k++)
+			if (p->dispositions.items[k].fate == FATE_LEFT_OUT)
+				add_text(left, p->scan.entries[k].path);
+	}
+	for (size_t i = 0; i < s->n_outside; i++)
+		if (s->outside[i].left)
+			add_text(left, s->outside[i].path);
+	return json_pack("{so so so so so so so}", "input", report_json_text(s->input),
+			 "output", report_json_text(s->args->output), "name",
+			 report_json_text(s->name), "trees", trees, "absent_prefixes",
+			 absent, "dropped", dropped, "left_out", left);
 }

@@ -4,11 +4,9 @@
  * files of one architecture move to that architecture's tree.
  *
  *	split_args.c      the command line
- *	split.c           the run: prefixes, groups, trees, names
- *	split_targets.c   what --gpu-targets leaves out
- *	split_move.c      from the generic tree to the trees of architectures
- *	split_check.c     the trees are complete, and may replace those that are there
- *	split_report.c    tables and JSON
+ *	split.c           the run: prefixes, groups, trees, names, --gpu-targets, and the report
+ *	split_move.c      from the generic tree to the trees of architectures, which are complete
+ *	                  and may replace those that are there
  *	split_archives.c  kpack split of archives, which shares nothing but the options
  *
  * The archives of an artifact are joined, as TheRock's splitter has them, so that trees of
@@ -169,17 +167,6 @@ const struct split_prefix *split_archive_home(const struct split *s,
 bool split_contributes(const struct split_prefix *p, const char *part);
 
 /*
- * Apply --gpu-targets to the archives that the prefix has already; packing has copied them.
- * Removes the copies that nobody asked for, and counts them.  An unreadable archive is reported
- * and stays in the generic tree.
- */
-kpack_error_t split_drop_archives(struct split *s, struct split_prefix *p,
-				  struct kpackx_error *why);
-/* After packing: count the rest that was left out; ARCH_NOT_FOUND: nothing is left. */
-kpack_error_t split_check_targets(struct split *s, struct kpackx_error *why);
-void split_warn_unmatched(const struct split *s);
-
-/*
  * Move the files that P's partition assigns to other trees, and make their directories
  * there.  Directories that become empty are removed.  Hard links between output trees
  * become separate files, because each output tree can be installed alone.
@@ -190,10 +177,10 @@ kpack_error_t split_move(struct split *s, const struct split_prefix *p,
 kpack_error_t split_finish(struct split *s, struct kpackx_error *why);
 
 /*
- * Before the trees get their names, check that they have every path that they should have,
- * and no other.  Trees that have these names already must be those of an earlier run,
+ * Before the trees get their names, check that they have every path that they should have.
+ * Trees that have these names already must be those of an earlier run,
  * without --force.  AGAIN: there may be trees to replace.
- * INVALID_FORMAT: a path differs; the error names the first.  INVALID_ARGUMENT: a tree in
+ * INVALID_FORMAT: a path is missing; the error names the first.  INVALID_ARGUMENT: a tree in
  * the way is another's.  IO_ERROR.
  */
 kpack_error_t split_check(const struct split *s, bool *again, struct kpackx_error *why);

@@ -4,13 +4,16 @@
  * belongs to the tree of an architecture is renamed into it, which costs no copy, and archives
  * of several prefixes that have one name are joined there.  Directories are made in the
  * other tree as they are needed; those that nothing is left in are removed from the generic
- * tree.  At last all directories get the attributes that they have in the input.
+ * tree.  At last all directories get the attributes that they have in the input, and it is checked
+ * that everything is where it should be, and that trees in the way are those of an earlier run.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "join.h"
+#include "packer/archives/binary.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "split.h"
@@ -67,7 +70,8 @@ static kpack_error_t join_prefixes(const struct split *s, const char *part,
 
 			paths[n++] = split_path(s, split_generic(s), "", path);
 		}
-	err = join_to_archive(paths, NULL, n, dir, name, &report, why);
+	err = join_to_archive(paths, NULL, n, dir, name, merge_report_clash, &report,
+			      why);
 	merge_report_end(&report);
 	for (size_t i = 0; i < n; i++) {
 		if (!err && strcmp(paths[i], to) != 0 && below_unlink(paths[i]) < 0)
@@ -227,4 +231,133 @@ kpack_error_t split_finish(struct split *s, struct kpackx_error *why)
 		KP_TRY(tree_write_finish(&tree->writer, why));
 	}
 	return KPACK_SUCCESS;
+}
+
+/* --- checks ------------------------------------------------------------------------ */
+
+static kpack_error_t check_path(const struct split *s, const char *part,
+				const char *prefix, const char *relative, mode_t mode,
+				struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *path = split_path(s, split_tree_of(s, part), prefix, relative);
+	struct stat st;
+
+	if (below_lstat(path, &st) == 0 && (st.st_mode & S_IFMT) == (mode & S_IFMT))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "%s: is missing, or of another type than in the input",
+		       path + strlen(s->staging.path) + 1);
+}
+
+/* Check that the trees have every file that the scan and the partition say; not its bytes. */
+static kpack_error_t check_complete(const struct split *s, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *p = &s->items[i];
+
+		for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
+			const struct scan_entry *e = &p->packing.scan.entries[k];
+			size_t part = p->parts.tree_of[k];
+
+			if (part != PARTITION_NONE)
+				KP_TRY(check_path(s, p->parts.items[part].name, p->path,
+						  e->relative, e->mode, why));
+		}
+		for (size_t k = 0; k < p->parts.count; k++) {
+			const struct output_tree *part = &p->parts.items[k];
+
+			for (size_t a = 0; a < part->n_archives; a++) {
+				KP_AUTO_FREE char *relative =
+					split_archive_path(p, part->archives[a]);
+
+				if (split_archive_home(s, p, part->name,
+						       part->archives[a], NULL) == p)
+					KP_TRY(check_path(s, part->name, "", relative,
+							  S_IFREG, why));
+			}
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Whether ITEM, in whose place this run puts STAGED, if that exists, can be an earlier run's.
+ * Copies are not compared, because their originals may have changed since.
+ */
+static bool is_earlier(const struct split *s, const char *staged,
+		       const struct tree_item *item)
+{
+	mode_t type = item->st.st_mode & S_IFMT;
+	struct kpack_archive *theirs = NULL, *ours = NULL;
+	size_t n = strlen(s->name);
+	struct binary a, b;
+	struct stat st;
+	bool there = below_lstat(staged, &st) == 0, yes;
+
+	if (type != S_IFREG || (there && !S_ISREG(st.st_mode)))
+		return there ? type == (st.st_mode & S_IFMT) : type == S_IFDIR;
+	if (kp_is_archive_name(item->name)) {
+		/* with a name and a group as this run's have, or as the copy of another */
+		yes = !below_archive_open(item->path, &theirs, NULL) &&
+		      ((strncmp(item->name, s->name, n) == 0 &&
+			kp_span_starts(kp_archive_group(theirs), s->name, n)) ||
+		       (there && !below_archive_open(staged, &ours, NULL) &&
+			kp_span_eq(kp_archive_group(theirs), kp_archive_group(ours))));
+		kp_archive_close(theirs);
+		kp_archive_close(ours);
+		return yes;
+	}
+	if (!there || binary_open(staged, &a, NULL))
+		return there;
+	yes = a.fat.kind != KP_FATBIN_CONVERTED;
+	binary_close(&a);
+	if (!yes && !binary_open(item->path, &b, NULL)) {
+		yes = b.fat.kind == KP_FATBIN_CONVERTED;
+		binary_close(&b);
+	}
+	return yes;
+}
+
+/*
+ * A tree that has a name of this run's is an earlier run's, and may be replaced, if it has
+ * no file that this run does not write as well.  A file that the input had then, and has no
+ * more, cannot be told from anybody's: it is named, and nothing is replaced.
+ */
+static kpack_error_t check_earlier(const struct split *s, const struct split_tree *tree,
+				   bool *there, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *root = xasprintf("%s/%s", s->args->output, tree->name);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_list *list;
+	struct tree_item e;
+	struct stat st;
+
+	if (below_lstat(root, &st) < 0)
+		return KPACK_SUCCESS;
+	*there = true;
+	list = tree_list_open(root);
+	while (!err && tree_list_next(list, &e)) {
+		KP_AUTO_FREE char *staged = split_path(s, tree, "", e.rest);
+
+		if (e.kind == TREE_FAULT) {
+			errno = e.error;
+			err = below_fail(why, "%s", e.path);
+		} else if (e.kind != TREE_DIR_END && e.level > 0 &&
+			   !is_earlier(s, staged, &e)) {
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s: already exists, and %s in it is not from this "
+				      "input: --force replaces the tree",
+				      root, e.rest);
+		}
+	}
+	tree_list_close(list);
+	return err;
+}
+
+kpack_error_t split_check(const struct split *s, bool *again, struct kpackx_error *why)
+{
+	*again = s->args->force;
+	for (size_t i = 0; i < s->n_trees && !s->args->force; i++)
+		KP_TRY(check_earlier(s, &s->trees[i], again, why));
+	return check_complete(s, why);
 }

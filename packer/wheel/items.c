@@ -15,7 +15,6 @@
 #include <string.h>
 #include "core/archive/naming.h"
 #include "core/base/order.h"
-#include "packer/archives/merge.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
@@ -251,36 +250,16 @@ static void report_clash(void *arg, const struct merge_clash *clash)
 static kpack_error_t join_archives(struct same *g, const char *dir,
 				   struct kpackx_error *why)
 {
-	struct merge_source *sources = xcalloc(g->count, sizeof(*sources));
-	KP_AUTO_FREE char *family = NULL;
-	struct merge_options options = {.clash = report_clash, .clash_arg = g, .has_prefer = true};
-	struct merge_plan *plan = NULL;
-	struct kp_writer *writer = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE char **paths = xcalloc(g->count, sizeof(*paths));
+	KP_AUTO_FREE unsigned *prefer = xcalloc(g->count, sizeof(*prefer));
+	kpack_error_t err;
 
-	for (size_t i = 0; !err && i < g->count; i++) {
-		struct kpack_archive *a = NULL;
-
-		err = below_archive_open(g->items[i].disk, &a, why);
-		sources[i] = (struct merge_source){
-			.archive = a, .prefer = g->items[i].source == g->prefer};
+	for (size_t i = 0; i < g->count; i++) {
+		paths[i] = g->items[i].disk;
+		prefer[i] = g->items[i].source == g->prefer;
 	}
-	if (!err) {
-		struct kp_span stated = kp_archive_family(sources[0].archive);
-
-		options.family = family = xstrndup(
-			stated.size ? (const char *)stated.data : "", stated.size);
-		err = merge_plan_new(sources, g->count, &options, &plan, why);
-	}
-	if (!err)
-		err = merge_plan_write(plan, dir, kp_path_name(g->file), &writer, why);
-	if (!err)
-		err = kp_writer_publish(writer, why);
-	kp_writer_close(writer);
-	merge_plan_free(plan);
-	for (size_t i = 0; i < g->count; i++)
-		kp_archive_close((struct kpack_archive *)sources[i].archive);
-	free(sources);
+	err = join_to_archive(paths, prefer, g->count, dir, kp_path_name(g->file),
+			      report_clash, g, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", g->items[0].path);
 	take_new_file(g);

@@ -44,7 +44,6 @@ kpack_error_t wheel_source_open(const struct wheel_split_args *args, const char 
 	if (out->unpacked) {
 		KP_TRY(dist_info_file_name(&out->info, name, why));
 		KP_TRY(wheel_name_parse(name, &out->name, why));
-		wheel_tags_compare(&out->info.wheel, &out->name, out->info.tag_fault);
 	}
 	KP_TRY(record_check(out->in, out->info.dir, &out->record, why));
 	out->digests = xcalloc(out->in->count, sizeof(*out->digests));

@@ -7,8 +7,7 @@
  *	devices.c	which device wheels there are, and which of them need each other
  *	items.c		which file goes into which wheel; several inputs become one list
  *	texts.c		METADATA, WHEEL and variant.json of the wheels
- *	publish.c	give them their names, unless something else has these
- *	split.c		all of it in order; writing the wheels, and the report
+ *	split.c		all of it in order: writing the wheels, their names, and the report
  */
 #ifndef PACKER_WHEEL_SPLIT_H
 #define PACKER_WHEEL_SPLIT_H
@@ -257,23 +256,5 @@ kpack_error_t wheel_extras(const struct split *s, struct wheel_extra **out, size
 kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *output,
 			      const char *dir, struct wheel_out *out,
 			      struct kpackx_error *why);
-
-/* --- publish.c ------------------------------------------------------------------------- */
-
-/*
- * Check that NAME is free in the output directory, or that what has it may be replaced: it is an
- * earlier run's output of KIND, with no member that the wheel NOW has not, or --force was
- * given; and it is no input.  NOW may be NULL.  INVALID_ARGUMENT.
- */
-kpack_error_t split_check_free(const struct split *s, enum wheel_output_kind kind,
-			       const char *name, const char *now,
-			       struct kpackx_error *why);
-/*
- * Give all outputs their names, the host wheel last: if it exists, everything that it needs
- * exists.  INVALID_ARGUMENT: something else has a name; then no output got one.
- */
-kpack_error_t split_publish(const struct split *s, struct kpackx_error *why);
-/* Report the device wheels of this host wheel that are there and not this run's. */
-void split_report_others(const struct split *s);
 
 #endif

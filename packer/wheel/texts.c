@@ -361,8 +361,8 @@ static char *device_metadata(const struct split *s, const struct device_wheel *d
 }
 
 /*
- * WHEEL of a device wheel: with the tags of the host's WHEEL, or those of its file name if the
- * two differ, and with the build number, as the device wheel's file name has them.
+ * WHEEL of a device wheel: with the tags and the build number of the host's file name, which are
+ * those of its own, whatever the host's WHEEL has.
  */
 static char *device_wheel_text(const struct wheel_source *host, size_t *size)
 {
@@ -379,17 +379,10 @@ static char *device_wheel_text(const struct wheel_source *host, size_t *size)
 		"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
 		"\nRoot-Is-Purelib: %s\n",
 		pure ? "true" : "false");
-	if (*host->info.tag_fault) {
-		tags = wheel_name_tags(&host->name, &n);
-		for (size_t i = 0; i < n; i++)
-			fprintf(f, "Tag: %s\n", tags[i]);
-		wheel_tags_free(tags, n);
-	} else {
-		for (size_t at = 0;
-		     metadata_text_next(&host->info.wheel, "Tag", &at, &value);)
-			fprintf(f, "Tag: %.*s\n", (int)value.size,
-				(const char *)value.data);
-	}
+	tags = wheel_name_tags(&host->name, &n);
+	for (size_t i = 0; i < n; i++)
+		fprintf(f, "Tag: %s\n", tags[i]);
+	wheel_tags_free(tags, n);
 	if (*host->name.build)
 		fprintf(f, "Build: %s\n", host->name.build);
 	fclose(f);

@@ -19,7 +19,7 @@
 #include "packer/cli/progress.h"
 #include "packer/files/identity.h"
 
-/* --- names.c ------------------------------------------------------------------------- */
+/* --- metadata.c: names ------------------------------------------------------------------------- */
 
 /* NAME_MAX of Linux: a longer name cannot be a file name. */
 #define WHEEL_NAME_MAX 255
@@ -156,7 +156,7 @@ kpack_error_t wheel_reader_read(struct wheel_reader *r, size_t member, wheel_tak
 kpack_error_t wheel_in_text(const struct wheel_in *w, size_t member, size_t max,
 			    char **text, size_t *size, struct kpackx_error *why);
 
-/* --- metadata.c ----------------------------------------------------------------------- */
+/* --- metadata.c: headers ----------------------------------------------------------------- */
 
 /* Size limit of METADATA and WHEEL, which are held in memory: real ones have some 100 KB. */
 #define METADATA_TEXT_MAX (16 << 20)
@@ -197,21 +197,11 @@ char *metadata_text_add(const struct metadata_text *m, const char *headers, size
 char *metadata_text_set(const struct metadata_text *m, const char *name,
 			const char *value, size_t *size);
 
-#define WHEEL_TAGS_FAULT 200
-
-/*
- * In names.c: describe in FAULT the first tag that only one of WHEEL and NAME has; "" if both
- * have the same tags, in any order and case.
- */
-void wheel_tags_compare(const struct metadata_text *wheel, const struct wheel_name *name,
-			char fault[WHEEL_TAGS_FAULT]);
-
 struct dist_info {
 	char *dir;                        /* "torch-2.0.dist-info" */
 	char *metadata_file, *wheel_file; /* texts of METADATA and WHEEL */
 	struct metadata_text metadata, wheel;
-	char *name, *version;             /* as METADATA spells them */
-	char tag_fault[WHEEL_TAGS_FAULT]; /* not "": the file name has different tags */
+	char *name, *version; /* as METADATA spells them */
 };
 
 /*

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The scripts of contrib, and locks, run by root among other users: links and directories that are
-# replaced, at the worst moment too; names that are commands somewhere; file systems that never answer.
+# replaced, at the worst moment too; names that are commands somewhere.
 
 # bats file_tags=plain
 
@@ -26,15 +26,11 @@ setup() {
 teardown() {
 	cd /
 	exec 5>&- 8>&-
-	# shellcheck disable=SC2046 # numbers
-	kill -KILL $(alices) 2>/dev/null || :
 	for _ in 1 2 3; do
 		awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | sed 's/\\/\\0/g' | tac |
 			while IFS= read -r m; do umount -l "$(printf '%b.' "$m" | sed '$s/\.$//')"; done
 	done
 	gone "kpackfs .*$T/"
-	! mountpoint -q /etc/fuse.conf || umount /etc/fuse.conf
-	[ ! -e /run/of-the-test ] || umount /run
 	rm -rf "$T"
 }
 
@@ -99,14 +95,14 @@ prefix() {
 	ln -s "$T/victim" share/link
 	their share share/link
 	export PATH=$T/stubs:$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/tree/.kpack
-	KPACKFS_MOUNTPOINT=$T/share/link/library refuses share/link "$contrib/examples/container/entrypoint" true
+	KPACKFS_MOUNTPOINT=$T/share/link/library refuses share/link "$contrib/container/entrypoint" true
 	# a mount point made, or replaced, meanwhile
-	KPACKFS_MOUNTPOINT=$T/share/u/library refuses "$T/share" "$contrib/examples/container/entrypoint" true
+	KPACKFS_MOUNTPOINT=$T/share/u/library refuses "$T/share" "$contrib/container/entrypoint" true
 	victim_is_as_it_was
 	# sources are words, and no patterns
 	mkdir own 'tree/*'
 	prefix 'tree/*' other/a.dat
-	KPACKFS_SOURCES="$T/tree/*/.kpack" KPACKFS_MOUNTPOINT=$T/own "$contrib/examples/container/entrypoint" ls own/other | grep -qx a.dat
+	KPACKFS_SOURCES="$T/tree/*/.kpack" KPACKFS_MOUNTPOINT=$T/own "$contrib/container/entrypoint" ls own/other | grep -qx a.dat
 	umount own
 	# an old mount, whose place becomes a link between look and unmount
 	script=$(sed -n "s/^ExecStartPre=-.bin.sh -c '\(.*\)' sh %f\$/\1/p" "$contrib/systemd/kpackfs@.service" | sed 's/\$\$/$/g')
@@ -230,10 +226,6 @@ makes() { "$contrib/packaging/make-$1" --name ab --version 1 "${@:2}" >said 2>er
 	# by the descriptor they are made, where they must be
 	[ "$(ls out/*.deb | wc -l)" = 2 ]
 	[ -z "$(ls -A out/away)" ]
-	# OUTDIR itself
-	swap "$T/parent/out" "$T/parent/away" "$T/victim" | stub dpkg-deb
-	PATH=$T/stubs:$PATH makes deb split parent/out || :
-	victim_is_as_it_was
 	# and one that is made
 	ln -s "$T/victim" parent/x/link
 	their parent/x parent/x/link
@@ -293,14 +285,13 @@ completed() {
 
 # ---- many machines ------------------------------------------------------------------------------
 
-make_shards() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/examples/distributed/shards.mk" "$@" 3>&-; }
+make_shards() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" "$@" 3>&-; }
 
 @test "shards: names that are calls, options or quotes" {
 	mkdir tree
 	mkfat tree/a.so
 	kpack pack -q --group g tree want
-	export KPACK=$KPACK_BIN/kpack PARALLEL_HOME=$T/.parallel
-	mkdir -p "$PARALLEL_HOME"
+	export KPACK=$KPACK_BIN/kpack
 	for name in "\$(shell $ran)" "\$(info x)\$x\$\$#" "-it's,b" $'new\nline\\'; do
 		cp -a tree "./$name"
 		make_shards "INPUT=$name" "OUT=$name.out" N=2 OPTIONS='--group g'
@@ -316,18 +307,6 @@ make_shards() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/examples/dist
 		[[ $output == *'N is no number from 1'* ]]
 	done
 	[ ! -e ran ] && [ ! -e none ]
-	cp -a tree ./-in
-	if command -v parallel >/dev/null; then
-		"$contrib/examples/distributed/shards-parallel" -in -out 2 --group g 3>&-
-		diff -r want ./-out
-		rm -rf ./-out
-	fi
-	if command -v ninja >/dev/null; then
-		"$contrib/examples/distributed/shards-ninja" -in -out 2 --group g >build.ninja
-		ninja 3>&- >log
-		diff -r want ./-out
-		PARTS='a|b' run -2 "$contrib/examples/distributed/shards-ninja" tree out 2
-	fi
 }
 
 @test "shards: parts that are a link are removed as a link" {
@@ -337,8 +316,8 @@ make_shards() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/examples/dist
 	state_of_victim >was
 	export KPACK=true PARALLEL_HOME=$T/.parallel
 	mkdir -p "$PARALLEL_HOME"
-	by_parallel() { ! command -v parallel >/dev/null || "$contrib/examples/distributed/shards-parallel" x out 1 3>&-; }
-	for command in "$contrib/examples/distributed/slurm-merge out 1" "make_shards INPUT=x OUT=out N=1" \
+	by_parallel() { ! command -v parallel >/dev/null || "$contrib/distributed/shards-parallel" x out 1 3>&-; }
+	for command in "$contrib/distributed/slurm-merge out 1" "make_shards INPUT=x OUT=out N=1" \
 		"make_shards clean INPUT=x OUT=out N=1" by_parallel; do
 		ln -sfn "$T/victim" out.parts
 		$command
@@ -366,23 +345,7 @@ make_shards() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/examples/dist
 	victim_is_as_it_was
 }
 
-# ---- file systems that never answer --------------------------------------------------------------
-
-# alice_mounts DIRECTORY [OPTIONS]: an ordinary user mounts there what everybody may look at
-alice_mounts() {
-	prefix packed lib/rocblas/library/a.dat
-	their "$1"
-	[ -e kpackfs ] || cp "$KPACKFS" kpackfs
-	echo user_allow_other >fuse.conf
-	mount --bind fuse.conf /etc/fuse.conf
-	as_nobody ./kpackfs -o "allow_other${2-}" packed/.kpack "$1"
-	umount /etc/fuse.conf
-}
-alices() { pgrep -f "^./kpackfs -o allow_other[^ ]* packed/.kpack $T/"; }
-# the same, and it never answers
-# shellcheck disable=SC2046 # numbers
-alice_stops() { alice_mounts "$1" && kill -STOP $(alices); }
-
+# ---- search paths ------------------------------------------------------------------------------
 
 @test "a search path through another user's link leads nowhere, and is no missing archive" {
 	as_root

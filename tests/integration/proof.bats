@@ -43,14 +43,6 @@ teardown() {
 	abidiff "$LIB" out/librocrand.so.*
 }
 
-# bats test_tags=slow
-@test "librocsparse: 111 wrappers, 7 architectures" {
-	fetch librocsparse --big
-	proves "$LIB" rocsparse_create_handle
-	[ "$(awk 'NF == 5' has.log | wc -l)" = 777 ]
-	[ "$(stat -c %s out/librocsparse.so.*)" -lt 20000000 ]
-}
-
 @test "shared libraries" {
 	need_clang
 	for ld in $(linkers); do
@@ -112,21 +104,6 @@ teardown() {
 			fixed-a.o fixed-b.o fixed-main.o -o fixed-$ld
 		proves fixed-$ld
 	done
-}
-
-@test "the new driver" {
-	need_clang
-	for name in a b; do
-		hip --offload-new-driver -fPIC -c $name.hip -o $name.o
-	done
-	link --offload-new-driver -shared -fuse-ld=lld a.o b.o -o libnew.so
-	proves libnew.so
-	for name in a b; do
-		hip --offload-new-driver -fgpu-rdc -fPIC -c $name.hip -o $name.o
-	done
-	link --offload-new-driver --hip-link -fgpu-rdc "${offload[@]}" -shared -fuse-ld=lld \
-		a.o b.o -o librdc.so
-	proves librdc.so
 }
 
 @test "compressed, and compressed beside plain" {

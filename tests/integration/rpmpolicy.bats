@@ -121,38 +121,33 @@ database() { # GPU...
 	[ ! -e tree ]
 }
 
-@test "rpm that packs: mounts go and come back, and files that an upgrade drops leave the archives" {
+@test "rpm that packs: mounts go and come back" {
 	policy pack
 	mkdir -p build/lib
 	mkfat --size 60000 --arches gfx1100,gfx1030 build/lib/a.so
 	database gfx1100
-	head -c 5000 /dev/urandom >build/lib/rocblas/library/Kernels.so-001-gfx1100.hsaco
 	blas 1
 	rpm -i "$package" >said
-	grep -q "1 files changed, 0 removed, 2 packed" said
+	grep -q "1 files changed, 0 removed, 1 packed" said
 	[ "$(mounts)" = 1 ]
-	kpack ls tree/.kpack | grep -q 'Kernels.so-001-gfx1100'
-	cmp build/lib/rocblas/library/Kernels.so-001-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-001-gfx1100.hsaco
-	rm build/lib/rocblas/library/Kernels.so-001-gfx1100.hsaco
+	kernels=tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	cmp build/${kernels#tree/} $kernels
+	cp $kernels old
 	database gfx1100
 	blas 2
 	# what is mounted has no room, and rpm asks for it before it runs triggers: nothing is changed
 	run rpm -U "$package"
 	[ "$status" != 0 ]
 	[[ $output == *"more space on the $T/tree/lib/rocblas/library filesystem"* ]]
-	kpack ls tree/.kpack | grep -q 'Kernels.so-001-gfx1100'
+	cmp old $kernels
 	[ "$(rpm -q --qf '%{VERSION}' blas)" = 1 ]
 	[ "$(mounts)" = 1 ]
-	exec 7<tree/lib/rocblas/library/Kernels.so-001-gfx1100.hsaco
+	exec 7<$kernels
 	rpm -U --ignoresize "$package" >said
-	[ "$(wc -c <&7)" = 5000 ] # a program has it open
+	cmp old - <&7 # a program has it open
 	exec 7<&-
 	[ "$(mounts)" = 1 ]
-	cmp build/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
-	run -1 cat tree/lib/rocblas/library/Kernels.so-001-gfx1100.hsaco
-	kpack ls tree/.kpack >entries
-	grep -q 'Kernels.so-000-gfx1100' entries
-	run -1 grep 'Kernels.so-001-gfx1100' entries
+	cmp build/${kernels#tree/} $kernels
 	rpm -e blas
 	[ "$(mounts)" = 0 ]
 	[ -z "$(find tree -name '*.so' -o -name '*.hsaco' -o -name '*.kpack' 2>/dev/null)" ]

@@ -53,34 +53,6 @@ install_over() { # ROOT TREE...
 	loads "0 0" root/libc.so gfx1100
 }
 
-@test "trees without all paths of the input, or with others, never get their names" {
-	local text change preload
-	preload=$(ldd "$KPACK_BIN/kpack" | awk '$1 ~ /^lib[at]san/ { print $3 }' | tr '\n' ' ')
-	mkdir -p in/sub/empty
-	mkfat --bundles 1 --arches gfx1030,gfx1100 in/liba.so
-	cp in/liba.so in/libb.so
-	echo text >in/sub/a
-	ln -s sub/a in/link
-	while IFS='|' read -r text change; do
-		rm -rf out
-		status=0
-		MOMENT_PATH=/.kpack-staging- MOMENT_DO="cd out/.kpack-staging-* && $change" \
-			LD_PRELOAD="$preload$KPACK_BIN/tests/stub/moment.so" kpack split -q in out 2>err || status=$?
-		[ "$text" ] || { [ $status = 0 ] && continue; }
-		[ $status = 1 ] && grep -qF -e "$text" err && [ -z "$(ls -A out)" ] ||
-			{ echo "exit $status after: $change"; cat err; return 1; }
-	done <<-'END'
-	|true
-	in_generic/sub/a: is missing|rm in_generic/sub/a
-	in_generic/sub/empty: is missing|rmdir in_generic/sub/empty
-	in_generic/sub/a: has another file type|rm in_generic/sub/a; mkfifo in_generic/sub/a
-	in_gfx1030/more: does not come from the input|touch in_gfx1030/more
-	in_gfx1030/sub: does not come from the input|mkdir in_gfx1030/sub
-	in_gfx1100/.kpack: is missing|rm -r in_gfx1100/.kpack
-	in_gfx1100/.kpack/in_gfx1100.kpack: is missing|rm in_gfx1100/.kpack/in_gfx1100.kpack
-	END
-}
-
 # killed N OPTION...: split in, killed at the N-th renaming
 killed() {
 	status=0

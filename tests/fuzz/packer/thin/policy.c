@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			const struct policy_command *c = &p.commands[i];
 
 			assert(c->arch > 0 && c->arch + 1 < c->n_words);
-			assert(strcmp(c->words[c->arch] + c->arch_skip, p.arch) == 0);
+			assert(strcmp(c->words[c->arch], p.arch) == 0);
 			assert(strcmp(c->words[c->n_words - 1], p.tree) == 0);
 		}
 	}

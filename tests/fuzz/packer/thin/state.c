@@ -25,19 +25,18 @@ static void write_again(const struct state *s)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct kp_hash sum = kp_hash_of(data, size);
-	char *text = malloc(size + 64), *at = text + size;
+	policy_hash sum;
+	char *text = malloc(size + 64);
 	struct kpackx_error why = {0};
 	struct state s = {0};
 
 	assert(text);
 	if (size)
 		memcpy(text, data, size);
-	at += sprintf(at, "end ");
-	for (size_t i = 0; i < sizeof(sum.bytes); i++)
-		at += sprintf(at, "%02x", sum.bytes[i]);
-	*at++ = '\n';
-	if (state_parse((struct kp_span){(uint8_t *)text, (size_t)(at - text)}, &s, &why))
+	policy_hash_of(text, size, sum);
+	sprintf(text + size, "end %s\n", sum);
+	if (state_parse((struct kp_span){(uint8_t *)text, size + strlen(text + size)}, &s,
+			&why))
 		assert(why.text[0]);
 	else
 		write_again(&s);

@@ -20,21 +20,6 @@ static void check(const struct metadata_text *m, const char *text, size_t size,
 	metadata_text_fini(&again);
 }
 
-/* Any tags at all: the comparison reports a difference, or WHEEL has a Tag header. */
-static void compare_tags(const struct metadata_text *m)
-{
-	struct kpackx_error why = {0};
-	char fault[WHEEL_TAGS_FAULT];
-	struct wheel_name name;
-	struct kp_span tag;
-
-	assert(!wheel_name_parse("a-1-py2.py3.py2-none-linux_x86_64.any.whl", &name,
-				 &why));
-	wheel_tags_compare(m, &name, fault);
-	assert(strlen(fault) < sizeof(fault));
-	assert(*fault || metadata_text_get(m, "Tag", &tag));
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kpackx_error why = {0};
@@ -50,7 +35,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (size_t i = 0; i < m.count; i++)
 		assert(m.headers[i].value.size <= size);
-	compare_tags(&m);
 	text = metadata_text_add(&m, "X-New: 1\n", &n);
 	check(&m, text, n, 1);
 	free(text);

@@ -11,20 +11,28 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "core/base/mountinfo.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
+#include "binary.h"
 #include "packer/cli/xalloc.h"
-#include "packer/archives/binary.h"
 #include "packer/files/below.h"
 #include "packer/files/identity.h"
+
+struct demand_index {
+	uint32_t n;
+};
 
 struct demand_binary {
 	char *path;
 	struct file_identity seen;
 	char *name; /* kernel_name */
-	/* the n of the keys NAME#n that it asks for, ascending; NULL: they are not known */
-	uint32_t *indices;
+	/*
+	 * The n of the keys NAME#n that it asks for, ascending; NULL: it is not known which
+	 * code was packed besides the wrappers'.
+	 */
+	struct demand_index *indices;
 	size_t n_indices;
 	struct reach reach;
 };
@@ -44,58 +52,12 @@ void demand_fini(struct demand *d)
 
 /* --- binaries ------------------------------------------------------------------------ */
 
-static int by_index(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return KP_ORDER(*x, *y);
-}
-
-/*
- * The indices of the wrappers, and of the containers, some of which have no wrapper.
- * Without a layout, it is not known which code was packed besides the wrappers'.
- */
-static void list_indices(const struct binary *b, struct demand_binary *out)
-{
-	size_t wrappers = b->fat.elf.n_wrappers;
-
-	if (!b->has_layout)
-		return;
-	out->indices =
-		xcalloc(wrappers + b->layout.n_containers + 1, sizeof(*out->indices));
-	for (size_t i = 0; i < wrappers; i++)
-		out->indices[out->n_indices++] = binary_index(b, i);
-	for (size_t i = 0; i < b->layout.n_containers; i++)
-		out->indices[out->n_indices++] = b->layout.containers[i].index;
-	qsort(out->indices, out->n_indices, sizeof(*out->indices), by_index);
-}
-
-static kpack_error_t add_converted(struct demand *d, struct binary *b,
-				   struct kpackx_error *why)
-{
-	struct demand_binary item = {0};
-	kpack_error_t err;
-
-	KP_TRY(binary_read_marker(b, why));
-	KP_TRY(binary_read_layout(b, why));
-	err = installed_reach(&d->set, &b->marker, b->path, &item.reach, why);
-	if (err) {
-		reach_fini(&item.reach);
-		return err;
-	}
-	item.path = xstrdup(b->path);
-	item.seen = file_identity_of(&b->st);
-	item.name = xstrdup(b->marker.kernel_name);
-	list_indices(b, &item);
-	xgrow(&d->items, d->count, &d->cap, sizeof(*d->items));
-	d->items[d->count++] = item;
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error *why)
 {
+	struct demand_binary item = {0};
 	struct kpackx_error fault = {0};
 	struct binary b;
+	size_t wrappers;
 	kpack_error_t err = binary_open(path, &b, &fault);
 
 	/* a damaged binary has no marker; entries with its path as key stay, see is_unpacked */
@@ -106,8 +68,35 @@ kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error
 	if (err)
 		return KPACK_SUCCESS;
 	d->has_hosts |= b.fat.elf.type != 0;
-	if (b.fat.kind == KP_FATBIN_CONVERTED)
-		err = add_converted(d, &b, why);
+	if (b.fat.kind != KP_FATBIN_CONVERTED)
+		goto out;
+	err = binary_read_marker(&b, why);
+	if (!err)
+		err = binary_read_layout(&b, why);
+	if (!err)
+		err = installed_reach(&d->set, &b.marker, path, &item.reach, why);
+	if (err) {
+		reach_fini(&item.reach);
+		goto out;
+	}
+	item.path = xstrdup(path);
+	item.seen = file_identity_of(&b.st);
+	item.name = xstrdup(b.marker.kernel_name);
+	/* those of the wrappers, and of the containers, some of which have no wrapper */
+	wrappers = b.fat.elf.n_wrappers;
+	if (b.has_layout)
+		item.indices = xcalloc(wrappers + b.layout.n_containers + 1,
+				       sizeof(*item.indices));
+	for (size_t i = 0; i < wrappers && b.has_layout; i++)
+		item.indices[item.n_indices++].n = binary_index(&b, i);
+	for (size_t i = 0; i < b.layout.n_containers && b.has_layout; i++)
+		item.indices[item.n_indices++].n = b.layout.containers[i].index;
+	if (item.n_indices)
+		kp_sort(item.indices, item.n_indices,
+			KP_BY_NUMBER(struct demand_index, n));
+	xgrow(&d->items, d->count, &d->cap, sizeof(*d->items));
+	d->items[d->count++] = item;
+out:
 	binary_close(&b);
 	return err;
 }
@@ -135,7 +124,7 @@ void demand_sort(struct demand *d)
 static const struct demand_binary *find_binaries(const struct demand *d,
 						 struct kp_span name, size_t *n)
 {
-	char *text = xstrndup((const char *)name.data, name.size);
+	KP_AUTO_FREE char *text = xstrndup((const char *)name.data, name.size);
 	const struct demand_binary probe = {.name = text};
 	size_t first = kp_lower_bound(d->items, d->count, &probe,
 				      KP_BY_TEXT(struct demand_binary, name));
@@ -144,13 +133,11 @@ static const struct demand_binary *find_binaries(const struct demand *d,
 	for (*n = 0; strlen(text) == name.size && first + *n < d->count &&
 		     strcmp(d->items[first + *n].name, text) == 0;)
 		++*n;
-	free(text);
 	return d->items + first;
 }
 
 /* --- what the tree has --------------------------------------------------------------- */
 
-/* The mount that FD is of, whose files are on one file system. */
 static struct demand_mount mount_of(int fd)
 {
 	struct demand_mount m = {.id = kp_fd_info(fd, "mnt_id:")};
@@ -162,52 +149,40 @@ static struct demand_mount mount_of(int fd)
 }
 
 /*
- * Whether the files of a lower layer, as a mount of archives, look like the others of the
- * mount ID.  Otherwise an overlay gives each layer's files a device of their own, unless all
- * layers are of one file system.
+ * An overlay gives each layer's files a device of their own, by which is_own knows the files of a
+ * lower layer, as a mount of archives, unless its option says otherwise, or all layers are of one
+ * file system.
  */
-static bool hides_layers(long id)
-{
-	struct kp_mounts mounts;
-	struct kp_mount m;
-	bool hides = false;
-
-	if (!kp_mounts_open(&mounts))
-		return false;
-	while (kp_mounts_next(&mounts, &m))
-		hides |= m.id == id && strcmp(m.type, "overlay") == 0 &&
-			 strstr(m.options, "xino=on");
-	kp_mounts_close(&mounts);
-	return hides;
-}
-
 void demand_init(struct demand *d, const char *tree)
 {
-	int fd = below_open_following(tree, O_PATH | O_DIRECTORY);
+	KP_AUTO_CLOSE int fd = below_open_following(tree, O_PATH | O_DIRECTORY);
+	struct kp_mounts mounts;
+	struct kp_mount m;
 
 	*d = (struct demand){.tree = tree, .mount = mount_of(fd)};
-	d->mount.mixed = hides_layers(d->mount.id);
 	installed_init(&d->set);
-	if (fd >= 0)
-		close(fd);
+	if (!kp_mounts_open(&mounts))
+		return;
+	while (kp_mounts_next(&mounts, &m))
+		d->mixed |= m.id == d->mount.id && strcmp(m.type, "overlay") == 0 &&
+			    strstr(m.options, "xino=on");
+	kp_mounts_close(&mounts);
 }
 
 /* Whether PATH itself, which exists, is the tree's own: no mount shows it. */
 static bool is_own(const struct demand *d, const char *path)
 {
-	int fd = below_open(path, O_PATH, 0);
+	KP_AUTO_CLOSE int fd = below_open(path, O_PATH, 0);
 	struct demand_mount m = mount_of(fd);
 
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0 && m.id == d->mount.id && m.dev == d->mount.dev && !d->mount.mixed;
+	return fd >= 0 && m.id == d->mount.id && m.dev == d->mount.dev && !d->mixed;
 }
 
 static enum demand_place place_of(const struct demand *d, const char *path)
 {
-	char *dir, *slash;
-	enum demand_place place = PLACE_EMPTY;
+	KP_AUTO_FREE char *dir = NULL;
 	struct stat st;
+	char *slash;
 
 	if (below_lstat(path, &st) == 0)
 		return S_ISREG(st.st_mode) && is_own(d, path) ? PLACE_FILE
@@ -218,13 +193,10 @@ static enum demand_place place_of(const struct demand *d, const char *path)
 	dir = xstrdup(path);
 	while ((slash = strrchr(dir, '/'))) {
 		*slash = '\0';
-		if (below_lstat(dir, &st) == 0) {
-			place = is_own(d, dir) ? PLACE_EMPTY : PLACE_UNCLEAR;
-			break;
-		}
+		if (below_lstat(dir, &st) == 0)
+			return is_own(d, dir) ? PLACE_EMPTY : PLACE_UNCLEAR;
 	}
-	free(dir);
-	return place;
+	return PLACE_EMPTY;
 }
 
 /* Whether the file PATH is known to be no converted binary. */
@@ -292,23 +264,12 @@ static bool asks_for(const struct demand_binary *b, const struct installed_archi
 	return !elsewhere;
 }
 
-/* "lib/x.so@openmp" -> "lib/x.so"; false: there is no "@". */
-static bool cut_kind(struct kp_span *name)
-{
-	for (size_t i = name->size; i > 0; i--)
-		if (name->data[i - 1] == '@') {
-			name->size = i - 1;
-			return i > 1;
-		}
-	return false;
-}
-
 static enum prune_reason ask_code(struct demand_query *q,
 				  const struct kp_entry_info *info)
 {
 	struct kp_key key = kp_key_split(info->key);
+	const struct demand_index index = {key.index};
 	struct kp_span name = key.binary;
-	bool numbered = key.binary.size < info->key.size;
 	const struct demand_binary *list;
 	size_t n;
 
@@ -316,8 +277,8 @@ static enum prune_reason ask_code(struct demand_query *q,
 		list = find_binaries(q->demand, name, &n);
 		for (size_t i = 0; i < n; i++)
 			if ((!list[i].indices ||
-			     bsearch(&key.index, list[i].indices, list[i].n_indices,
-				     sizeof(*list[i].indices), by_index)) &&
+			     kp_find(list[i].indices, list[i].n_indices, &index,
+				     KP_BY_NUMBER(struct demand_index, n))) &&
 			    asks_for(&list[i], q->archive, info))
 				return PRUNE_STAYS;
 		if (n)
@@ -330,43 +291,38 @@ static enum prune_reason ask_code(struct demand_query *q,
 		case PLACE_EMPTY:
 			break;
 		}
-	} while (cut_kind(&name));
+		/* "lib/x.so@openmp" is of "lib/x.so" */
+		while (name.size && name.data[name.size - 1] != '@')
+			name.size--;
+		name.size -= name.size > 0;
+	} while (name.size);
 	/* keys without a number are also those of databases in older archives */
-	return numbered ? PRUNE_GONE : PRUNE_STAYS;
-}
-
-/* A file is in archives instead of the tree, where only its directory is. */
-static enum prune_reason ask_file(struct demand_query *q, struct kp_span path)
-{
-	struct kp_span dir = path;
-	enum demand_place place;
-	char *file;
-
-	while (dir.size && dir.data[dir.size - 1] != '/')
-		dir.size--;
-	if (dir.size == 0) {
-		file = xasprintf("%s/%.*s", q->root ? q->root : q->demand->tree,
-				 (int)path.size, (const char *)path.data);
-	} else {
-		struct kp_span name = kp_span_tail(path, dir.size);
-
-		dir.size--;
-		if (find_name(q, dir) == PLACE_EMPTY)
-			return PRUNE_GONE;
-		file = xasprintf("%s/%.*s", q->path ? q->path : "", (int)name.size,
-				 (const char *)name.data);
-	}
-	place = place_of(q->demand, file);
-	free(file);
-	return place == PLACE_FILE ? PRUNE_UNASKED : PRUNE_STAYS;
+	return key.binary.size < info->key.size ? PRUNE_GONE : PRUNE_STAYS;
 }
 
 enum prune_reason demand_of(struct demand_query *q, size_t entry)
 {
+	KP_AUTO_FREE char *file = NULL;
 	struct kp_entry_info info;
+	struct kp_span dir, name;
 	struct kp_meta meta;
+	const char *root = q->root ? q->root : q->demand->tree;
 
 	kp_archive_entry(q->archive->archive, entry, &info);
 	kp_archive_meta(q->archive->archive, entry, &meta);
-	return meta.path.size ? ask_file(q, meta.path) : ask_code(q, &info);
+	if (!meta.path.size)
+		return ask_code(q, &info);
+	/* a file is in archives instead of the tree, where only its directory is */
+	dir = name = meta.path;
+	while (dir.size && dir.data[dir.size - 1] != '/')
+		dir.size--;
+	if (dir.size) {
+		name = kp_span_tail(name, dir.size);
+		dir.size--;
+		if (find_name(q, dir) == PLACE_EMPTY)
+			return PRUNE_GONE;
+		root = q->path ? q->path : "";
+	}
+	file = xasprintf("%s/%.*s", root, (int)name.size, (const char *)name.data);
+	return place_of(q->demand, file) == PLACE_FILE ? PRUNE_UNASKED : PRUNE_STAYS;
 }

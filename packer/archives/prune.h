@@ -4,21 +4,27 @@
  * that no wanted GPU can load, and objects that the tree no longer asks for.  Frames are
  * copied as they are stored, blocks of shared archives if all of their bytes stay.
  */
-#ifndef PACKER_THIN_PRUNE_H
-#define PACKER_THIN_PRUNE_H
+#ifndef PACKER_ARCHIVES_PRUNE_H
+#define PACKER_ARCHIVES_PRUNE_H
 
-#include "packer/archives/arch_filter.h"
-#include "packer/archives/reachable_archives.h"
+#include "arch_filter.h"
+#include "reachable_archives.h"
+
+/* Why an entry goes. */
+enum prune_reason {
+	PRUNE_STAYS,
+	PRUNE_OTHER_GPU, /* no wanted GPU can load it */
+	PRUNE_GONE,      /* its binary, or the directory of its file, does not exist */
+	PRUNE_UNASKED,   /* its binary does not ask for it, or the tree has its file */
+	PRUNE_REASONS,
+};
 
 /* --- what a tree asks of archives: prune_demand.c ------------------------------------ */
 
-struct demand_binary; /* internal: a converted binary */
-
-/* Where the tree is mounted. */
+/* The mount that a file is of, whose files are on one file system. */
 struct demand_mount {
 	long id;
 	dev_t dev;
-	bool mixed; /* its files may be a mount's of archives, and nothing tells which */
 };
 
 /*
@@ -28,9 +34,10 @@ struct demand_mount {
 struct demand {
 	const char *tree; /* borrowed */
 	struct demand_mount mount;
-	bool has_hosts;       /* there is a host binary, of any kind */
-	struct installed set; /* the archives that the binaries reach */
-	struct demand_binary *items;
+	bool mixed; /* its files may be a mount's of archives, and nothing tells which */
+	bool has_hosts;              /* there is a host binary, of any kind */
+	struct installed set;        /* the archives that the binaries reach */
+	struct demand_binary *items; /* converted binaries, by name after demand_sort */
 	size_t count, cap;
 };
 
@@ -74,15 +81,6 @@ struct demand_query {
 	enum demand_place place;
 };
 
-/* Why an entry goes. */
-enum prune_reason {
-	PRUNE_STAYS,
-	PRUNE_OTHER_GPU, /* no wanted GPU can load it */
-	PRUNE_GONE,      /* its binary, or the directory of its file, does not exist */
-	PRUNE_UNASKED,   /* its binary does not ask for it, or the tree has its file */
-	PRUNE_REASONS,
-};
-
 /* Whether the tree needs an entry, for whichever GPU: STAYS, GONE or UNASKED. */
 enum prune_reason demand_of(struct demand_query *q, size_t entry);
 
@@ -93,9 +91,6 @@ struct prune_args {
 	struct arch_filter filter; /* zeros: code for all GPUs stays */
 	bool dry;                  /* only find out what would be removed */
 	bool force;                /* even if no entry would be left */
-	/* Whether the file PATH of the tree, which its own archives have, goes; NULL: none */
-	bool (*file_goes)(const void *arg, struct kp_span path);
-	const void *file_arg;
 };
 
 struct prune_archive {
@@ -119,7 +114,7 @@ struct prune_dir {
 struct prune {
 	struct prune_args args;
 	struct demand demand;
-	struct prune_archive *archives; /* those in the tree, by path, bytewise */
+	struct prune_archive *archives; /* those in the tree, by directory and name */
 	size_t n_archives, cap;
 	size_t n_faults;
 	struct prune_dir *dirs;

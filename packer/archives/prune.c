@@ -9,10 +9,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "content.h"
 #include "core/archive/naming.h"
+#include "core/base/alloc.h"
+#include "core/base/order.h"
 #include "core/base/path.h"
-#include "packer/archives/content.h"
-#include "packer/archives/merge.h"
+#include "core/target/target.h"
+#include "merge.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
@@ -20,17 +23,16 @@
 #include "packer/files/below.h"
 #include "packer/files/staging.h"
 #include "packer/files/tree_list.h"
-#include "keep.h"
 
 /* --- the tree ------------------------------------------------------------------------ */
 
 /* A file that is called like an archive. */
 struct candidate {
 	char *path;
+	struct kp_span directory; /* in the path */
 	dev_t dev;
 	ino_t ino;
 	struct installed_archive *reached; /* by a binary of the tree; or NULL */
-	bool own;                          /* in a directory of the tree's archives */
 };
 
 struct candidates {
@@ -38,18 +40,11 @@ struct candidates {
 	size_t count, cap;
 };
 
-static void report_file(struct prune *p, const char *path, const struct kpackx_error *why)
+static void report_fault(struct prune *p, const char *path,
+			 const struct kpackx_error *why)
 {
 	report_why(path, why);
 	p->n_faults++;
-}
-
-static int by_directory(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-	int c = kp_span_cmp(kp_path_directory(x->path), kp_path_directory(y->path));
-
-	return c ? c : strcmp(x->path, y->path);
 }
 
 /* Take the binaries of the tree, and list what may be its archives. */
@@ -67,67 +62,24 @@ static void walk_tree(struct prune *p, struct candidates *list)
 		} else if (item.kind != TREE_OTHER || !S_ISREG(item.st.st_mode)) {
 			continue;
 		} else if (kp_is_archive_name(item.name)) {
+			char *path = xstrdup(item.path);
+
 			xgrow(&list->items, list->count, &list->cap,
 			      sizeof(*list->items));
 			list->items[list->count++] =
-				(struct candidate){.path = xstrdup(item.path),
+				(struct candidate){.path = path,
+						   .directory = kp_path_directory(path),
 						   .dev = item.st.st_dev,
 						   .ino = item.st.st_ino};
 		} else if (demand_add(&p->demand, item.path, &why)) {
-			report_file(p, item.path, &why);
+			report_fault(p, item.path, &why);
 		}
 	}
 	tree_list_close(tree);
 	demand_sort(&p->demand);
 	if (list->count)
-		qsort(list->items, list->count, sizeof(*list->items), by_directory);
-}
-
-/* The first candidate behind those in the directory of number FIRST. */
-static size_t end_of_directory(const struct candidates *list, size_t first)
-{
-	struct kp_span dir = kp_path_directory(list->items[first].path);
-	size_t end = first + 1;
-
-	while (end < list->count &&
-	       kp_span_eq(dir, kp_path_directory(list->items[end].path)))
-		end++;
-	return end;
-}
-
-/*
- * The archives of the tree are in directories ".kpack", or in directories where its
- * binaries find archives.  Lock these directories.
- */
-static void find_own(struct prune *p, struct candidates *list)
-{
-	for (size_t i = 0, end; i < list->count; i = end) {
-		bool own = kp_is_archive_of_tree(list->items[i].path);
-		struct kpackx_error why = {0};
-		struct prune_dir *d;
-		struct kp_span dir;
-
-		end = end_of_directory(list, i);
-		for (size_t k = i; k < end; k++) {
-			struct candidate *c = &list->items[k];
-
-			for (size_t n = 0; n < p->demand.set.count; n++)
-				if (p->demand.set.archives[n]->dev == c->dev &&
-				    p->demand.set.archives[n]->ino == c->ino)
-					c->reached = p->demand.set.archives[n];
-			own |= c->reached != NULL;
-		}
-		for (size_t k = i; k < end; k++)
-			list->items[k].own = own;
-		if (!own)
-			continue;
-		dir = kp_path_directory(list->items[i].path);
-		xgrow(&p->dirs, p->n_dirs, &p->dirs_cap, sizeof(*p->dirs));
-		d = &p->dirs[p->n_dirs++];
-		d->path = xstrndup((const char *)dir.data, dir.size);
-		if (leftovers_lock(d->path, &d->lock, &why))
-			report_file(p, NULL, &why); /* it has the path */
-	}
+		kp_sort(list->items, list->count, KP_BY_SPAN(struct candidate, directory),
+			KP_BY_TEXT(struct candidate, path));
 }
 
 /* Check that the file at PATH is what was opened as A. */
@@ -145,10 +97,12 @@ static kpack_error_t check_unchanged(const char *path, const struct kpack_archiv
 				 "changed meanwhile: run kpack prune again");
 }
 
+/* Take an archive of the tree. */
 static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 				 struct kpackx_error *why)
 {
 	struct prune_archive a = {.archive = c->reached};
+	const struct kpack_archive *opened;
 	size_t kept, faults;
 
 	if (!a.archive) {
@@ -160,39 +114,81 @@ static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 		reach_fini(&unused);
 		KP_TRY(err);
 	}
-	if (!a.archive->archive) {
+	opened = a.archive->archive;
+	if (!opened) {
 		*why = a.archive->why;
 		return why->code;
 	}
-	KP_TRY(check_unchanged(c->path, a.archive->archive, why));
-	kp_archive_faults(a.archive->archive, &kept, &faults);
+	KP_TRY(check_unchanged(c->path, opened, why));
+	kp_archive_faults(opened, &kept, &faults);
 	if (faults)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "it has faults and cannot be copied; kpack verify names "
 			       "them");
 	/* what kpack thin --keep keeps may be there, too: only --undo knows when it goes */
-	for (size_t i = 0; i < kp_archive_entry_count(a.archive->archive); i++)
-		if (keep_is_recipe(a.archive->archive, i))
+	for (size_t i = 0; i < kp_archive_entry_count(opened); i++) {
+		struct kp_entry_info info;
+
+		kp_archive_entry(opened, i, &info);
+		if (kp_span_is(info.type, "recipe") &&
+		    kp_span_is(info.arch, KP_ARCH_GENERIC))
 			return KPACK_SUCCESS;
+	}
 	a.path = xstrdup(c->path);
 	a.relative = a.path + strlen(p->args.tree);
 	a.relative += strspn(a.relative, "/");
-	a.reasons = xcalloc(kp_archive_entry_count(a.archive->archive) + 1, 1);
-	a.before = a.after = (uint64_t)kp_archive_stat(a.archive->archive)->st_size;
+	a.reasons = xcalloc(kp_archive_entry_count(opened) + 1, 1);
+	a.before = a.after = (uint64_t)kp_archive_stat(opened)->st_size;
 	xgrow(&p->archives, p->n_archives, &p->cap, sizeof(*p->archives));
 	p->archives[p->n_archives++] = a;
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Find the archives of the tree: those in directories ".kpack", or in directories where its
+ * binaries find archives.  These directories are locked.
+ */
 static int open_tree(struct prune *p)
 {
 	struct candidates list = {0};
+	struct kpackx_error why = {0};
 	const char *changed;
+	size_t end, n_own = 0;
 	int error = 0;
 
 	demand_init(&p->demand, p->args.tree);
 	walk_tree(p, &list);
-	find_own(p, &list);
+	for (size_t i = 0; i < list.count; i = end) {
+		bool own = kp_is_archive_of_tree(list.items[i].path);
+		struct kp_span dir = list.items[i].directory;
+
+		for (end = i;
+		     end < list.count && kp_span_eq(list.items[end].directory, dir);
+		     end++) {
+			struct candidate *c = &list.items[end];
+
+			for (size_t n = 0; n < p->demand.set.count; n++)
+				if (p->demand.set.archives[n]->dev == c->dev &&
+				    p->demand.set.archives[n]->ino == c->ino)
+					c->reached = p->demand.set.archives[n];
+			own |= c->reached != NULL;
+		}
+		if (own) {
+			struct prune_dir *d;
+
+			xgrow(&p->dirs, p->n_dirs, &p->dirs_cap, sizeof(*p->dirs));
+			d = &p->dirs[p->n_dirs++];
+			d->path = xstrndup((const char *)dir.data, dir.size);
+			if (leftovers_lock(d->path, &d->lock, &why))
+				report_fault(p, NULL, &why); /* it has the path */
+		}
+		for (size_t k = i; k < end; k++) {
+			if (own)
+				list.items[n_own++] = list.items[k];
+			else
+				free(list.items[k].path);
+		}
+	}
 	/* another run may have written archives, for binaries that it wrote after our look */
 	changed = demand_changed(&p->demand, &error);
 	if (changed) {
@@ -202,11 +198,9 @@ static int open_tree(struct prune *p)
 			report_error(changed, "changed meanwhile: run kpack prune again");
 		p->n_faults++;
 	}
-	for (size_t i = 0; i < list.count; i++) {
-		struct kpackx_error why = {0};
-
-		if (list.items[i].own && add_archive(p, &list.items[i], &why))
-			report_file(p, list.items[i].path, &why);
+	for (size_t i = 0; i < n_own; i++) {
+		if (add_archive(p, &list.items[i], &why))
+			report_fault(p, list.items[i].path, &why);
 		free(list.items[i].path);
 	}
 	free(list.items);
@@ -218,55 +212,39 @@ static int open_tree(struct prune *p)
 
 /* --- what goes ----------------------------------------------------------------------- */
 
-static enum prune_reason reason_of(struct prune *p, const struct prune_archive *a,
-				   struct demand_query *q, bool of_tree, size_t entry)
-{
-	struct kp_entry_info info;
-	enum prune_reason reason;
-	struct kp_meta meta;
-	bool drops;
-
-	kp_archive_meta(a->archive->archive, entry, &meta);
-	if (of_tree && p->args.file_goes && meta.path.size &&
-	    p->args.file_goes(p->args.file_arg, meta.path))
-		return PRUNE_GONE;
-	/* also of what goes anyway: it shows that the list of GPUs is not wrong */
-	kp_archive_entry(a->archive->archive, entry, &info);
-	drops = arch_filter_given(&p->args.filter) &&
-		arch_filter_drops(&p->args.filter, info.arch);
-	reason = demand_of(q, entry);
-	return reason == PRUNE_STAYS && drops ? PRUNE_OTHER_GPU : reason;
-}
-
 /* Decide for each entry of A, in order: names that follow each other are looked for once. */
 static void choose_entries(struct prune *p, struct prune_archive *a)
 {
 	struct kp_span dir = kp_path_directory(a->path);
 	/* the directory that the names are relative to, if the archive's place says that */
-	char *root = kp_is_archive_of_tree(a->path)
-			     ? xstrndup(a->path, dir.size - strlen(KP_ARCHIVES_DIR))
-			     : NULL;
+	KP_AUTO_FREE char *root =
+		kp_is_archive_of_tree(a->path)
+			? xstrndup(a->path, dir.size - strlen(KP_ARCHIVES_DIR))
+			: NULL;
 	struct demand_query q = {
 		.demand = &p->demand, .archive = a->archive, .root = root};
-	bool of_tree = kp_span_is(kp_path_directory(a->relative), KP_ARCHIVES_DIR);
 
 	for (size_t i = 0; i < kp_archive_entry_count(a->archive->archive); i++) {
-		enum prune_reason reason = reason_of(p, a, &q, of_tree, i);
+		enum prune_reason reason = demand_of(&q, i);
+		struct kp_entry_info info;
+		bool drops;
 
+		/* also of what goes anyway: it shows that the list of GPUs is not wrong */
+		kp_archive_entry(a->archive->archive, i, &info);
+		drops = arch_filter_given(&p->args.filter) &&
+			arch_filter_drops(&p->args.filter, info.arch);
+		if (reason == PRUNE_STAYS && drops)
+			reason = PRUNE_OTHER_GPU;
 		a->reasons[i] = (uint8_t)reason;
 		a->n_entries[reason]++;
 	}
 	free(q.path);
-	free(root);
 }
 
 bool prune_changes(const struct prune_archive *a)
 {
-	size_t n = 0;
-
-	for (int i = PRUNE_STAYS + 1; i < PRUNE_REASONS; i++)
-		n += a->n_entries[i];
-	return n > 0;
+	return a->n_entries[PRUNE_OTHER_GPU] || a->n_entries[PRUNE_GONE] ||
+	       a->n_entries[PRUNE_UNASKED];
 }
 
 /* Check that the tree and the list of GPUs are not the wrong ones, and the archives whole. */
@@ -327,7 +305,7 @@ static kpack_error_t replace_archive(struct prune_archive *a, struct merge_plan 
 {
 	const struct kpack_archive *old = a->archive->archive;
 	const char *name = kp_path_name(a->path);
-	char *dir = xstrndup(a->path, kp_path_directory(a->path).size);
+	KP_AUTO_FREE char *dir = xstrndup(a->path, kp_path_directory(a->path).size);
 	struct kpack_archive *new = NULL;
 	struct kp_writer *w = NULL;
 	struct merge_stats stats;
@@ -348,7 +326,6 @@ static kpack_error_t replace_archive(struct prune_archive *a, struct merge_plan 
 	merge_plan_stats(plan, &stats);
 	a->blocks_copied = stats.blocks_copied;
 	a->blocks_encoded = stats.blocks_encoded;
-	free(dir);
 	if (!err && below_lstat(a->path, &st) == 0)
 		a->after = (uint64_t)st.st_size;
 	return err;
@@ -360,12 +337,11 @@ static kpack_error_t change_archive(struct prune_archive *a, bool dry,
 {
 	const struct kpack_archive *old = a->archive->archive;
 	const struct merge_source source = {.archive = old, .checked = true};
-	struct kp_span family = kp_archive_family(old), group = kp_archive_group(old);
-	struct merge_options options = {.takes = takes_entry, .takes_arg = a};
+	const struct merge_options options = {
+		.family_of_first = true, .takes = takes_entry, .takes_arg = a};
 	struct merge_plan *plan = NULL;
 	struct merge_stats stats;
-	char *name, *of;
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!dry)
 		KP_TRY(check_unchanged(a->path, old, why));
@@ -375,22 +351,13 @@ static kpack_error_t change_archive(struct prune_archive *a, bool dry,
 			       ? below_fail(why, "cannot remove")
 			       : KPACK_SUCCESS;
 	}
-	name = xstrndup((const char *)family.data, family.size);
-	of = xstrndup((const char *)group.data, group.size);
-	options.family = family.size ? name : NULL;
-	options.group = of;
-	err = merge_plan_new(&source, 1, &options, &plan, why);
-	if (!err) {
-		merge_plan_stats(plan, &stats);
-		a->after = a->before - (kp_archive_blob_size(old) > stats.bytes
-						? kp_archive_blob_size(old) - stats.bytes
-						: 0);
-		if (!dry)
-			err = replace_archive(a, plan, why);
-	}
+	KP_TRY(merge_plan_new(&source, 1, &options, &plan, why));
+	merge_plan_stats(plan, &stats);
+	if (kp_archive_blob_size(old) > stats.bytes)
+		a->after = a->before - (kp_archive_blob_size(old) - stats.bytes);
+	if (!dry)
+		err = replace_archive(a, plan, why);
 	merge_plan_free(plan);
-	free(name);
-	free(of);
 	return err;
 }
 
