@@ -8,7 +8,6 @@
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
-#include "packer/pack/write_tree.h"
 
 /* --- what was kept ------------------------------------------------------------------- */
 
@@ -335,7 +334,7 @@ int undo_run(struct undo *u)
 			      .dispositions = &u->dispositions,
 			      .jobs = u->args.jobs,
 			      .rewrite = restore_file,
-			      .rewrite_arg = u};
+			      .arg = u};
 	struct kpackx_error why = {0};
 	size_t refused = 0;
 

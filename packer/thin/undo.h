@@ -5,7 +5,7 @@
 
 #include "keep.h"
 #include "packer/archives/operands.h"
-#include "packer/pack/converter.h"
+#include "packer/pack/tree.h"
 
 struct undo_args {
 	const char *dir; /* with the kept bytes */

@@ -20,7 +20,7 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/pack/write_tree.h"
+#include "packer/pack/tree.h"
 
 /*
  * What needs no input is checked first, then inputs and the host wheel's name, then inputs are
