@@ -27,6 +27,7 @@
 #include "packer/files/target.h"
 
 struct volume {
+	size_t slot;
 	unsigned number; /* from 1 */
 	char *file;      /* name in the directory */
 
@@ -46,9 +47,7 @@ struct volume {
 /* The archives of an architecture or a family. */
 struct slot {
 	char *stem; /* what follows the group in their names: "_gfx942", "-gfx110X" */
-	bool used;  /* this run stores something here */
-	struct volume *volumes;
-	size_t n_volumes;
+	bool used;  /* this run stores something here, or takes something away */
 	/* the most that it gets in the volume that is being filled, and of the next binary */
 	uint64_t bytes, more_bytes;
 	uint32_t frames, more_frames;
@@ -61,6 +60,8 @@ struct archive_set {
 	int dir_fd;           /* of the directory, locked against other runs */
 	struct slot *slots;
 	size_t n_slots;
+	struct volume *volumes;
+	size_t n_volumes;
 	struct arch_stats *stats;
 	size_t n_stats;
 	const char **names; /* of the archives that were written */
@@ -105,25 +106,37 @@ static struct slot *use_slot(struct archive_set *set, const char *place)
 	return s;
 }
 
-static struct volume *find_volume(const struct slot *s, unsigned number)
+static struct volume *find_volume(const struct archive_set *set, const struct slot *s,
+				  unsigned number)
 {
-	for (size_t i = 0; i < s->n_volumes; i++)
-		if (s->volumes[i].number == number)
-			return &s->volumes[i];
+	for (size_t i = 0; i < set->n_volumes; i++)
+		if (&set->slots[set->volumes[i].slot] == s &&
+		    set->volumes[i].number == number)
+			return &set->volumes[i];
 	return NULL;
 }
 
-static struct volume *add_volume(const struct archive_set *set, struct slot *s,
+static struct volume *add_volume(struct archive_set *set, const struct slot *s,
 				 unsigned number)
 {
-	char *file = kp_archive_file_name(set->options.group, number, s->stem);
+	struct volume v = {
+		.slot = (size_t)(s - set->slots),
+		.number = number,
+		.file = kp_archive_file_name(set->options.group, number, s->stem),
+		.store.scheme = set->options.scheme,
+	};
 
-	if (!file)
+	if (!v.file)
 		xalloc_fail(0);
-	s->volumes = xrealloc(s->volumes, (s->n_volumes + 1) * sizeof(*s->volumes));
-	s->volumes[s->n_volumes] = (struct volume){
-		.number = number, .file = file, .store.scheme = set->options.scheme};
-	return &s->volumes[s->n_volumes++];
+	set->volumes = xrealloc(set->volumes, (set->n_volumes + 1) * sizeof(v));
+	set->volumes[set->n_volumes] = v;
+	return &set->volumes[set->n_volumes++];
+}
+
+/* The part of V's name after the group. */
+static const char *stem_of(const struct archive_set *set, const struct volume *v)
+{
+	return set->slots[v->slot].stem;
 }
 
 /* Whether V's existing archive is added to. */
@@ -138,14 +151,15 @@ static bool has_entries(const struct volume *v)
 }
 
 /* Begin to write V. */
-static kpack_error_t begin_volume(const struct archive_set *set, const struct slot *s,
-				  struct volume *v, struct kpackx_error *why)
+static kpack_error_t begin_volume(const struct archive_set *set, struct volume *v,
+				  struct kpackx_error *why)
 {
 	const struct archive_set_options *o = &set->options;
+	const char *family = stem_of(set, v) + 1;
 	struct kp_writer_options options = {
 		.scheme = o->scheme,
 		.group = o->group,
-		.family = s->stem + 1,
+		.family = family,
 		.level = o->level,
 		.effort = o->effort,
 		.jobs = o->jobs,
@@ -154,7 +168,7 @@ static kpack_error_t begin_volume(const struct archive_set *set, const struct sl
 
 	if (!kp_component_ok(kp_span_str(v->file)))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "architecture %s gives no file name", s->stem + 1);
+			       "architecture %s gives no file name", family);
 	if (v->foreign)
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -176,12 +190,12 @@ static kpack_error_t volume_of(struct archive_set *set,
 			       struct kpackx_error *why)
 {
 	struct slot *s = use_slot(set, object->place);
-	struct volume *v = find_volume(s, object->volume);
+	struct volume *v = find_volume(set, s, object->volume);
 
 	if (!v)
 		v = add_volume(set, s, object->volume);
 	*out = v;
-	return v->written ? KPACK_SUCCESS : begin_volume(set, s, v, why);
+	return v->written ? KPACK_SUCCESS : begin_volume(set, v, why);
 }
 
 static struct arch_stats *stats_of(struct archive_set *set, const char *arch)
@@ -204,9 +218,9 @@ enum entry_fate {
 	ENTRY_MOVED,    /* stored by the run, but in another archive */
 };
 
-static enum entry_fate fate_of_entry(const struct archive_set *set, const struct slot *s,
-				     unsigned number, const struct kpack_archive *a,
-				     size_t entry)
+static enum entry_fate fate_of_entry(const struct archive_set *set,
+				     const struct volume *v,
+				     const struct kpack_archive *a, size_t entry)
 {
 	const struct archive_set_options *o = &set->options;
 	const char *place = NULL;
@@ -215,8 +229,8 @@ static enum entry_fate fate_of_entry(const struct archive_set *set, const struct
 	bool stored;
 
 	kp_archive_entry(a, entry, &info);
-	stored = o->stores(o->arg, info.key, info.arch, number, &place);
-	if (stored && is_stem(set, place, s->stem))
+	stored = o->stores(o->arg, info.key, info.arch, v->number, &place);
+	if (stored && is_stem(set, place, stem_of(set, v)))
 		return ENTRY_REPLACED;
 	kp_archive_meta(a, entry, &meta);
 	if (o->obsolete && o->obsolete(o->arg, info.key, meta.path))
@@ -225,8 +239,8 @@ static enum entry_fate fate_of_entry(const struct archive_set *set, const struct
 }
 
 /* Find out what stays of an existing archive.  One that cannot be read stays as a whole. */
-static kpack_error_t weigh_volume(const struct archive_set *set, const struct slot *s,
-				  struct volume *v, struct kpackx_error *why)
+static kpack_error_t weigh_volume(const struct archive_set *set, struct volume *v,
+				  struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *path = xasprintf("%s/%s", set->options.dir, v->file);
 	KP_AUTO_FREE bool *stays = NULL; /* per ordinal */
@@ -244,7 +258,7 @@ static kpack_error_t weigh_volume(const struct archive_set *set, const struct sl
 		     !kp_span_is(kp_archive_group(a), set->options.group);
 	err = kp_new(&stays, (size_t)kp_archive_ordinal_count(a) + 1, "objects", why);
 	for (size_t i = 0; i < kp_archive_entry_count(a) && !v->foreign && !err; i++) {
-		enum entry_fate fate = fate_of_entry(set, s, v->number, a, i);
+		enum entry_fate fate = fate_of_entry(set, v, a, i);
 
 		kp_archive_entry(a, i, &info);
 		if (fate == ENTRY_MOVED && !v->moved)
@@ -290,10 +304,7 @@ static kpack_error_t list_volumes(struct archive_set *set, struct kpackx_error *
 	if (errno)
 		err = below_fail(why, "%s", path);
 	closedir(dir);
-	kp_sort(set->slots, set->n_slots, KP_BY_TEXT(struct slot, stem));
-	for (size_t i = 0; i < set->n_slots; i++)
-		kp_sort(set->slots[i].volumes, set->slots[i].n_volumes,
-			KP_BY_TEXT(struct volume, file));
+	kp_sort(set->volumes, set->n_volumes, KP_BY_TEXT(struct volume, file));
 	return err;
 }
 
@@ -316,22 +327,18 @@ static kpack_error_t look_at_dir(struct archive_set *set, struct kpackx_error *w
 	if (o->inherit)
 		KP_TRY(inherit_archives(o->inherit, o->dir, why));
 	KP_TRY(list_volumes(set, why));
-	for (size_t i = 0; i < set->n_slots; i++) {
-		const struct slot *s = &set->slots[i];
+	for (size_t i = 0; i < set->n_volumes; i++) {
+		struct volume *v = &set->volumes[i];
 
-		for (size_t k = 0; k < s->n_volumes; k++) {
-			struct volume *v = &s->volumes[k];
-
-			KP_TRY(weigh_volume(set, s, v, why));
-			/* two archives with one key would contradict each other */
-			if (v->moved && !o->force)
-				return kp_fail(
-					why, KPACK_ERROR_INVALID_ARGUMENT,
-					"%s/%s: has %s, which would now go to another "
-					"archive: give the same --family, or replace it "
-					"with --force",
-					o->dir, v->file, v->moved);
-		}
+		KP_TRY(weigh_volume(set, v, why));
+		/* two archives with one key would contradict each other */
+		if (v->moved && !o->force)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s/%s: has %s, which would now go to another "
+				       "archive: give the same --family, or replace it "
+				       "with --force",
+				       o->dir, v->file, v->moved);
+		set->slots[v->slot].used |= v->obsolete && !o->force;
 	}
 	return KPACK_SUCCESS;
 }
@@ -359,17 +366,14 @@ void archive_set_close(struct archive_set *set)
 {
 	if (!set)
 		return;
-	for (size_t i = 0; i < set->n_slots; i++) {
-		struct slot *s = &set->slots[i];
-
-		for (size_t k = 0; k < s->n_volumes; k++) {
-			kp_store_fini(&s->volumes[k].store);
-			free(s->volumes[k].file);
-			free(s->volumes[k].moved);
-		}
-		free(s->volumes);
-		free(s->stem);
+	for (size_t i = 0; i < set->n_volumes; i++) {
+		kp_store_fini(&set->volumes[i].store);
+		free(set->volumes[i].file);
+		free(set->volumes[i].moved);
 	}
+	for (size_t i = 0; i < set->n_slots; i++)
+		free(set->slots[i].stem);
+	free(set->volumes);
 	for (size_t i = 0; i < set->n_stats; i++)
 		free((char *)set->stats[i].arch);
 	free(set->stats);
@@ -386,7 +390,7 @@ void archive_set_close(struct archive_set *set)
 static bool passes_bound(const struct archive_set *set, const struct slot *s)
 {
 	const struct archive_set_options *o = &set->options;
-	const struct volume *v = find_volume(s, set->volume);
+	const struct volume *v = find_volume(set, s, set->volume);
 	bool kept = v && is_kept(set, v);
 	uint64_t used = s->bytes + (kept ? v->bytes : 0);
 	uint64_t frames = s->frames + (kept ? v->frames : 0);
@@ -430,58 +434,36 @@ unsigned archive_set_place(struct archive_set *set, unsigned least,
 	return set->volume;
 }
 
-/* The store that seems to have the content of OBJECT, whose ordinal is set; NULL: none. */
-static struct kp_store *find_candidate(struct archive_set *set,
-				       struct archive_object *object)
-{
-	struct slot *s = find_slot(set, object->place);
-	struct volume *v = s ? find_volume(s, object->volume) : NULL;
-
-	return v && kp_store_find(&v->store, &object->content, &object->ordinal)
-		       ? &v->store
-		       : NULL;
-}
-
-kpack_error_t archive_set_shared_file(struct archive_set *set,
-				      struct archive_object *object,
-				      const struct kp_source *data, bool *shared,
-				      struct kpackx_error *why)
-{
-	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_source stored;
-	struct kp_store *known;
-
-	*shared = false;
-	pthread_mutex_lock(&set->lock);
-	known = find_candidate(set, object);
-	if (known)
-		err = kp_writer_stored_source(known->writer, object->ordinal, &stored,
-					      why);
-	pthread_mutex_unlock(&set->lock);
-	if (!known || err)
-		return err;
-	return kp_store_decodes_to(&stored, data, shared, why);
-}
-
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
-				 const void *data, struct kp_scratch *scratch,
+				 const struct kp_source *data, struct kp_scratch *scratch,
 				 bool *shared, struct kpackx_error *why)
 {
+	struct kp_source source;
 	struct kp_span stored = {0};
 	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_store *known;
+	bool known = false; /* a candidate, whose bytes are compared without the lock */
+	struct volume *v = NULL;
+	struct slot *s;
 
 	*shared = false;
 	pthread_mutex_lock(&set->lock);
-	known = find_candidate(set, object);
+	s = find_slot(set, object->place);
+	if (s)
+		v = find_volume(set, s, object->volume);
+	if (v)
+		known = kp_store_find(&v->store, &object->content, &object->ordinal);
 	if (known)
-		err = kp_store_read(known, object->ordinal, scratch, &stored, why);
+		err = scratch ? kp_store_read(&v->store, object->ordinal, scratch,
+					      &stored, why)
+			      : kp_writer_stored_source(v->store.writer, object->ordinal,
+							&source, why);
 	pthread_mutex_unlock(&set->lock);
 	if (!known || err)
 		return err;
-	return kp_store_equals(set->options.scheme, stored,
-			       (struct kp_span){data, (size_t)object->content.size},
-			       scratch, shared, why);
+	return scratch ? kp_store_equals(set->options.scheme, stored,
+					 (struct kp_span){data->mem, (size_t)data->size},
+					 scratch, shared, why)
+		       : kp_store_decodes_to(&source, data, shared, why);
 }
 
 kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *o,
@@ -569,15 +551,15 @@ static kpack_error_t check_old(const struct archive_set *set,
 }
 
 /* Write V again: what it has, and of the existing archive, if there is one, what STAYS says. */
-static kpack_error_t rewrite_volume(const struct archive_set *set, const struct slot *s,
-				    struct volume *v, struct stays *stays,
-				    const char *path, struct kpackx_error *why)
+static kpack_error_t rewrite_volume(const struct archive_set *set, struct volume *v,
+				    struct stays *stays, const char *path,
+				    struct kpackx_error *why)
 {
 	const struct archive_set_options *o = &set->options;
 	bool shared = o->scheme == KP_COMPRESSION_ZSTD_SHARED;
 	const struct merge_options options = {
 		.group = o->group,
-		.family = s->stem + 1,
+		.family = stem_of(set, v) + 1,
 		.level = shared ? o->level : 0,
 		.effort = o->effort,
 		.takes = takes_entry,
@@ -626,8 +608,8 @@ static kpack_error_t rewrite_volume(const struct archive_set *set, const struct 
  * which run stored what: then a killed run that is run again gives the same archives, and so do
  * the parts of a run when they are merged.
  */
-static kpack_error_t complete_volume(struct archive_set *set, struct slot *s,
-				     struct volume *v, struct kpackx_error *why)
+static kpack_error_t complete_volume(struct archive_set *set, struct volume *v,
+				     struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *path = xasprintf("%s/%s", set->options.dir, v->file);
 	KP_AUTO_FREE bool *entries = NULL;
@@ -642,7 +624,7 @@ static kpack_error_t complete_volume(struct archive_set *set, struct slot *s,
 	n = old ? kp_archive_entry_count(old) : 0;
 	entries = xcalloc(n, sizeof(*entries));
 	for (size_t i = 0; i < n; i++) {
-		enum entry_fate fate = fate_of_entry(set, s, v->number, old, i);
+		enum entry_fate fate = fate_of_entry(set, v, old, i);
 
 		entries[i] = fate == ENTRY_STAYS || fate == ENTRY_MOVED;
 		taken += entries[i];
@@ -661,80 +643,60 @@ static kpack_error_t complete_volume(struct archive_set *set, struct slot *s,
 		kp_fail_prefix(why, err, "%s", path);
 	else if (v->written &&
 		 (taken || !ordered || v->again)) /* errors name the archive */
-		err = rewrite_volume(set, s, v, &stays, path, why);
+		err = rewrite_volume(set, v, &stays, path, why);
 	kp_archive_close(old);
 	return err;
 }
 
 /* --- publishing ---------------------------------------------------------------------- */
 
-/* Whether V's existing archive contradicts what was written, or lost its last entry. */
-static bool goes_away(const struct archive_set *set, const struct slot *s,
-		      const struct volume *v)
-{
-	if (!v->exists || v->foreign || has_entries(v))
-		return false;
-	return v->written || (set->options.force && (v->moved || s->used));
-}
-
 kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why)
 {
-	const char *dir = set->options.dir;
-	size_t n = 0;
+	const struct archive_set_options *o = &set->options;
 
-	for (size_t i = 0; i < set->n_slots; i++) {
-		struct slot *s = &set->slots[i];
-		bool any = s->used; /* or an archive of it loses entries */
+	for (size_t i = 0; i < set->n_volumes; i++) {
+		struct volume *v = &set->volumes[i];
 
-		for (size_t k = 0; k < s->n_volumes; k++)
-			any |= s->volumes[k].obsolete && !set->options.force;
-		for (size_t k = 0; k < s->n_volumes && any; k++)
-			if (s->volumes[k].written || is_kept(set, &s->volumes[k]))
-				KP_TRY(complete_volume(set, s, &s->volumes[k], why));
-		n += s->n_volumes;
+		if (v->written || (is_kept(set, v) && set->slots[v->slot].used))
+			KP_TRY(complete_volume(set, v, why));
 	}
-	set->names = xmalloc(n * sizeof(char *));
-	for (size_t i = 0; i < set->n_slots; i++)
-		for (size_t k = 0; k < set->slots[i].n_volumes; k++)
-			if (has_entries(&set->slots[i].volumes[k]))
-				set->names[set->n_names++] =
-					set->slots[i].volumes[k].file;
+	set->names = xmalloc(set->n_volumes * sizeof(char *));
+	for (size_t i = 0; i < set->n_volumes; i++)
+		if (has_entries(&set->volumes[i]))
+			set->names[set->n_names++] = set->volumes[i].file;
 	kp_sort(set->names, set->n_names, KP_AS_TEXT);
 	kp_sort(set->stats, set->n_stats, KP_BY_TEXT(struct arch_stats, arch));
-	if (set->options.unnamed)
-		return KPACK_SUCCESS;
-	for (size_t i = 0; i < set->n_slots; i++)
-		for (size_t k = 0; k < set->slots[i].n_volumes; k++) {
-			struct volume *v = &set->slots[i].volumes[k];
-			kpack_error_t err =
-				has_entries(v) ? kp_writer_publish(v->store.writer, why)
-					       : KPACK_SUCCESS;
+	for (size_t i = 0; i < set->n_volumes && !o->unnamed; i++) {
+		struct volume *v = &set->volumes[i];
+		kpack_error_t err = has_entries(v)
+					    ? kp_writer_publish(v->store.writer, why)
+					    : KPACK_SUCCESS;
 
-			if (err)
-				return kp_fail_prefix(why, err, "%s/%s", dir, v->file);
-		}
-	for (size_t i = 0; i < set->n_slots; i++)
-		for (size_t k = 0; k < set->slots[i].n_volumes; k++) {
-			const struct volume *v = &set->slots[i].volumes[k];
-			KP_AUTO_FREE char *path = xasprintf("%s/%s", dir, v->file);
+		if (err)
+			return kp_fail_prefix(why, err, "%s/%s", o->dir, v->file);
+	}
+	/* what contradicts what was written, or lost its last entry */
+	for (size_t i = 0; i < set->n_volumes; i++) {
+		const struct volume *v = &set->volumes[i];
+		KP_AUTO_FREE char *path = NULL;
 
-			if (goes_away(set, &set->slots[i], v) && below_unlink(path) < 0 &&
-			    errno != ENOENT)
-				return below_fail(why, "%s: cannot remove", path);
-		}
+		if (!v->exists || v->foreign || has_entries(v) ||
+		    !(v->written || (o->force && (v->moved || set->slots[v->slot].used))))
+			continue;
+		path = xasprintf("%s/%s", o->dir, v->file);
+		if (below_unlink(path) < 0 && errno != ENOENT)
+			return below_fail(why, "%s: cannot remove", path);
+	}
 	return KPACK_SUCCESS;
 }
 
 kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name,
 				 struct kpack_archive **out, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < set->n_slots; i++)
-		for (size_t k = 0; k < set->slots[i].n_volumes; k++) {
-			const struct volume *v = &set->slots[i].volumes[k];
-
-			if (strcmp(v->file, name) == 0 && has_entries(v))
-				return kp_writer_reopen(v->store.writer, name, out, why);
-		}
+	for (size_t i = 0; i < set->n_volumes; i++)
+		if (strcmp(set->volumes[i].file, name) == 0)
+			return kp_writer_reopen(set->volumes[i].store.writer, name, out,
+						why);
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: was not written", name);
 }
 

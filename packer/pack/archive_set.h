@@ -92,16 +92,12 @@ unsigned archive_set_place(struct archive_set *set, unsigned least,
 /*
  * Set *SHARED to whether DATA is already stored, comparing the bytes; OBJECT then says
  * where.  Thread-safe, but may miss what another thread is adding at the moment.  SCRATCH
- * is the calling thread's own.
+ * is the calling thread's own, for DATA in memory.  NULL: no more than pieces of either are
+ * held; only for the scheme zstd-per-kernel.
  */
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
-				 const void *data, struct kp_scratch *scratch,
+				 const struct kp_source *data, struct kp_scratch *scratch,
 				 bool *shared, struct kpackx_error *why);
-/* The same for the scheme zstd-per-kernel, with no more than pieces of DATA in memory. */
-kpack_error_t archive_set_shared_file(struct archive_set *set,
-				      struct archive_object *object,
-				      const struct kp_source *data, bool *shared,
-				      struct kpackx_error *why);
 
 /* Store OBJECT unless it is already stored, and set its ordinal. */
 kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,

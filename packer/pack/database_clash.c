@@ -291,29 +291,6 @@ static void warn_unread(const char *path, const struct kpackx_error *fault)
 		     fault->text[0] ? fault->text : kpackx_error_name(fault->code));
 }
 
-static kpack_error_t compare_archive(struct clash *c, const char *path,
-				     struct kpackx_error *why)
-{
-	struct kpack_archive *a = NULL;
-	struct kpackx_error fault = {0};
-	kpack_error_t err = below_archive_open(path, &a, &fault);
-	size_t n;
-
-	if (err == KPACK_ERROR_OUT_OF_MEMORY)
-		return kp_fail(why, err, "%s: %s", path, fault.text);
-	if (err) {
-		warn_unread(path, &fault);
-		return KPACK_SUCCESS;
-	}
-	n = is_replaced(c->p, a) ? 0 : kp_archive_entry_count(a);
-	for (size_t i = 0; i < n && !err; i++)
-		err = compare_entry(c, a, i, why);
-	if (err)
-		kp_fail_prefix(why, err, "%s", path);
-	kp_archive_close(a);
-	return err;
-}
-
 kpack_error_t clash_check_archives(struct packing *p, struct kpackx_error *why)
 {
 	struct clash c = {.p = p};
@@ -327,8 +304,26 @@ kpack_error_t clash_check_archives(struct packing *p, struct kpackx_error *why)
 	    fault.sys_errno != ENOENT)
 		warn_unread(p->archives, &fault);
 	for (size_t i = 0; i < n; i++) {
-		if (!err)
-			err = compare_archive(&c, paths[i], why);
+		struct kpack_archive *a = NULL;
+		kpack_error_t open_err;
+		size_t entries = 0;
+
+		if (!err) {
+			open_err = below_archive_open(paths[i], &a, &fault);
+			if (open_err == KPACK_ERROR_OUT_OF_MEMORY)
+				err = kp_fail(why, open_err, "%s: %s", paths[i],
+					      fault.text);
+			else if (open_err)
+				warn_unread(paths[i], &fault);
+			else if (!is_replaced(p, a))
+				entries = kp_archive_entry_count(a);
+		}
+		for (size_t k = 0; k < entries && !err; k++) {
+			err = compare_entry(&c, a, k, why);
+			if (err)
+				kp_fail_prefix(why, err, "%s", paths[i]);
+		}
+		kp_archive_close(a);
 		free(paths[i]);
 	}
 	free(paths);

@@ -218,17 +218,6 @@ static void check_gpu(struct packing *p, const struct input *in,
 	}
 }
 
-/* Check what the selected GPUs keep of binaries that are converted. */
-static void check_lost_code(struct packing *p)
-{
-	const struct arch_filter *filter = &p->args.filter;
-
-	for (size_t b = 0; b < p->scan.n_inputs && arch_filter_given(filter); b++)
-		for (size_t i = 0; i < filter->chosen.count; i++)
-			if (fate_of_input(p, p->scan.inputs[b]) == FATE_CONVERTED)
-				check_gpu(p, p->scan.inputs[b], &filter->chosen.gpus[i]);
-}
-
 /* --- kernel databases ---------------------------------------------------------------- */
 
 static void report_missing(void *arg, const char *path, const char *text)
@@ -240,9 +229,9 @@ static void report_missing(void *arg, const char *path, const char *text)
 /*
  * With --check: report each file that the kernel databases of the tree need and it does not
  * have.  This also sees what INPUT's archives hold and what links lead to.  The scan has
- * already reported the faults of single files.  Returns an exit status.
+ * already reported the faults of single files.  false: there is one.
  */
-static int check_closure(const struct packing *p)
+static bool check_closure(const struct packing *p)
 {
 	const struct pack_args *args = &p->args;
 	char *paths[] = {(char *)args->input};
@@ -257,7 +246,7 @@ static int check_closure(const struct packing *p)
 	kpack_error_t err;
 
 	if (!args->check || !p->scan.found.objects)
-		return EXIT_OK;
+		return true;
 	err = install_tree_open(&of, &tree, &why);
 	if (!err)
 		err = closure_check(&tree.found, &(struct kp_choice){0}, report_missing,
@@ -270,7 +259,7 @@ static int check_closure(const struct packing *p)
 		report_error(args->input,
 			     "%zu fault%s of kernel databases: nothing is packed", faults,
 			     faults == 1 ? "" : "s");
-	return err || faults ? EXIT_FAULT : EXIT_OK;
+	return !err && !faults;
 }
 
 /* Files that stay in a tree: those for other GPUs are left out, if that is asked. */
@@ -343,19 +332,6 @@ static void decide_packed_databases(struct packing *p)
 		disposition_set(d, dropped ? FATE_REMOVED : FATE_LEFT_ALONE,
 				dropped ? NULL : not_asked);
 	}
-}
-
-/* Count the files of databases of which the plan stores nothing. */
-static size_t count_not_asked(const struct packing *p)
-{
-	KP_AUTO_FREE bool *stored = xcalloc(p->scan.n_entries, 1);
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->plan.n_objects; i++)
-		stored[p->plan.objects[i].input->entry] = true;
-	for (size_t i = 0; i < p->scan.n_entries; i++)
-		n += p->scan.entries[i].database && !stored[i];
-	return n;
 }
 
 /* --- whether there is something to do ------------------------------------------------ */
@@ -446,15 +422,15 @@ static bool check_runtimes(const struct packing *p)
 static void note_missing(const struct packing *p)
 {
 	const struct pack_args *args = &p->args;
-	size_t n =
-		args->databases == DATABASES_PACKED || args->databases == DATABASES_BOTH
-			? count_not_asked(p)
-			: 0;
+	const struct scan *scan = &p->scan;
+	KP_AUTO_FREE bool *stored = xcalloc(scan->n_entries, 1);
+	bool removed = args->mode == PACK_IN_PLACE && args->databases == DATABASES_PACKED;
+	size_t n = 0;
 
-	if (p->scan.n_inputs == 0)
+	if (scan->n_inputs == 0)
 		report_error(args->input,
 			     "note: no device code to pack found in %zu files",
-			     p->scan.n_files);
+			     scan->n_files);
 	for (size_t i = 0; i < args->filter.chosen.count; i++) {
 		char arch[KP_TARGET_TEXT_MAX];
 
@@ -462,20 +438,22 @@ static void note_missing(const struct packing *p)
 		if (!args->filter.matched[i])
 			report_error(args->input, "warning: no code object for %s", arch);
 	}
+	if (args->databases != DATABASES_PACKED && args->databases != DATABASES_BOTH)
+		return;
+	for (size_t i = 0; i < p->plan.n_objects; i++)
+		stored[p->plan.objects[i].input->entry] = true;
+	for (size_t i = 0; i < scan->n_entries; i++)
+		n += scan->entries[i].database && !stored[i];
 	if (n)
 		report_error(args->input,
 			     "note: %zu files of kernel databases are for other targets "
 			     "and %s",
-			     n,
-			     args->mode == PACK_IN_PLACE &&
-					     args->databases == DATABASES_PACKED
-				     ? "removed, if these are known"
-				     : "not packed");
+			     n, removed ? "removed, if these are known" : "not packed");
 }
 
 /* --- all together -------------------------------------------------------------------- */
 
-/* Plan the objects. */
+/* Plan the objects, and find the directories of archives. */
 static kpack_error_t plan_objects(struct packing *p, struct kpackx_error *why)
 {
 	struct pack_args *args = &p->args;
@@ -503,54 +481,54 @@ static kpack_error_t plan_objects(struct packing *p, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Settle what depends on the plan. */
-static void settle_files(struct packing *p)
-{
-	/* a kept file none of whose targets were requested is an ordinary file */
-	for (size_t i = 0; i < p->plan.n_binaries; i++) {
-		const struct plan_binary *b = &p->plan.binaries[i];
-
-		if (fate_of_input(p, b->input) == FATE_KEPT && b->n_needs == 0)
-			keep_as_it_is(p, b->input);
-	}
-	if (p->args.databases == DATABASES_PACKED)
-		decide_packed_databases(p);
-	else
-		decide_plain_databases(p);
-	if (p->args.mode == PACK_IN_PLACE)
-		databases_check(&p->scan, &p->dispositions, &p->faults);
-	else
-		output_check_mounts(&p->scan, p->args.output, &p->faults);
-	check_lost_code(p);
-}
-
 int packing_plan(struct packing *p)
 {
 	const struct pack_args *args = &p->args;
-	bool tree = args->mode != PACK_ARCHIVES;
+	bool tree = args->mode != PACK_ARCHIVES, in_place = args->mode == PACK_IN_PLACE;
 	struct kpackx_error why = {0};
-	int status;
 
 	pack_report_notes(args, &p->scan);
-	status = check_closure(p);
-	if (status)
-		return status;
+	if (!check_closure(p))
+		return EXIT_FAULT;
 	if (tree) {
-		dispositions_open(&p->scan, args->mode == PACK_IN_PLACE,
-				  &p->dispositions);
+		dispositions_open(&p->scan, in_place, &p->dispositions);
 		check_binaries(p);
 	}
 	if (plan_objects(p, &why)) {
 		report_why(NULL, &why);
 		return EXIT_FAULT;
 	}
-	if (tree)
-		settle_files(p);
+
+	/* a kept file none of whose targets were requested is an ordinary file */
+	for (size_t i = 0; i < p->plan.n_binaries && tree; i++) {
+		const struct plan_binary *b = &p->plan.binaries[i];
+
+		if (fate_of_input(p, b->input) == FATE_KEPT && b->n_needs == 0)
+			keep_as_it_is(p, b->input);
+	}
+	if (tree && args->databases == DATABASES_PACKED)
+		decide_packed_databases(p);
+	else if (tree)
+		decide_plain_databases(p);
+
+	/* what would fail while files are written */
+	if (in_place)
+		databases_check(&p->scan, &p->dispositions, &p->faults);
+	else if (tree)
+		output_check_mounts(&p->scan, args->output, &p->faults);
+	for (size_t i = 0; i < p->scan.n_inputs && arch_filter_given(&args->filter); i++)
+		for (size_t k = 0; k < args->filter.chosen.count && tree; k++)
+			if (fate_of_input(p, p->scan.inputs[i]) == FATE_CONVERTED)
+				check_gpu(p, p->scan.inputs[i],
+					  &args->filter.chosen.gpus[k]);
 	tree_write_begin(&p->tree, args->output, p->kind == PACKING_APART);
-	if (p->faults)
+	if (p->faults) {
 		report_error(NULL, "nothing was packed because of the faults above");
-	if (p->faults || p->kind == PACKING_APART)
-		return p->faults ? EXIT_FAULT : EXIT_OK;
+		return EXIT_FAULT;
+	}
+	if (p->kind == PACKING_APART)
+		return EXIT_OK;
+
 	if (none_selected(p) && !p->scan.skip.known) {
 		report_error(args->input, "no code object of the targets asked for");
 		return EXIT_FAULT;

@@ -113,30 +113,7 @@ static kpack_error_t check_shown(const char *from, const char *to,
 
 /* --- the copies ---------------------------------------------------------------------- */
 
-/* Check that B has every entry of A. */
-static kpack_error_t check_has(const struct kpack_archive *a,
-			       const struct kpack_archive *b, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < kp_archive_entry_count(a); i++) {
-		struct kp_entry_info info;
-		size_t k;
-		bool same;
-
-		kp_archive_entry(a, i, &info);
-		same = kp_archive_find(b, info.key, info.arch, &k);
-		if (same)
-			KP_TRY(content_hash_same(a, i, b, k, &same, why));
-		if (!same)
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "already exists, without the %.*s %.*s of %s: "
-				       "remove it, or give another OUTPUT",
-				       (int)info.key.size, info.key.data,
-				       (int)info.arch.size, info.arch.data,
-				       kp_archive_path(a));
-	}
-	return KPACK_SUCCESS;
-}
-
+/* Copy FROM to TO, or, if that exists, check that it has every entry of FROM. */
 static kpack_error_t copy_archive(const char *from, const char *to,
 				  struct kpackx_error *why)
 {
@@ -158,8 +135,22 @@ static kpack_error_t copy_archive(const char *from, const char *to,
 	err = below_archive_open(from, &a, why);
 	if (!err)
 		err = below_archive_open(to, &b, why);
-	if (!err)
-		err = check_has(a, b, why);
+	for (size_t i = 0, k; !err && i < kp_archive_entry_count(a); i++) {
+		struct kp_entry_info info;
+		bool same;
+
+		kp_archive_entry(a, i, &info);
+		same = kp_archive_find(b, info.key, info.arch, &k);
+		if (same)
+			err = content_hash_same(a, i, b, k, &same, why);
+		if (!err && !same)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "already exists, without the %.*s %.*s of %s: "
+				      "remove it, or give another OUTPUT",
+				      (int)info.key.size, info.key.data,
+				      (int)info.arch.size, info.arch.data,
+				      kp_archive_path(a));
+	}
 	kp_archive_close(a);
 	kp_archive_close(b);
 	return err;

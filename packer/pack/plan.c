@@ -203,25 +203,6 @@ static void sort_keys(struct plan *plan)
 		KP_BY_TEXT(struct plan_key, arch), KP_BY_NUMBER(struct plan_key, object));
 }
 
-static void list_names(struct plan *plan)
-{
-	for (size_t i = 0; i < plan->n_objects; i++)
-		plan->n_names += plan->containers[plan->objects[i].container].n_indices;
-	plan->names = xcalloc(plan->n_names, sizeof(*plan->names));
-	for (size_t i = 0, n = 0; i < plan->n_objects; i++) {
-		const struct plan_object *o = &plan->objects[i];
-		const struct plan_container *c = &plan->containers[o->container];
-
-		for (size_t k = 0; k < c->n_indices; k++)
-			plan->names[n++] =
-				(struct plan_name){o->binary, c->indices[k],
-						   o->input->images[o->image].arch};
-	}
-	kp_sort(plan->names, plan->n_names, KP_BY_NUMBER(struct plan_name, binary),
-		KP_BY_NUMBER(struct plan_name, index),
-		KP_BY_TEXT(struct plan_name, arch));
-}
-
 kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
 			const struct plan_chunks *chunks, struct plan *out,
 			struct kpackx_error *why)
@@ -233,7 +214,21 @@ kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
 	out->binaries = xcalloc(scan->n_inputs, sizeof(*out->binaries));
 	for (size_t i = 0; i < scan->n_inputs; i++)
 		add_binary(&p, scan->inputs[i]);
-	list_names(out);
+	for (size_t i = 0; i < out->n_objects; i++)
+		out->n_names += out->containers[out->objects[i].container].n_indices;
+	out->names = xcalloc(out->n_names, sizeof(*out->names));
+	for (size_t i = 0, n = 0; i < out->n_objects; i++) {
+		const struct plan_object *o = &out->objects[i];
+		const struct plan_container *c = &out->containers[o->container];
+
+		for (size_t k = 0; k < c->n_indices; k++)
+			out->names[n++] =
+				(struct plan_name){o->binary, c->indices[k],
+						   o->input->images[o->image].arch};
+	}
+	kp_sort(out->names, out->n_names, KP_BY_NUMBER(struct plan_name, binary),
+		KP_BY_NUMBER(struct plan_name, index),
+		KP_BY_TEXT(struct plan_name, arch));
 	sort_keys(out);
 	for (size_t i = 1; i < out->n_keys && !err; i++) {
 		const struct plan_key *a = &out->sorted_keys[i - 1],

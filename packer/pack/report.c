@@ -166,65 +166,55 @@ static uint64_t round_up(uint64_t size, uint64_t digits)
 }
 
 /*
- * Write to OUT what would make the output of ALL bytes smaller, whose archives have BUNDLED bytes
- * for the objects of compressed bundles.  An archive that has them for all GPUs, in blocks that
- * share what is equal, is not larger than the bundles, in which zstd found it.
+ * Say why the output is larger, and what would make it smaller.  Compressed bundles hold the code
+ * of all GPUs together, in which zstd finds what is equal.  An archive that has it for all GPUs,
+ * in blocks that share what is equal, is not larger than the bundles.
  */
-static void name_remedies(const struct packing *p, uint64_t all, uint64_t bundled,
-			  FILE *out)
-{
-	const struct bundle_sizes *sizes = p->args.how.sizes;
-	bool known = sizes->measured && sizes->pressed_debug;
-	double debug = known ? (double)bundled / (double)sizes->measured *
-				       (double)sizes->debug * (double)sizes->pressed /
-				       (double)sizes->pressed_debug
-			     : 0;
-	size_t n, n_gpus = 0;
-	const struct arch_stats *stats = archive_set_stats(p->set, &n);
-
-	for (size_t i = 0; i < n; i++)
-		n_gpus += strcmp(stats[i].arch, KP_ARCH_GENERIC) != 0;
-	if (!p->args.families.count && n_gpus > 1) {
-		const char *comma = "";
-
-		fputs("; with --scheme zstd-shared --level 9 --family all=", out);
-		for (size_t i = 0; i < n; i++)
-			if (strcmp(stats[i].arch, KP_ARCH_GENERIC) != 0) {
-				fprintf(out, "%s%s", comma, stats[i].arch);
-				comma = ",";
-			}
-		fprintf(out,
-			", which AMD's readers refuse, it would be about %" PRIu64
-			" bytes in all",
-			round_up(all - bundled + sizes->bundles, 3));
-	}
-	/* of shared blocks it is not known how much of this is once in them */
-	if (p->args.how.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL && debug >= 1 &&
-	    debug < (double)bundled)
-		fprintf(out,
-			"; without debugging information, after 'kpack thin --arch all "
-			"--strip-debug', it would be about %" PRIu64 " bytes in all",
-			round_up(all - (uint64_t)debug, 2));
-}
-
 static void report_larger(const struct packing *p, const struct sums *s)
 {
 	const struct bundle_sizes *sizes = p->args.how.sizes;
+	kpack_compression_t scheme = p->args.how.scheme;
 	double share = sizes->all ? (double)sizes->objects / (double)sizes->all : 0;
-	uint64_t bundled = (uint64_t)((double)s->archives * share);
+	/* what the archives have for the objects of compressed bundles */
+	uint64_t bundled = (uint64_t)((double)s->archives * share), all = s->total_after;
 	bool compressed = bundled > sizes->bundles;
-	KP_AUTO_FREE char *remedies = NULL;
-	size_t size;
+	KP_AUTO_FREE char *remedies = NULL, *gpus = NULL;
+	const struct arch_stats *stats;
+	size_t size, n = 0, n_gpus = 0;
+	double debug;
 	FILE *f;
 
-	if (s->total_after <= s->total_before)
+	if (all <= s->total_before)
 		return;
+	stats = p->set ? archive_set_stats(p->set, &n) : NULL;
+	f = xmemstream(&gpus, &size);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(stats[i].arch, KP_ARCH_GENERIC) != 0)
+			fprintf(f, "%s%s", n_gpus++ ? "," : "", stats[i].arch);
+	fclose(f);
 	f = xmemstream(&remedies, &size);
-	if (compressed && p->args.how.scheme != KPACK_COMPRESSION_NOOP)
-		name_remedies(p, s->total_after, bundled, f);
+	if (compressed && scheme != KPACK_COMPRESSION_NOOP && !p->args.families.count &&
+	    n_gpus > 1)
+		fprintf(f,
+			"; with --scheme zstd-shared --level 9 --family all=%s, which "
+			"AMD's readers refuse, it would be about %" PRIu64
+			" bytes in all",
+			gpus, round_up(all - bundled + sizes->bundles, 3));
+	/* of shared blocks it is not known how much debugging information is once in them */
+	if (compressed && scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
+	    sizes->measured && sizes->pressed_debug) {
+		debug = (double)bundled / (double)sizes->measured * (double)sizes->debug *
+			(double)sizes->pressed / (double)sizes->pressed_debug;
+		if (debug >= 1 && debug < (double)bundled)
+			fprintf(f,
+				"; without debugging information, after 'kpack thin "
+				"--arch all --strip-debug', it would be about %" PRIu64
+				" bytes in all",
+				round_up(all - (uint64_t)debug, 2));
+	}
 	fclose(f);
 	report_error(p->args.output, "note: %" PRIu64 " bytes more than the input: %s%s",
-		     s->total_after - s->total_before,
+		     all - s->total_before,
 		     compressed ? "a compressed bundle holds the code of all GPUs "
 				  "together, which an archive holds by itself"
 		     : s->twice ? "files stay in the tree whose code is in archives, too"

@@ -261,7 +261,7 @@ static kpack_error_t pack_by_files(const struct packer *p, struct worker *w,
 	KP_TRY(describe_object(o, &l->raw, out, why));
 	content = kp_content_make(&hash, source->size, 0);
 	note_content(o, out, &content);
-	KP_TRY(archive_set_shared_file(p->set, &out->object, &l->raw, &shared, why));
+	KP_TRY(archive_set_shared(p->set, &out->object, &l->raw, NULL, &shared, why));
 	if (shared)
 		return KPACK_SUCCESS;
 	KP_TRY(choose_encoder(p, w, &l->raw, &encoder, why));
@@ -341,7 +341,7 @@ static kpack_error_t pack_in_memory(const struct packer *p, struct worker *w,
 	KP_TRY(describe_object(o, &source, out, why));
 	content = kp_content_of((struct kp_span){w->raw, size}, 0);
 	note_content(o, out, &content);
-	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
+	KP_TRY(archive_set_shared(p->set, &out->object, &source, &w->scratch, &shared,
 				  why));
 	if (shared)
 		return KPACK_SUCCESS;

@@ -116,58 +116,14 @@ static bool is_inherited(const struct scan_entry *e)
 		(!strchr(e->archive, '/') && kp_is_archive_name(e->archive)));
 }
 
-static kpack_error_t write_entry(const struct converter *c, size_t entry,
-				 struct tree_write *w, struct kpackx_error *why)
-{
-	const struct scan_entry *e = &c->scan->entries[entry];
-	struct disposition *o = &c->dispositions->items[entry];
-	char *left;
-
-	switch (o->fate) {
-	case FATE_COPIED:
-	case FATE_ALREADY_CONVERTED:
-	case FATE_REFUSED:
-	case FATE_LEFT_ALONE:
-	case FATE_KEPT:
-	case FATE_SYMLINK:
-	case FATE_SPECIAL:
-		KP_TRY(tree_write_file(w, e->relative, e->path, &e->id, &left, why));
-		if (left)
-			disposition_set(o, FATE_LEFT_OUT, left);
-		free(left);
-		return KPACK_SUCCESS;
-	case FATE_PACKED:
-	case FATE_REMOVED:
-		return tree_write_remove(w, e->relative, why);
-	default:
-		return KPACK_SUCCESS;
-	}
-}
-
-static kpack_error_t write_link(const struct converter *c, size_t entry,
-				struct tree_write *w, struct kpackx_error *why)
-{
-	const struct scan_entry *e = &c->scan->entries[entry];
-	const struct disposition *first = &c->dispositions->items[e->first];
-	struct disposition *o = &c->dispositions->items[entry];
-
-	if (o->fate != FATE_LINKED)
-		return KPACK_SUCCESS;
-	if (first->fate == FATE_LEFT_OUT || first->fate == FATE_NOT_WANTED) {
-		disposition_set(o, first->fate, first->reason);
-		return KPACK_SUCCESS;
-	}
-	return tree_write_link(w, e->relative, c->scan->entries[e->first].relative,
-			       first->fate == FATE_CONVERTED ? NULL : e->path, &e->id,
-			       why);
-}
-
 static kpack_error_t write_output(const struct converter *c, const char *root,
 				  struct tree_write *w, struct kpackx_error *why)
 {
 	const struct scan_entry *entries = c->scan->entries;
+	struct disposition *items = c->dispositions->items;
 	size_t n = c->scan->n_entries;
 	struct stat st;
+	char *left;
 
 	if (below_stat(root, &st) < 0)
 		return below_fail(why, "%s: cannot look at it", root);
@@ -184,12 +140,48 @@ static kpack_error_t write_output(const struct converter *c, const char *root,
 			KP_TRY(tree_write_directory(w, entries[i].relative,
 						    entries[i].path, why));
 	KP_TRY(converter_run(c, why));
-	for (size_t i = 0; i < n; i++)
-		if (!is_inherited(&entries[i]))
-			KP_TRY(write_entry(c, i, w, why));
-	for (size_t i = 0; i < n; i++)
-		if (!is_inherited(&entries[i]))
-			KP_TRY(write_link(c, i, w, why));
+	for (size_t i = 0; i < n; i++) {
+		const struct scan_entry *e = &entries[i];
+
+		if (is_inherited(e))
+			continue;
+		switch (items[i].fate) {
+		case FATE_COPIED:
+		case FATE_ALREADY_CONVERTED:
+		case FATE_REFUSED:
+		case FATE_LEFT_ALONE:
+		case FATE_KEPT:
+		case FATE_SYMLINK:
+		case FATE_SPECIAL:
+			KP_TRY(tree_write_file(w, e->relative, e->path, &e->id, &left,
+					       why));
+			if (left)
+				disposition_set(&items[i], FATE_LEFT_OUT, left);
+			free(left);
+			break;
+		case FATE_PACKED: /* an earlier run may have copied it */
+		case FATE_REMOVED:
+			KP_TRY(tree_write_remove(w, e->relative, why));
+			break;
+		default:
+			break;
+		}
+	}
+	/* a further path is what became of the first one */
+	for (size_t i = 0; i < n; i++) {
+		const struct scan_entry *e = &entries[i];
+		const struct disposition *first = &items[e->first];
+
+		if (is_inherited(e) || items[i].fate != FATE_LINKED)
+			continue;
+		if (first->fate == FATE_LEFT_OUT || first->fate == FATE_NOT_WANTED)
+			disposition_set(&items[i], first->fate, first->reason);
+		else
+			KP_TRY(tree_write_link(w, e->relative, entries[e->first].relative,
+					       first->fate == FATE_CONVERTED ? NULL
+									     : e->path,
+					       &e->id, why));
+	}
 	return KPACK_SUCCESS;
 }
 

@@ -376,38 +376,16 @@ static kpack_error_t find_databases(struct scan *scan,
 	return KPACK_SUCCESS;
 }
 
-static void classify_files(struct scan *scan, const char *prefix)
-{
-	const struct scan_skip *skip = &scan->skip;
-	KP_AUTO_FREE size_t *linked = xmalloc(scan->n_entries * sizeof(*linked));
-	size_t n = 0;
-
-	for (size_t i = 0; i < scan->n_entries; i++) {
-		struct scan_entry *e = &scan->entries[i];
-
-		e->first = i;
-		if (e->id.nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
-			linked[n++] = i;
-	}
-	scan_chain_files(scan, linked, n);
-	for (size_t i = 0; i < scan->n_entries; i++) {
-		const struct scan_entry *e = &scan->entries[i];
-
-		if (S_ISREG(e->mode) && e->first == i && !e->leftover && !e->database &&
-		    !e->faulty && !e->note && !e->archive &&
-		    !(skip->known && skip->known(skip->arg, e->relative, &e->id)))
-			classify_file(scan, i, prefix, false);
-	}
-	scan_sort(scan);
-}
-
 kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code code,
 			const struct library_set *libraries,
 			enum scan_databases databases, struct scan *out,
 			struct kpackx_error *why)
 {
+	const struct scan_skip *skip = &out->skip;
+	KP_AUTO_FREE size_t *linked = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
-	kpack_error_t err;
+	size_t n = 0;
 
 	*out = (struct scan){.code = code,
 			     .skip = out->skip,
@@ -421,14 +399,31 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 		return KPACK_SUCCESS;
 	}
 	list_tree(out, root, prefix);
-	if (libraries) {
+	if (libraries)
 		err = find_databases(out, libraries, databases, why);
-		if (err) {
-			scan_close(out);
-			return err;
-		}
+	if (err) {
+		scan_close(out);
+		return err;
 	}
-	classify_files(out, prefix);
+	linked = xmalloc(out->n_entries * sizeof(*linked));
+	for (size_t i = 0; i < out->n_entries; i++) {
+		struct scan_entry *e = &out->entries[i];
+
+		e->first = i;
+		/* the paths of a database's file are files of their own */
+		if (e->id.nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
+			linked[n++] = i;
+	}
+	scan_chain_files(out, linked, n);
+	for (size_t i = 0; i < out->n_entries; i++) {
+		const struct scan_entry *e = &out->entries[i];
+
+		if (S_ISREG(e->mode) && e->first == i && !e->leftover && !e->database &&
+		    !e->faulty && !e->note && !e->archive &&
+		    !(skip->known && skip->known(skip->arg, e->relative, &e->id)))
+			classify_file(out, i, prefix, false);
+	}
+	scan_sort(out);
 	return KPACK_SUCCESS;
 }
 
