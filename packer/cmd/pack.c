@@ -14,7 +14,6 @@
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/pack/report.h"
-#include "packer/pack/run.h"
 #include "packer/trees/shard.h"
 
 /* Whether an archive of the output has a file that is missing in a directory of the output. */
@@ -116,11 +115,9 @@ static kpack_error_t find_mount(const struct packing *p, char **out,
 /* Print the report; the mount command comes last. */
 static int print_report(const struct packing *p, bool done)
 {
-	struct pack_result result = {
-		.scan = &p->scan, .set = p->set, .archives = p->archives, .done = done};
+	struct pack_result result = {.done = done};
 	struct kpackx_error why = {0};
 	char *mount = NULL;
-	int status;
 
 	if (p->args.mode != PACK_ARCHIVES) {
 		if (!p->args.shard.count && find_mount(p, &mount, &why)) {
@@ -128,14 +125,13 @@ static int print_report(const struct packing *p, bool done)
 			return EXIT_FAULT;
 		}
 		result.mount = mount;
-		result.dispositions = &p->dispositions;
 		if (!done)
 			pack_report_dispositions(&p->scan, &p->dispositions,
 						 p->args.quiet);
 	}
-	status = pack_report(&p->args, &result);
+	pack_report(p, &result);
 	free(mount);
-	return status;
+	return EXIT_OK;
 }
 
 /* EXIT_LEFT: all is done but for damaged files. */

@@ -9,7 +9,7 @@
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/gpu/runtimes.h"
-#include "packer/pack/write_tree.h"
+#include "packer/pack/tree.h"
 #include "packer/thin/packages.h"
 #include "packer/thin/thin.h"
 #include "packer/thin/keep.h"

@@ -14,6 +14,7 @@
 #include "core/archive/naming.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
+#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/tmpdir.h"
 #include "packer/cli/xalloc.h"
@@ -147,17 +148,12 @@ static void pack_unnamed(struct report_input *in, struct packing *p, const char 
 	uint64_t before = in->archive_bytes;
 	struct kpackx_error why = {0};
 	const char *const *names = NULL;
-	kpack_error_t err;
 	size_t n = 0;
-	int status = packing_prepare(p);
+	int status = packing_plan(p);
 
-	if (!status) {
-		err = packing_open_set(p, NULL, true, &why);
-		if (!err)
-			err = packing_store(p, &why);
-		if (!err)
-			err = archive_set_publish(p->set, &why);
-		status = packing_status(err, &why);
+	if (!status && packing_write(p, &why)) {
+		report_why(NULL, &why);
+		status = EXIT_FAULT;
 	}
 	for (size_t i = 0; i < p->scan.n_inputs; i++) {
 		in->coded_files++;
@@ -190,6 +186,7 @@ static void measure(struct report_input *in, const char *root, const char *name,
 	p.args.input = root;
 	p.args.output = tmpdir(LARGE_TEMPORARY_DIR);
 	p.args.mode = PACK_ARCHIVES;
+	p.kind = PACKING_MEASURED;
 	p.archives = xstrdup(p.args.output);
 	p.args.quiet = quiet;
 	p.args.group = xstrdup("measured"); /* nobody sees it */

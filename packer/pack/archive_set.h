@@ -6,15 +6,13 @@
  *
  * Calls are made by one thread at a time, except archive_set_shared.
  */
-#ifndef PACKER_PACK_ARCHIVES_ARCHIVE_SET_H
-#define PACKER_PACK_ARCHIVES_ARCHIVE_SET_H
+#ifndef PACKER_PACK_ARCHIVE_SET_H
+#define PACKER_PACK_ARCHIVE_SET_H
 
-#include <pthread.h>
-#include "archive_stats.h"
 #include "core/base/errors.h"
-#include "packer/gpu/names.h"
 #include "core/base/span.h"
 #include "core/writer/store.h"
+#include "packer/gpu/names.h"
 
 struct archive_set_options {
 	const char *dir; /* where the archives go */
@@ -33,18 +31,17 @@ struct archive_set_options {
 	 */
 	bool unnamed;
 	/*
-	 * Whether this run will store an entry of KEY for ARCH, which exists in volume
-	 * VOLUME; sets its place.
+	 * Whether this run, or another part of it, stores an entry of KEY for ARCH, which
+	 * exists in volume VOLUME; sets its place.
 	 */
 	bool (*stores)(const void *arg, struct kp_span key, struct kp_span arch,
 		       unsigned volume, const char **place);
-	const void *stores_arg;
 	/*
 	 * Whether an existing entry KEY, of the file PATH if it is not empty, is of a file
 	 * that the run replaces: it goes even if the run does not store it.  NULL: none.
 	 */
 	bool (*obsolete)(const void *arg, struct kp_span key, struct kp_span path);
-	const void *obsolete_arg;
+	const void *arg;
 };
 
 struct archive_set;
@@ -66,9 +63,9 @@ struct archive_object {
 
 /*
  * Open a set; waits while another run has one open in the same directory.
- * Errors of inherit_archives.  INVALID_ARGUMENT: an entry that the run stores exists in
- * an archive of another name, because the families were different; with `force` that
- * archive is removed.
+ * INVALID_ARGUMENT: an entry that the run stores exists in an archive of another name,
+ * because the families were different (with `force` that archive is removed instead);
+ * errors of inherit_archives.
  */
 kpack_error_t archive_set_open(const struct archive_set_options *options,
 			       struct archive_set **out, struct kpackx_error *why);
@@ -92,27 +89,15 @@ struct archive_need {
 unsigned archive_set_place(struct archive_set *set, unsigned least,
 			   const struct archive_need *needs, size_t n);
 
-/* An entry that another part of the run stores: none of this name is taken over. */
-void archive_set_expect(struct archive_set *set, const char *place, struct kp_span key,
-			const char *arch);
-
 /*
  * Set *SHARED to whether DATA is already stored, comparing the bytes; OBJECT then says
  * where.  Thread-safe, but may miss what another thread is adding at the moment.  SCRATCH
- * is the calling thread's own.
+ * is the calling thread's own, for DATA in memory.  NULL: no more than pieces of either are
+ * held; only for the scheme zstd-per-kernel.
  */
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
-				 const void *data, struct kp_scratch *scratch,
+				 const struct kp_source *data, struct kp_scratch *scratch,
 				 bool *shared, struct kpackx_error *why);
-
-/*
- * The same for a set of the scheme zstd-per-kernel, with no more than pieces of DATA in
- * memory.
- */
-kpack_error_t archive_set_shared_file(struct archive_set *set,
-				      struct archive_object *object,
-				      const struct kp_source *data, bool *shared,
-				      struct kpackx_error *why);
 
 /* Store OBJECT unless it is already stored, and set its ordinal. */
 kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
@@ -134,9 +119,29 @@ kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *
 kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name,
 				 struct kpack_archive **out, struct kpackx_error *why);
 
-/* The statistics per place, sorted; borrowed until close. */
-const struct archive_stats *archive_set_stats(const struct archive_set *set);
 /* Names of the archives written, in order of name; borrowed until close. */
 const char *const *archive_set_names(const struct archive_set *set, size_t *count);
+
+/* What the run stored for an architecture. */
+struct arch_stats {
+	const char *arch;
+	size_t objects;      /* entries added by this run */
+	uint64_t bytes_in;   /* decoded, duplicates counted */
+	uint64_t bytes_out;  /* stored, duplicates not counted */
+	size_t deduplicated; /* objects that share the bytes of another */
+};
+
+/* The statistics by architecture; borrowed until close. */
+const struct arch_stats *archive_set_stats(const struct archive_set *set, size_t *count);
+
+/*
+ * Copy the archives of the input tree, the directory FROM, to TO: the output tree needs them,
+ * too.  An archive that already exists in TO stays, and must hold every entry of the one in
+ * FROM, so that nothing that a marker names is lost.
+ * INVALID_ARGUMENT: it does not, or a file of a kernel database would have other bytes in
+ * one archive than in another.  IO_ERROR, OUT_OF_MEMORY.
+ */
+kpack_error_t inherit_archives(const char *from, const char *to,
+			       struct kpackx_error *why);
 
 #endif

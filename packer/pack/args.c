@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The command line of kpack pack: the options, which of them contradict each other, and what
+ * INPUT and OUTPUT must be.
+ */
 #include "args.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include "packer/cli/xalloc.h"
-#include "packer/command.h"
+#include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/scheme.h"
+#include "core/base/text.h"
 #include "core/writer/effort.h"
-#include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "packer/cli/scheme.h"
+#include "packer/cli/xalloc.h"
+#include "packer/command.h"
+#include "packer/files/below.h"
 #include "packer/gpu/runtimes.h"
-#include "core/base/text.h"
-#include "write_tree.h"
-#include "core/archive/naming.h"
+#include "tree.h"
 
 /* Options that are combined after all were read. */
 struct parser {
@@ -24,6 +29,19 @@ struct parser {
 	unsigned effort; /* 0: not given */
 	bool archives_only, in_place;
 };
+
+/* The level if none is given, and the seconds of --level auto without --effort. */
+enum { LEVEL = 3, EFFORT = 60 };
+
+void pack_args_init(struct pack_args *out)
+{
+	*out = (struct pack_args){
+		.how = {.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
+			.level = LEVEL,
+			.jobs = option_jobs()},
+		.volume_size = KP_ZSTD_BLOB_MAX,
+	};
+}
 
 void pack_args_fini(struct pack_args *args)
 {
@@ -35,71 +53,58 @@ void pack_args_fini(struct pack_args *args)
 	free(args->prefix);
 }
 
-/* --- single options ------------------------------------------------------------------ */
+/* --- options ------------------------------------------------------------------------- */
 
 /* Parse NAME=ARCH,ARCH. */
 static int take_family(const struct options *o, const struct option_help *row, void *slot)
 {
 	struct pack_args *args = slot;
-	const char *text = o->arg;
-	const char *equals = strchr(text, '=');
+	const char *equals = strchr(o->arg, '=');
 	struct kpackx_error why = {0};
 
 	(void)row;
 	if (!equals)
-		return options_usage(&cmd_pack_help, "--family %s: not NAME=ARCH,...",
-				     text);
-	if (families_add(&args->families,
-			 (struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
-			 equals + 1, &why))
-		return options_usage(&cmd_pack_help, "--family %s: %s", text, why.text);
+		return options_usage(o->help, "--family %s: not NAME=ARCH,...", o->arg);
+	if (families_add(
+		    &args->families,
+		    (struct kp_span){(const uint8_t *)o->arg, (size_t)(equals - o->arg)},
+		    equals + 1, &why))
+		return options_usage(o->help, "--family %s: %s", o->arg, why.text);
 	return EXIT_OK;
-}
-
-/*
- * Find the argument among NAMES, which a NULL ends, and put its number into *CHOICE;
- * EXIT_USAGE: it is none of them, which was reported.
- */
-static int choose_name(const struct options *o, const struct option_help *row,
-		       const char *const *names, int *choice)
-{
-	char known[128] = "";
-
-	for (int i = 0; names[i]; i++) {
-		*choice = i;
-		if (strcmp(o->arg, names[i]) == 0)
-			return EXIT_OK;
-		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
-			 i == 0         ? ""
-			 : names[i + 1] ? ", "
-					: " or ",
-			 names[i]);
-	}
-	return options_usage(o->help, "--%s %s: not %s", row->long_name, o->arg, known);
 }
 
 static int take_databases(const struct options *o, const struct option_help *row,
 			  void *slot)
 {
-	static const char *const names[] = {"packed", "plain", "both", NULL};
-	int n, status = choose_name(o, row, names, &n);
+	enum pack_databases *databases = slot;
 
-	*(enum pack_databases *)slot = (enum pack_databases)n;
-	return status;
+	(void)row;
+	if (strcmp(o->arg, "packed") == 0)
+		*databases = DATABASES_PACKED;
+	else if (strcmp(o->arg, "plain") == 0)
+		*databases = DATABASES_PLAIN;
+	else if (strcmp(o->arg, "both") == 0)
+		*databases = DATABASES_BOTH;
+	else
+		return options_usage(o->help, "--databases %s: not packed, plain or both",
+				     o->arg);
+	return EXIT_OK;
 }
 
 static int take_preferred(const struct options *o, const struct option_help *row,
 			  void *slot)
 {
-	static const char *const names[] = {"input", "output", NULL};
-	int n, status = choose_name(o, row, names, &n);
+	enum pack_prefer *prefer = slot;
 
-	((struct pack_args *)slot)->prefer = n ? PREFER_OUTPUT : PREFER_INPUT;
-	return status;
+	(void)row;
+	if (strcmp(o->arg, "input") == 0)
+		*prefer = PREFER_INPUT;
+	else if (strcmp(o->arg, "output") == 0)
+		*prefer = PREFER_OUTPUT;
+	else
+		return options_usage(o->help, "--prefer %s: not input or output", o->arg);
+	return EXIT_OK;
 }
-
-/* The seconds of --level auto without --effort. */
-enum { EFFORT = 60 };
 
 static int take_level(const struct options *o, const struct option_help *row, void *slot)
 {
@@ -120,14 +125,12 @@ static int take_level(const struct options *o, const struct option_help *row, vo
 static int take_shard(const struct options *o, const struct option_help *row, void *slot)
 {
 	const char *slash = strchr(o->arg, '/');
-	char *index = xstrndup(o->arg, slash ? (size_t)(slash - o->arg) : 0);
+	KP_AUTO_FREE char *index = xstrndup(o->arg, slash ? (size_t)(slash - o->arg) : 0);
 	uint64_t i, n;
-	bool ok = slash && options_number(slash + 1, 1, SHARDS_MAX, &n) &&
-		  options_number(index, 1, n, &i);
 
 	(void)row;
-	free(index);
-	if (!ok)
+	if (!slash || !options_number(slash + 1, 1, SHARDS_MAX, &n) ||
+	    !options_number(index, 1, n, &i))
 		return options_usage(o->help,
 				     "--shard %s: not I/N with 1 <= I <= N <= %d", o->arg,
 				     SHARDS_MAX);
@@ -176,7 +179,7 @@ static const struct option_help options[] = {
 	{0, "check", NULL, "first look for files that databases miss",
 	 OPTION_PLACE(struct parser, args.check)},
 	{0, "prefer", "SIDE", "which side wins where a path differs: input or output",
-	 OPTION_TAKE(struct parser, args, take_preferred)},
+	 OPTION_TAKE(struct parser, args.prefer, take_preferred)},
 	{0, "runtime", "WHICH", "any: convert even if HIP runtimes refuse it",
 	 OPTION_TAKE(struct parser, args.any_runtime, runtime_take_any)},
 	{0, "shard", "I/N", "do the I-th of N parts of the work; kpack merge joins them",
@@ -209,118 +212,104 @@ const struct command_help cmd_pack_help = {
 	"device code in OUTPUT/.kpack.\n",
 };
 
-/* --- all together -------------------------------------------------------------------- */
-
-/* The paper's options: one archive for these architectures, and only these. */
-static int set_gfx_arch_family(struct parser *p)
+/*
+ * Check which options were given together, and combine them.  What has no meaning is refused,
+ * because the user meant something else.
+ */
+static int combine_options(struct parser *p)
 {
-	struct kpackx_error why = {0};
+	struct pack_args *args = &p->args;
+	struct pack_options *how = &args->how;
+	const struct {
+		bool wrong;
+		const char *text;
+	} conflicts[] = {
+		{args->databases == DATABASES_PLAIN && (args->split_rocfft || args->rows),
+		 "--databases plain packs none: --split-rocfft and --rows have no "
+		 "meaning"},
+		{p->effort && !how->effort, "--effort needs --level auto"},
+		{how->effort && how->scheme == KPACK_COMPRESSION_NOOP,
+		 "--level auto with --scheme none, which compresses nothing"},
+		{how->effort && args->shard.count,
+		 "--level auto with --shard: how to spend the time is chosen from all of "
+		 "INPUT"},
+		{p->archives_only && p->in_place,
+		 "--archives-only leaves binaries alone, --in-place converts them"},
+		{p->archives_only && args->keep_device_code,
+		 "--archives-only leaves binaries alone: --keep-device-code has no "
+		 "meaning"},
+		{p->archives_only && args->keep_containers,
+		 "--archives-only leaves the device code in binaries: --keep-containers "
+		 "has no meaning"},
+		{args->keep_device_code && args->keep_containers,
+		 "--keep-device-code leaves the device code in binaries: "
+		 "--keep-containers has no meaning"},
+		{p->in_place && args->shard.count,
+		 "--shard with --in-place: a part is a tree of its own, and INPUT must "
+		 "stay for the other shards"},
+		{p->in_place && args->force,
+		 "--force with --in-place would take away what converted binaries need"},
+		{p->in_place && args->output, "--in-place has no OUTPUT: give one TREE"},
+		{how->chunk && how->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL,
+		 "--chunk needs --scheme zstd-per-kernel"},
+	};
 
-	if (!p->family && !p->arches)
-		return EXIT_OK;
-	if (!p->family || !p->arches)
-		return options_usage(
-			&cmd_pack_help,
-			"--gfx-arch-family and --gfx-arches need each other");
-	if (families_add(&p->args.families, kp_span_str(p->family), p->arches, &why))
-		return options_usage(&cmd_pack_help, "--gfx-arch-family %s: %s",
-				     p->family, why.text);
-	return arch_filter_put(&p->args.filter, &cmd_pack_help, "gfx-arches", p->arches);
+	for (size_t i = 0; i < KP_COUNT(conflicts); i++)
+		if (conflicts[i].wrong)
+			return options_usage(&cmd_pack_help, "%s", conflicts[i].text);
+	args->mode = p->archives_only ? PACK_ARCHIVES
+		     : p->in_place    ? PACK_IN_PLACE
+				      : PACK_TREE;
+	if (p->effort)
+		how->effort = p->effort;
+	if (!how->level)
+		how->level = how->scheme == KP_COMPRESSION_ZSTD_SHARED ? KP_SHARED_LEVEL
+								       : LEVEL;
+	if (!args->volume_size) /* other blobs have no bound of their own */
+		args->volume_size = how->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL
+					    ? KP_ZSTD_BLOB_MAX
+					    : UINT64_MAX;
+	/* a file in the tree is newer than the entry for its path */
+	if (args->mode == PACK_IN_PLACE && args->prefer == PREFER_NONE)
+		args->prefer = PREFER_INPUT;
+	return EXIT_OK;
 }
 
-static int set_libraries(struct parser *p)
+/* Take the targets and the libraries. */
+static int take_lists(struct parser *p)
 {
 	struct pack_args *args = &p->args;
 	struct kpackx_error why = {0};
 	kpack_error_t err;
+	int status = EXIT_OK;
 
-	if (args->databases == DATABASES_PLAIN && (args->split_rocfft || args->rows))
-		return options_usage(&cmd_pack_help,
-				     "--databases plain packs none: --split-rocfft and "
-				     "--rows have no meaning");
+	/* the paper's options: one archive for these architectures, and only these */
+	if (!p->family != !p->arches)
+		return options_usage(
+			&cmd_pack_help,
+			"--gfx-arch-family and --gfx-arches need each other");
+	if (p->family &&
+	    families_add(&args->families, kp_span_str(p->family), p->arches, &why))
+		return options_usage(&cmd_pack_help, "--gfx-arch-family %s: %s",
+				     p->family, why.text);
+	if (p->family)
+		status = arch_filter_put(&args->filter, &cmd_pack_help, "gfx-arches",
+					 p->arches);
+	if (!status)
+		status = arch_filter_check(&args->filter, &cmd_pack_help);
+	if (status)
+		return status;
 	err = library_set_open(p->libraries, p->rules, &args->libraries, &why);
-	if (!err)
-		return EXIT_OK;
 	if (err == KPACK_ERROR_INVALID_ARGUMENT && !p->rules)
 		return options_usage(&cmd_pack_help, "--libraries: %s", why.text);
-	report_why(NULL, &why);
-	return err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAULT;
+	if (err)
+		report_why(NULL, &why);
+	return !err                                  ? EXIT_OK
+	       : err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE
+						     : EXIT_FAULT;
 }
 
-/* Take from the operands what no option gave. */
-static int set_operands(struct pack_args *args, int argc, char **argv)
-{
-	bool in_place = args->mode == PACK_IN_PLACE;
-	int at = optind;
-
-	if (in_place && args->output)
-		return options_usage(&cmd_pack_help,
-				     "--in-place has no OUTPUT: give one TREE");
-	if (!args->input && at < argc)
-		args->input = argv[at++];
-	if (in_place)
-		args->output = args->input;
-	else if (!args->output && at < argc)
-		args->output = argv[at++];
-	if (args->input && args->output && at == argc)
-		return EXIT_OK;
-	return options_usage(&cmd_pack_help, in_place ? "one TREE is needed"
-						      : "INPUT and OUTPUT are needed");
-}
-
-static int set_mode(struct parser *p)
-{
-	struct pack_args *args = &p->args;
-
-	if (p->archives_only && p->in_place)
-		return options_usage(&cmd_pack_help,
-				     "--archives-only leaves binaries alone, --in-place "
-				     "converts them");
-	if (p->archives_only && args->keep_device_code)
-		return options_usage(&cmd_pack_help,
-				     "--archives-only leaves binaries alone: "
-				     "--keep-device-code has no meaning");
-	if (args->keep_containers && (p->archives_only || args->keep_device_code))
-		return options_usage(&cmd_pack_help,
-				     "%s leaves the device code in binaries: "
-				     "--keep-containers has no meaning",
-				     p->archives_only ? "--archives-only"
-						      : "--keep-device-code");
-	args->mode = p->archives_only ? PACK_ARCHIVES
-		     : p->in_place    ? PACK_IN_PLACE
-				      : PACK_TREE;
-	return EXIT_OK;
-}
-
-/*
- * Returns a directory's name, or a file's name without "lib" and from the first dot on.  NULL, after a
- * message: INPUT cannot be looked at.
- */
-static char *default_group(const char *input)
-{
-	char *path = below_real(input);
-	struct stat st;
-	const char *name;
-	char *group;
-
-	if (!path || below_stat(input, &st) < 0) {
-		report_error(input, "cannot look at it: %s", strerror(errno));
-		free(path);
-		return NULL;
-	}
-	/* for a file, use the name that was given, not that of a link's target */
-	name = strrchr(S_ISDIR(st.st_mode) ? path : input, '/');
-	name = name ? name + 1 : input;
-	if (S_ISDIR(st.st_mode)) {
-		group = xstrdup(name);
-	} else {
-		if (strncmp(name, "lib", 3) == 0 && name[3] && name[3] != '.')
-			name += 3;
-		group = xstrndup(name, strcspn(name, "."));
-	}
-	free(path);
-	return group;
-}
+/* --- operands ------------------------------------------------------------------------ */
 
 static void trim_slashes(char *path)
 {
@@ -336,23 +325,57 @@ bool pack_archive_dir_ok(char *dir)
 	return kp_path_ok(kp_span_str(dir));
 }
 
-static int check_archive_dir(const struct pack_args *args)
+/*
+ * Returns a directory's name, or a file's name without "lib" and from the first dot on.  NULL,
+ * after a message: INPUT cannot be looked at.
+ */
+static char *default_group(const char *input)
 {
-	if (!pack_archive_dir_ok(args->archive_dir))
-		return options_usage(&cmd_pack_help,
-				     "--archive-dir %s: not a path relative to OUTPUT",
-				     args->archive_dir);
-	if (args->shard.count && strcmp(args->archive_dir, KP_ARCHIVES_DIR) != 0)
-		return options_usage(&cmd_pack_help,
-				     "--shard with --archive-dir: the parts of a run are "
-				     "joined in " KP_ARCHIVES_DIR);
-	return EXIT_OK;
+	KP_AUTO_FREE char *path = below_real(input);
+	struct stat st;
+	const char *name;
+
+	if (!path || below_stat(input, &st) < 0) {
+		report_error(input, "cannot look at it: %s", strerror(errno));
+		return NULL;
+	}
+	/* for a file, use the name that was given, not that of a link's target */
+	name = strrchr(S_ISDIR(st.st_mode) ? path : input, '/');
+	name = name ? name + 1 : input;
+	if (S_ISDIR(st.st_mode))
+		return xstrdup(name);
+	if (strncmp(name, "lib", 3) == 0 && name[3] && name[3] != '.')
+		name += 3;
+	return xstrndup(name, strcspn(name, "."));
 }
 
-static int check_names(struct pack_args *args)
+/* Take INPUT and OUTPUT, and check or make the names in what is written. */
+static int take_names(struct pack_args *args, int argc, char **argv)
 {
+	bool in_place = args->mode == PACK_IN_PLACE;
+	struct kpackx_error why = {0};
 	struct kp_span group;
+	int at = optind;
 
+	if (!args->input && at < argc)
+		args->input = argv[at++];
+	if (in_place)
+		args->output = args->input;
+	else if (!args->output && at < argc)
+		args->output = argv[at++];
+	if (!args->input || !args->output || at != argc)
+		return options_usage(&cmd_pack_help,
+				     in_place ? "one TREE is needed"
+					      : "INPUT and OUTPUT are needed");
+	/* from now on they are these directories, whatever their names mean later */
+	for (int i = 0; i < 2; i++) {
+		const char *path = i ? args->output : args->input;
+
+		if (below_root_if_directory(path, &why)) {
+			report_why(path, &why);
+			return EXIT_FAULT;
+		}
+	}
 	if (!args->group)
 		args->group = default_group(args->input);
 	if (!args->group)
@@ -372,34 +395,30 @@ static int check_names(struct pack_args *args)
 		return options_usage(&cmd_pack_help,
 				     "--key-prefix %s: not a relative path",
 				     args->prefix);
-	return check_archive_dir(args);
-}
-
-static int check_in_place(const struct pack_args *args)
-{
-	struct stat st;
-
-	if (args->shard.count)
+	if (!pack_archive_dir_ok(args->archive_dir))
 		return options_usage(&cmd_pack_help,
-				     "--shard with --in-place: a part is a tree of its "
-				     "own, and INPUT must stay for the other shards");
-	if (args->force)
+				     "--archive-dir %s: not a path relative to OUTPUT",
+				     args->archive_dir);
+	if (args->shard.count && strcmp(args->archive_dir, KP_ARCHIVES_DIR) != 0)
 		return options_usage(&cmd_pack_help,
-				     "--force with --in-place would take away what "
-				     "converted binaries need");
-	if (below_stat(args->input, &st) == 0 && !S_ISDIR(st.st_mode))
-		return options_usage(&cmd_pack_help, "--in-place %s: not a directory",
-				     args->input);
+				     "--shard with --archive-dir: the parts of a run are "
+				     "joined in " KP_ARCHIVES_DIR);
 	return EXIT_OK;
 }
 
-static int check_tree(const struct pack_args *args)
+/* Check that what is written can be written there, and takes nothing away that is needed. */
+static int check_output(const struct pack_args *args)
 {
+	KP_AUTO_FREE char *archives = xasprintf("%s/%s", args->input, args->archive_dir);
 	struct kpackx_error why = {0};
 	struct stat st;
-	char *archives;
-	bool has;
 
+	if (args->mode == PACK_IN_PLACE && below_stat(args->input, &st) == 0 &&
+	    !S_ISDIR(st.st_mode))
+		return options_usage(&cmd_pack_help, "--in-place %s: not a directory",
+				     args->input);
+	if (args->mode != PACK_TREE)
+		return EXIT_OK;
 	switch (output_check(args->input, args->output, &why)) {
 	case KPACK_SUCCESS:
 		break;
@@ -409,128 +428,34 @@ static int check_tree(const struct pack_args *args)
 		report_why(args->input, &why);
 		return EXIT_FAULT;
 	}
-	if (!args->force)
-		return EXIT_OK;
-	archives = xasprintf("%s/%s", args->input, args->archive_dir);
-	has = below_stat(archives, &st) == 0;
-	free(archives);
-	return has ? options_usage(&cmd_pack_help,
-				   "--force would take away what the converted binaries "
-				   "of INPUT need from its archives")
-		   : EXIT_OK;
-}
-
-/* From now on, INPUT and an OUTPUT that exists are these directories, whatever their
- * names mean later. */
-static int hold_directories(const struct pack_args *args)
-{
-	struct kpackx_error why = {0};
-	const char *paths[] = {args->input, args->output};
-
-	for (int i = 0; i < 2; i++)
-		if (below_root_if_directory(paths[i], &why)) {
-			report_why(paths[i], &why);
-			return EXIT_FAULT;
-		}
+	if (args->force && below_stat(archives, &st) == 0)
+		return options_usage(&cmd_pack_help,
+				     "--force would take away what the converted "
+				     "binaries of INPUT need from its archives");
 	return EXIT_OK;
-}
-
-static int set_effort(struct parser *p)
-{
-	struct pack_options *how = &p->args.how;
-
-	if (p->effort && !how->effort)
-		return options_usage(&cmd_pack_help, "--effort needs --level auto");
-	if (how->effort && how->scheme == KPACK_COMPRESSION_NOOP)
-		return options_usage(&cmd_pack_help,
-				     "--level auto with --scheme none, which compresses "
-				     "nothing");
-	if (how->effort && p->args.shard.count)
-		return options_usage(&cmd_pack_help,
-				     "--level auto with --shard: how to spend the time "
-				     "is chosen from all of INPUT");
-	if (p->effort)
-		how->effort = p->effort;
-	return EXIT_OK;
-}
-
-/* The level if none is given. */
-enum { LEVEL = 3 };
-
-static int check_args(struct pack_args *args)
-{
-	int status;
-
-	if (!args->how.level)
-		args->how.level = args->how.scheme == KP_COMPRESSION_ZSTD_SHARED
-					  ? KP_SHARED_LEVEL
-					  : LEVEL;
-	if (args->how.chunk && args->how.scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
-		return options_usage(&cmd_pack_help,
-				     "--chunk needs --scheme zstd-per-kernel");
-	if (!args->volume_size) /* other blobs have no bound of their own */
-		args->volume_size = args->how.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL
-					    ? KP_ZSTD_BLOB_MAX
-					    : UINT64_MAX;
-	status = hold_directories(args);
-	if (!status)
-		status = check_names(args);
-	if (!status && args->mode == PACK_IN_PLACE)
-		status = check_in_place(args);
-	/* a file in the tree is newer than the entry for its path */
-	if (args->mode == PACK_IN_PLACE && args->prefer == PREFER_NONE)
-		args->prefer = PREFER_INPUT;
-	if (!status && args->mode == PACK_TREE)
-		status = check_tree(args);
-	return status;
-}
-
-void pack_args_init(struct pack_args *out)
-{
-	*out = (struct pack_args){
-		.how = {.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
-			.level = LEVEL,
-			.jobs = option_jobs()},
-		.volume_size = KP_ZSTD_BLOB_MAX,
-	};
-}
-
-/* Take the targets and the libraries. */
-static int set_lists(struct parser *p)
-{
-	int status = set_gfx_arch_family(p);
-
-	if (!status)
-		status = arch_filter_check(&p->args.filter, &cmd_pack_help);
-	return status ? status : set_libraries(p);
-}
-
-static int parse_args(struct parser *p, int argc, char **argv)
-{
-	struct options o = {.help = &cmd_pack_help, .argc = argc, .argv = argv};
-	int status = options_read(&o, p);
-
-	if (status >= 0)
-		return status ? status : -1;
-	status = set_lists(p);
-	if (!status)
-		status = set_effort(p);
-	if (!status)
-		status = set_mode(p);
-	if (!status)
-		status = set_operands(&p->args, argc, argv);
-	return status ? status : check_args(&p->args);
 }
 
 int pack_args_parse(struct pack_args *args, int argc, char **argv)
 {
+	struct options o = {.help = &cmd_pack_help, .argc = argc, .argv = argv};
 	struct parser p = {0};
 	int status;
 
 	pack_args_init(&p.args);
 	p.args.volume_size = 0; /* not given */
 	p.args.how.level = 0;
-	status = parse_args(&p, argc, argv);
+	status = options_read(&o, &p);
+	if (status >= 0) {
+		status = status ? status : -1;
+	} else {
+		status = take_lists(&p);
+		if (!status)
+			status = combine_options(&p);
+		if (!status)
+			status = take_names(&p.args, argc, argv);
+		if (!status)
+			status = check_output(&p.args);
+	}
 	*args = p.args;
 	return status;
 }

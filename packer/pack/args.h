@@ -24,11 +24,6 @@ enum pack_databases {
 	DATABASES_IDENTIFIED,
 };
 
-static inline bool databases_are_stored(enum pack_databases databases)
-{
-	return databases == DATABASES_PACKED || databases == DATABASES_BOTH;
-}
-
 /* Which side wins when a path already has other bytes. */
 enum pack_prefer {
 	PREFER_NONE, /* neither: other bytes are a fault */

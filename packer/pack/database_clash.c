@@ -1,28 +1,54 @@
 /* SPDX-License-Identifier: MIT */
-#include "database_clash.h"
+/*
+ * Files of kernel databases whose path already has other bytes in the output: in archives of
+ * other runs, or in the tree.  The files of the run are listed by path, as archives name them;
+ * then each side of the output is asked what it has there.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
+#include "core/base/order.h"
+#include "core/target/target.h"
+#include "packer/archives/content.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "drop.h"
-#include "packer/cli/report.h"
-#include "packer/scan/rocfft_caches.h"
-#include "core/view/view.h"
-#include "core/target/target.h"
-#include "core/archive/find.h"
+#include "run.h"
 
 /* The number of differences that are reported one by one. */
 enum { REPORTED_MAX = 20 };
 
-/* --- our files ----------------------------------------------------------------------- */
+/* A file of a database, or a link in its place, that is to be packed or copied. */
+struct clash_file {
+	char *path; /* as archives name it */
+	size_t entry;
+	const char *disk; /* the file that has its bytes, from `offset` on */
+	uint64_t offset, size;
+	bool stored; /* the plan stores it */
+	bool link;   /* it is a symbolic link */
+	bool hashed;
+	struct kp_hash hash;
+	bool differs; /* the output's tree has other bytes at its path */
+	bool dropped; /* the output's file or entry is preferred */
+};
 
-/* Add FILE, whose path is on the heap and becomes the list's. */
-static void add_file(struct clash *c, const struct clash_file *file)
-{
-	xgrow(&c->files, c->n_files, &c->files_cap, sizeof(*c->files));
-	c->files[c->n_files++] = *file;
-}
+struct clash {
+	struct packing *p;
+	struct clash_file *files; /* sorted by path */
+	size_t n_files, cap;
+	size_t n_faults;
+};
+
+/* The archive or file that has other bytes. */
+struct clash_other {
+	const char *path; /* of the archive, or the file */
+	const char *arch;
+	bool is_file;
+	const char *fixed; /* why it cannot be replaced; NULL: it can */
+};
+
+/* --- our files ----------------------------------------------------------------------- */
 
 /* The path of a database's file, which O is; NULL: O is something else. */
 static const char *path_of(const struct plan_object *o)
@@ -30,207 +56,162 @@ static const char *path_of(const struct plan_object *o)
 	return o->input->kind == INPUT_DATABASE ? o->input->objects[o->image].path : NULL;
 }
 
-/* Add what is packed. */
-static void add_objects(struct clash *c)
+static struct clash_file *find_file(const struct clash *c, const char *path)
 {
-	for (size_t i = 0; i < c->run->plan->n_objects; i++) {
-		const struct plan_object *o = &c->run->plan->objects[i];
-		const struct input *in = o->input;
+	const struct clash_file probe = {.path = (char *)path};
 
-		const char *path = path_of(o);
-
-		if (path)
-			add_file(c, &(struct clash_file){
-					    .path = xstrdup(path),
-					    .entry = in->entry,
-					    .disk = in->path,
-					    .offset = in->images[o->image].offset,
-					    .size = in->images[o->image].size,
-					    .stored = true,
-				    });
-	}
+	return kp_find(c->files, c->n_files, &probe, KP_BY_TEXT(struct clash_file, path));
 }
 
-static bool is_probed(const struct clash *c, const char *path)
-{
-	const struct library_set *set = &c->run->args->libraries;
-	struct library_question q = {.tree = &c->run->scan->files, .path = path};
-
-	for (size_t i = 0; i < set->count; i++) {
-		q.library = set->items[i];
-		if (q.library->probe(&q))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Add the file or link ENTRY of SIZE bytes, which is not packed, if it may be a
- * library's.
- */
+/* Add the file or link ENTRY, which is not packed, if it may be a library's. */
 static void add_plain_file(struct clash *c, size_t entry, uint64_t size)
 {
-	const struct scan_entry *e = &c->run->scan->entries[entry];
-	const char *prefix = c->run->args->prefix;
+	const struct scan_entry *e = &c->p->scan.entries[entry];
+	const struct library_set *set = &c->p->args.libraries;
+	const char *prefix = c->p->args.prefix;
 	struct clash_file file = {
 		.path = xasprintf("%s%s%s", prefix, *prefix ? "/" : "", e->relative),
 		.entry = entry,
 		.disk = e->path,
 		.size = size,
 		.link = S_ISLNK(e->mode)};
+	struct library_question q = {.tree = &c->p->scan.files, .path = file.path};
 
-	if (is_probed(c, file.path))
-		add_file(c, &file);
-	else
-		free(file.path);
-}
-
-/* Add what is copied as it is. */
-static void add_plain(struct clash *c)
-{
-	for (size_t i = 0; i < c->run->scan->n_entries; i++) {
-		const struct scan_entry *e = &c->run->scan->entries[i];
-
-		if (S_ISREG(e->mode) && !e->leftover && !e->archive)
-			add_plain_file(c, i, e->id.size);
+	for (size_t i = 0; i < set->count; i++) {
+		q.library = set->items[i];
+		if (!q.library->probe(&q))
+			continue;
+		xgrow(&c->files, c->n_files, &c->cap, sizeof(file));
+		c->files[c->n_files++] = file;
+		return;
 	}
+	free(file.path);
 }
 
-/* Add the links: they are copied, too, and hide what archives have at their path. */
-static void add_links(struct clash *c)
+/* List what is packed, or copied as it is; and links, which hide what archives have there. */
+static void list_files(struct clash *c)
 {
-	for (size_t i = 0; c->run->dispositions && i < c->run->scan->n_entries; i++) {
-		const struct scan_entry *e = &c->run->scan->entries[i];
+	enum pack_databases databases = c->p->args.databases;
+	bool packed = databases == DATABASES_PACKED || databases == DATABASES_BOTH;
+	const struct plan *plan = &c->p->plan;
+	const struct scan *scan = &c->p->scan;
+
+	for (size_t i = 0; i < plan->n_objects && packed; i++) {
+		const struct input *in = plan->objects[i].input;
+		const struct kp_image *img = &in->images[plan->objects[i].image];
+
+		if (!path_of(&plan->objects[i]))
+			continue;
+		xgrow(&c->files, c->n_files, &c->cap, sizeof(*c->files));
+		c->files[c->n_files++] =
+			(struct clash_file){.path = xstrdup(path_of(&plan->objects[i])),
+					    .entry = in->entry,
+					    .disk = in->path,
+					    .offset = img->offset,
+					    .size = img->size,
+					    .stored = true};
+	}
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
 		struct stat st;
 
-		if (S_ISLNK(e->mode) && !e->archive && below_stat(e->path, &st) == 0 &&
-		    S_ISREG(st.st_mode))
+		if (e->archive)
+			continue;
+		if (S_ISREG(e->mode) && !e->leftover && !packed)
+			add_plain_file(c, i, e->id.size);
+		else if (S_ISLNK(e->mode) && c->p->args.mode != PACK_ARCHIVES &&
+			 below_stat(e->path, &st) == 0 && S_ISREG(st.st_mode))
 			add_plain_file(c, i, (uint64_t)st.st_size);
 	}
+	kp_sort(c->files, c->n_files, KP_BY_TEXT(struct clash_file, path));
 }
-
-static int by_path(const void *a, const void *b)
-{
-	const struct clash_file *x = a, *y = b;
-
-	return strcmp(x->path, y->path);
-}
-
-struct clash_file *clash_find(const struct clash *c, struct kp_span path)
-{
-	size_t low = 0, high = c->n_files;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int order = kp_span_cmp(path, kp_span_str(c->files[mid].path));
-
-		if (order == 0)
-			return &c->files[mid];
-		if (order < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return NULL;
-}
-
-/* --- bytes --------------------------------------------------------------------------- */
-
-static kpack_error_t same_bytes(struct clash_file *f, const struct kpack_archive *a,
-				size_t entry, bool *same, struct kpackx_error *why)
-{
-	struct kp_hash theirs;
-
-	*same = false;
-	if (!f->hashed) {
-		kpack_error_t err =
-			content_hash_file(f->disk, f->offset, f->size, &f->hash, why);
-
-		if (err)
-			return kp_fail_prefix(why, err, "%s", f->disk);
-		f->hashed = true;
-	}
-	KP_TRY(content_hash_entry(a, entry, &theirs, why));
-	*same = kp_hash_is(&f->hash, theirs.bytes);
-	return KPACK_SUCCESS;
-}
-
-/* --- reporting ----------------------------------------------------------------------- */
 
 /*
- * Leave out the file F: the output is preferred.  A packed file whose path an archive has
- * stays visible in the tree, so its disposition does not change.
+ * Report that F and OTHER differ, and apply the preference.  Where the output is preferred, F is
+ * left out; but a packed file whose path an archive has stays visible in the tree, so its
+ * disposition does not change.
  */
-static void drop_file(struct clash *c, struct clash_file *f,
-		      const struct clash_other *other)
+static void report_clash(struct clash *c, struct clash_file *f,
+			 const struct clash_other *other)
 {
-	bool tree = c->run->args->mode == PACK_TREE;
+	const struct pack_args *args = &c->p->args;
+	const char *path = c->p->scan.entries[f->entry].path;
+	bool tree = args->mode == PACK_TREE;
 	struct disposition *o;
 	char reason[400];
 
-	f->dropped = true;
-	if (!c->run->dispositions)
-		return;
-	o = &c->run->dispositions->items[f->entry];
-	if (o->fate == FATE_PACKED && tree && !other->is_file)
-		return;
-	snprintf(reason, sizeof(reason), "%.360s has other bytes", other->path);
-	disposition_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason);
-}
-
-static void report_fault(struct clash *c, const char *path,
-			 const struct clash_other *other)
-{
-	c->n_faults++;
-	if (++c->n_reported > REPORTED_MAX)
-		return;
-	if (other->fixed && c->run->args->prefer == PREFER_INPUT)
-		report_error(path,
-			     "other bytes than in %s (%s), which --prefer input "
-			     "cannot replace: %s",
-			     other->path, other->arch, other->fixed);
-	else
-		report_error(path,
-			     "other bytes than in %s (%s): one path cannot have both; "
-			     "--prefer input or output",
-			     other->path, other->arch);
-}
-
-void clash_report(struct clash *c, struct clash_file *file,
-		  const struct clash_other *other)
-{
-	const char *path = c->run->scan->entries[file->entry].path;
-	enum pack_prefer prefer = c->run->args->prefer;
-	bool quiet = c->run->args->quiet;
-
-	if (prefer == PREFER_OUTPUT) {
-		if (!quiet)
+	if (args->prefer == PREFER_OUTPUT) {
+		if (!args->quiet)
 			report_error(path,
 				     "note: left out, because %s (%s) has other bytes",
 				     other->path, other->arch);
-		drop_file(c, file, other);
-	} else if (prefer == PREFER_INPUT && !other->fixed) {
-		if (!quiet)
+		f->dropped = true;
+		if (args->mode == PACK_ARCHIVES)
+			return;
+		o = &c->p->dispositions.items[f->entry];
+		if (o->fate == FATE_PACKED && tree && !other->is_file)
+			return;
+		snprintf(reason, sizeof(reason), "%.360s has other bytes", other->path);
+		disposition_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason);
+	} else if (args->prefer == PREFER_INPUT && !other->fixed) {
+		if (!args->quiet)
 			report_error(path, "note: replaces other bytes in %s (%s)",
 				     other->path, other->arch);
-	} else {
-		report_fault(c, path, other);
+	} else if (++c->n_faults <= REPORTED_MAX) {
+		if (other->fixed && args->prefer == PREFER_INPUT)
+			report_error(path,
+				     "other bytes than in %s (%s), which --prefer input "
+				     "cannot replace: %s",
+				     other->path, other->arch, other->fixed);
+		else
+			report_error(path,
+				     "other bytes than in %s (%s): one path cannot have "
+				     "both; --prefer input or output",
+				     other->path, other->arch);
 	}
+}
+
+/* Say how many faults there are more, or let the plan store nothing of what was dropped. */
+static kpack_error_t settle_clashes(struct clash *c, struct kpackx_error *why)
+{
+	struct plan *plan = &c->p->plan;
+	KP_AUTO_FREE bool *drop = NULL;
+
+	if (c->n_faults > REPORTED_MAX)
+		report_error(NULL, "and %zu files more have other bytes there",
+			     c->n_faults - REPORTED_MAX);
+	if (c->n_faults)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "nothing was packed because of the faults above");
+	drop = xcalloc(plan->n_objects, 1);
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const char *path = path_of(&plan->objects[i]);
+		const struct clash_file *f = path ? find_file(c, path) : NULL;
+
+		drop[i] = f && f->dropped;
+	}
+	plan_drop(plan, drop);
+	return KPACK_SUCCESS;
+}
+
+static void free_files(struct clash *c)
+{
+	for (size_t i = 0; i < c->n_files; i++)
+		free(c->files[i].path);
+	free(c->files);
 }
 
 /* --- archives ------------------------------------------------------------------------ */
 
 /* Whether --force replaces the archive as a whole. */
-static bool is_replaced(const struct clash *c, const struct kpack_archive *a)
+static bool is_replaced(const struct packing *p, const struct kpack_archive *a)
 {
-	const struct plan *plan = c->run->plan;
-
-	if (!c->run->args->force || !kp_span_is(kp_archive_group(a), c->run->args->group))
+	if (!p->args.force || !kp_span_is(kp_archive_group(a), p->args.group))
 		return false;
-	for (size_t i = 0; i < plan->n_objects; i++) {
-		const struct plan_object *o = &plan->objects[i];
+	for (size_t i = 0; i < p->plan.n_objects; i++) {
+		const struct plan_object *o = &p->plan.objects[i];
 		const char *place = o->input->images[o->image].arch;
-		const struct family *f = families_find(&c->run->args->families, place);
+		const struct family *f = families_find(&p->args.families, place);
 
 		if (kp_span_is(kp_archive_family(a), f ? f->name : place))
 			return true;
@@ -238,78 +219,67 @@ static bool is_replaced(const struct clash *c, const struct kpack_archive *a)
 	return false;
 }
 
-/* Whether the run replaces that entry. */
-static bool is_stored(const struct clash *c, const struct kpack_archive *a,
-		      const struct kp_entry_info *e)
-{
-	const char *place;
-	uint32_t binary;
-
-	return kp_span_is(kp_archive_group(a), c->run->args->group) &&
-	       plan_stores(c->run->plan, e->key, e->arch, &binary, &place);
-}
-
-/* Returns why the existing entry cannot be replaced; NULL: it can be. */
-static const char *obstacle_to(const struct clash *c, const struct kpack_archive *a,
-			       const struct clash_file *f, bool stored)
-{
-	if (stored)
-		return NULL;
-	if (f->link)
-		return "a symbolic link replaces nothing in archives";
-	if (f->stored && c->run->args->mode == PACK_IN_PLACE &&
-	    kp_span_is(kp_archive_group(a), c->run->args->group))
-		return NULL;
-	if (!f->stored)
-		return "archives are not changed when databases stay plain";
-	return kp_span_is(kp_archive_group(a), c->run->args->group)
-		       ? "an entry for another architecture exists"
-		       : "it is another group's";
-}
-
-/*
- * Note an old cache that stays because nothing replaces it: its loaders find both forms.
- */
-static void note_kept(const struct clash *c, const struct kpack_archive *a,
-		      struct kp_span path)
-{
-	if (!c->run->args->quiet && caches_in_other_form(c->run->scan, path))
-		report_error(kp_archive_path(a),
-			     "note: keeps %.*s, packed with other options",
-			     (int)path.size, (const char *)path.data);
-}
-
 static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *a,
 				   size_t entry, struct kpackx_error *why)
 {
+	struct packing *p = c->p;
+	bool ours = kp_span_is(kp_archive_group(a), p->args.group), stored, same;
 	char arch[KP_TARGET_TEXT_MAX];
+	KP_AUTO_FREE char *path = NULL;
 	struct kp_entry_info info;
 	struct clash_file *f;
+	struct kp_span name;
 	struct kp_meta meta;
-	bool stored, same;
+	struct kp_hash theirs;
+	const char *place;
 
 	kp_archive_entry(a, entry, &info);
 	kp_archive_meta(a, entry, &meta);
-	f = clash_find(c, meta.path.size ? meta.path : info.key);
+	name = meta.path.size ? meta.path : info.key;
+	path = xstrndup((const char *)name.data, name.size);
+	f = find_file(c, path);
 	if (!f) {
-		note_kept(c, a, meta.path);
+		/* an old cache stays if nothing replaces it: its loaders find both forms */
+		if (meta.path.size && !p->args.quiet &&
+		    rocfft_cache_in_other_form(&p->scan, path))
+			report_error(kp_archive_path(a),
+				     "note: keeps %s, packed with other options", path);
 		return KPACK_SUCCESS;
 	}
-	stored = is_stored(c, a, &info);
+	stored = ours && plan_stores(&p->plan, info.key, info.arch, &place);
 	if (stored && !kp_span_is(info.arch, KP_ARCH_GENERIC))
 		return KPACK_SUCCESS;
 	same = info.size == f->size;
-	if (same)
-		KP_TRY(same_bytes(f, a, entry, &same, why));
+	if (same && !f->hashed) {
+		kpack_error_t err =
+			content_hash_file(f->disk, f->offset, f->size, &f->hash, why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s", f->disk);
+		f->hashed = true;
+	}
+	if (same) {
+		KP_TRY(content_hash_entry(a, entry, &theirs, why));
+		same = kp_hash_is(&f->hash, theirs.bytes);
+	}
 	if (same)
 		return KPACK_SUCCESS;
 	snprintf(arch, sizeof(arch), "%.*s", (int)info.arch.size, info.arch.data);
-	clash_report(c, f,
-		     &(struct clash_other){
-			     .path = kp_archive_path(a),
-			     .arch = arch,
-			     .fixed = obstacle_to(c, a, f, stored),
-		     });
+	report_clash(
+		c, f,
+		&(struct clash_other){
+			.path = kp_archive_path(a),
+			.arch = arch,
+			.fixed = stored ? NULL
+				 : f->link
+					 ? "a symbolic link replaces nothing in archives"
+				 : !f->stored ? "archives are not changed when databases "
+						"stay plain"
+				 : !ours      ? "it is another group's"
+				 : p->args.mode == PACK_IN_PLACE
+					 ? NULL
+					 : "an entry for another architecture exists",
+		});
 	return KPACK_SUCCESS;
 }
 
@@ -323,99 +293,150 @@ static void warn_unread(const char *path, const struct kpackx_error *fault)
 		     fault->text[0] ? fault->text : kpackx_error_name(fault->code));
 }
 
-static kpack_error_t compare_archive(struct clash *c, const char *path,
-				     struct kpackx_error *why)
+kpack_error_t clash_check_archives(struct packing *p, struct kpackx_error *why)
 {
-	struct kpack_archive *a = NULL;
-	struct kpackx_error fault = {0};
-	kpack_error_t err = below_archive_open(path, &a, &fault);
-
-	if (err == KPACK_ERROR_OUT_OF_MEMORY)
-		return kp_fail(why, err, "%s: %s", path, fault.text);
-	if (err) {
-		warn_unread(path, &fault);
-		return KPACK_SUCCESS;
-	}
-	for (size_t i = 0; i < kp_archive_entry_count(a) && !err; i++) {
-		if (i == 0 && is_replaced(c, a))
-			break;
-		err = compare_entry(c, a, i, why);
-	}
-	if (err)
-		kp_fail_prefix(why, err, "%s", path);
-	kp_archive_close(a);
-	return err;
-}
-
-kpack_error_t clash_archives(struct clash *c, struct kpackx_error *why)
-{
+	struct clash c = {.p = p};
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kpackx_error fault = {0};
 	char **paths = NULL;
 	size_t n = 0;
 
-	if (below_archives_find(c->run->archives, &paths, &n, &fault)) {
-		if (fault.sys_errno != ENOENT)
-			warn_unread(c->run->archives, &fault);
-		return KPACK_SUCCESS;
-	}
+	list_files(&c);
+	if (c.n_files && below_archives_find(p->archives, &paths, &n, &fault) &&
+	    fault.sys_errno != ENOENT)
+		warn_unread(p->archives, &fault);
 	for (size_t i = 0; i < n; i++) {
-		if (!err)
-			err = compare_archive(c, paths[i], why);
+		struct kpack_archive *a = NULL;
+		kpack_error_t open_err;
+		size_t entries = 0;
+
+		if (!err) {
+			open_err = below_archive_open(paths[i], &a, &fault);
+			if (open_err == KPACK_ERROR_OUT_OF_MEMORY)
+				err = kp_fail(why, open_err, "%s: %s", paths[i],
+					      fault.text);
+			else if (open_err)
+				warn_unread(paths[i], &fault);
+			else if (!is_replaced(p, a))
+				entries = kp_archive_entry_count(a);
+		}
+		for (size_t k = 0; k < entries && !err; k++) {
+			err = compare_entry(&c, a, k, why);
+			if (err)
+				kp_fail_prefix(why, err, "%s", paths[i]);
+		}
+		kp_archive_close(a);
 		free(paths[i]);
 	}
 	free(paths);
+	if (!err && c.n_files)
+		err = settle_clashes(&c, why);
+	free_files(&c);
 	return err;
 }
 
-/* --- all together -------------------------------------------------------------------- */
+/* --- the tree ------------------------------------------------------------------------ */
 
-static void drop_objects(const struct clash *c)
+/* Whether two files have the same bytes; an unreadable file differs. */
+static bool same_files(const char *a, const char *b)
 {
-	struct plan *plan = c->run->plan;
-	bool *drop = xcalloc(plan->n_objects, 1);
+	KP_AUTO_CLOSE int x = -1, y = -1;
+	struct kp_source ours, theirs;
+	struct stat st, there;
 
-	for (size_t i = 0; i < plan->n_objects; i++) {
-		const char *path = path_of(&plan->objects[i]);
-		const struct clash_file *f =
-			path ? clash_find(c, kp_span_str(path)) : NULL;
+	if (below_file_open(a, &x, &st, NULL) || below_file_open(b, &y, &there, NULL))
+		return false;
+	ours = kp_source_fd(x, 0, (uint64_t)st.st_size);
+	theirs = kp_source_fd(y, 0, (uint64_t)there.st_size);
+	return kp_source_same(&ours, &theirs);
+}
 
-		drop[i] = f && f->dropped;
+/* Faults do not matter here: the file differs anyway. */
+static void ignore_fault(void *arg, size_t file, const struct kpackx_error *why)
+{
+	(void)arg, (void)file, (void)why;
+}
+
+/* Whether A is a rebuild of B, for the same GPUs. */
+static bool is_rebuilt(const struct library_object *a, const struct library_object *b)
+{
+	if (!b || a->n_arches != b->n_arches ||
+	    strcmp(a->arches[0], KP_ARCH_GENERIC) == 0)
+		return false;
+	for (size_t i = 0; i < a->n_arches; i++)
+		if (strcmp(a->arches[i], b->arches[i]) != 0)
+			return false;
+	return true;
+}
+
+kpack_error_t clash_check_tree(struct packing *p, struct kpackx_error *why)
+{
+	const struct library_set *set = &p->args.libraries;
+	struct clash c = {.p = p};
+	/*
+	 * Of all files that both sides have: libraries identify files by their neighbours, so
+	 * those with the same bytes are here as well.
+	 */
+	struct file_tree ours = {0}, theirs = {0};
+	struct library_found our_found = {0}, their_found = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t ignored = 0;
+	bool any = false;
+
+	list_files(&c);
+	for (size_t i = 0; i < c.n_files; i++) {
+		struct clash_file *f = &c.files[i];
+		const struct scan_entry *e = &p->scan.entries[f->entry];
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", p->args.output, e->relative);
+		struct stat st;
+
+		/*
+		 * Parts of a file are not in the tree.  A link is replaced, too, and what it
+		 * leads to disappears from here.
+		 */
+		if (strcmp(f->disk, e->path) != 0 || below_stat(to, &st) < 0 ||
+		    S_ISDIR(st.st_mode))
+			continue;
+		f->differs = !same_files(f->disk, to);
+		any |= f->differs;
+		file_tree_add(&ours, &(struct file_tree_item){.path = f->path,
+							      .disk = (char *)f->disk,
+							      .size = f->size});
+		file_tree_add(&theirs,
+			      &(struct file_tree_item){.path = f->path,
+						       .disk = to,
+						       .size = (uint64_t)st.st_size,
+						       .mode = st.st_mode});
 	}
-	plan_drop(plan, drop);
-	free(drop);
-}
+	file_tree_sort(&ours);
+	file_tree_sort(&theirs);
+	if (any)
+		err = library_find_all(set, &ours, ignore_fault, NULL, &our_found,
+				       &ignored, why);
+	if (any && !err)
+		err = library_find_all(set, &theirs, ignore_fault, NULL, &their_found,
+				       &ignored, why);
+	for (size_t i = 0; i < ours.count && any && !err; i++) {
+		const struct library_object *a = our_found.objects[i],
+					    *b = their_found.objects[i];
+		struct clash_file *f = find_file(&c, ours.items[i].path);
 
-static kpack_error_t compare_files(struct clash *c, clash_side *side,
-				   struct kpackx_error *why)
-{
-	if (databases_are_stored(c->run->args->databases))
-		add_objects(c);
-	else
-		add_plain(c);
-	add_links(c);
-	if (c->n_files == 0)
-		return KPACK_SUCCESS;
-	qsort(c->files, c->n_files, sizeof(*c->files), by_path);
-	KP_TRY(side(c, why));
-	if (c->n_reported > REPORTED_MAX)
-		report_error(NULL, "and %zu files more have other bytes there",
-			     c->n_reported - REPORTED_MAX);
-	if (c->n_faults)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "nothing was packed because of the faults above");
-	drop_objects(c);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t clash_check(const struct clash_run *run, clash_side *side,
-			  struct kpackx_error *why)
-{
-	struct clash c = {.run = run};
-	kpack_error_t err = compare_files(&c, side, why);
-
-	for (size_t i = 0; i < c.n_files; i++)
-		free(c.files[i].path);
-	free(c.files);
+		if (a && f->differs && !is_rebuilt(a, b))
+			report_clash(&c, f,
+				     &(struct clash_other){
+					     .path = theirs.items[i].disk,
+					     .arch = b ? b->arches[0] : "damaged",
+					     .is_file = true,
+				     });
+	}
+	if (!err && c.n_files)
+		err = settle_clashes(&c, why);
+	if (our_found.objects)
+		library_found_fini(&our_found);
+	if (their_found.objects)
+		library_found_fini(&their_found);
+	file_tree_fini(&ours);
+	file_tree_fini(&theirs);
+	free_files(&c);
 	return err;
 }

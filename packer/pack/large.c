@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "large.h"
+/*
+ * An object of many bytes is copied to a temporary file while it is hashed.  zstd makes the frame
+ * of data that is in memory in one call only, so both files are mapped; meanwhile a thread gives
+ * their pages back, again and again: they stay in the files, and come back where they are used.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/writer/encode.h"
+#include "core/base/alloc.h"
+#include "core/base/hash.h"
 #include "core/base/file.h"
 #include "packer/cli/xalloc.h"
+#include "store.h"
 
 /* Smaller objects are packed faster in memory, of which they need little. */
 static const uint64_t LARGE_MIN = 32 << 20;
@@ -27,51 +35,32 @@ static kpack_error_t open_temporary(int *fd, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_temporary(int fd, uint64_t at, struct kp_span piece,
-				     struct kpackx_error *why)
-{
-	struct kp_outfile file = kp_spill_outfile(fd);
-
-	return kp_outfile_pwrite(&file, at, piece.data, piece.size, why);
-}
-
-/* --- the object's bytes -------------------------------------------------------------- */
-
-/* Add the bytes of SOURCE to HASH, and write them to FD unless it is -1. */
-static kpack_error_t read_object(const struct kp_source *source, int fd,
-				 struct kp_hasher *hash, struct kpackx_error *why)
-{
-	uint8_t *buf = xmalloc(PIECE);
-	kpack_error_t err = KPACK_SUCCESS;
-	size_t n;
-
-	for (uint64_t at = 0; at < source->size && !err; at += n) {
-		n = source->size - at < PIECE ? (size_t)(source->size - at) : PIECE;
-		err = kp_source_read(source, at, buf, n, why);
-		if (!err)
-			kp_hasher_add(hash, buf, n);
-		if (!err && fd >= 0)
-			err = write_temporary(fd, at, (struct kp_span){buf, n}, why);
-	}
-	free(buf);
-	return err;
-}
-
 kpack_error_t large_begin(const struct kp_source *source, bool private, struct large *out,
 			  struct kp_hash *hash, struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *buf = xmalloc(PIECE);
 	struct kp_hasher *hasher;
-	kpack_error_t err;
+	struct kp_outfile file;
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n;
 
 	*out = (struct large){.raw = *source, .raw_fd = -1, .frame_fd = -1};
 	if (!private) {
 		KP_TRY(open_temporary(&out->raw_fd, why));
 		out->raw = kp_source_fd(out->raw_fd, 0, source->size);
+		file = kp_spill_outfile(out->raw_fd);
 	}
 	hasher = kp_hasher_new();
 	if (!hasher)
 		xalloc_fail(0);
-	err = read_object(source, out->raw_fd, hasher, why);
+	for (uint64_t at = 0; at < source->size && !err; at += n) {
+		n = source->size - at < PIECE ? (size_t)(source->size - at) : PIECE;
+		err = kp_source_read(source, at, buf, n, why);
+		if (!err)
+			kp_hasher_add(hasher, buf, n);
+		if (!err && !private)
+			err = kp_outfile_pwrite(&file, at, buf, n, why);
+	}
 	*hash = kp_hasher_value(hasher);
 	kp_hasher_free(hasher);
 	return err;
@@ -84,8 +73,6 @@ void large_end_raw(struct large *l)
 	l->raw_fd = -1;
 	l->raw = (struct kp_source){.fd = -1};
 }
-
-/* --- the frame ----------------------------------------------------------------------- */
 
 /* A mapped part of a file. */
 struct mapping {
@@ -108,10 +95,7 @@ static kpack_error_t map_part(int fd, int protection, uint64_t offset, size_t si
 	return KPACK_SUCCESS;
 }
 
-/*
- * Gives the pages of two mappings back while another thread uses them: they stay in the
- * files, and come back where they are used again.
- */
+/* Gives the pages of two mappings back while another thread uses them. */
 struct page_return {
 	struct mapping raw, frame;
 	pthread_mutex_t lock;
@@ -141,63 +125,40 @@ static void *return_pages(void *arg)
 	return NULL;
 }
 
-/* zstd makes the frame of data that is in memory in one call only. */
-static kpack_error_t encode_mapped(struct page_return *r, struct kp_encoder *encoder,
-				   size_t *used, struct kpackx_error *why)
-{
-	struct kp_span data = {r->raw.bytes,
-			       r->raw.size - (size_t)(r->raw.bytes - r->raw.start)};
-	pthread_t thread;
-	bool started; /* without the thread, more memory is needed */
-	kpack_error_t err;
-
-	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->ended, NULL);
-	started = pthread_create(&thread, NULL, return_pages, r) == 0;
-	err = kp_encode(encoder, data, 0, r->frame.bytes, r->frame.size, used, why);
-	pthread_mutex_lock(&r->lock);
-	r->end = true;
-	pthread_cond_signal(&r->ended);
-	pthread_mutex_unlock(&r->lock);
-	if (started)
-		pthread_join(thread, NULL);
-	pthread_cond_destroy(&r->ended);
-	pthread_mutex_destroy(&r->lock);
-	return err;
-}
-
-static kpack_error_t encode_file(const struct kp_source *raw, int fd,
-				 struct kp_encoder *encoder, size_t *used,
-				 struct kpackx_error *why)
-{
-	size_t size = (size_t)raw->size, cap = kp_encode_bound(size, 0);
-	struct page_return r = {0};
-	int error = kp_spill_reserve(fd, cap);
-	kpack_error_t err;
-
-	if (error)
-		return kp_fail_errno(why, error, "cannot make a temporary file");
-	KP_TRY(map_part(raw->fd, PROT_READ, raw->offset, size, &r.raw, why));
-	err = map_part(fd, PROT_READ | PROT_WRITE, 0, cap, &r.frame, why);
-	if (!err) {
-		err = encode_mapped(&r, encoder, used, why);
-		munmap(r.frame.start, r.frame.size);
-	}
-	munmap(r.raw.start, r.raw.size);
-	return err;
-}
-
 kpack_error_t large_encode(struct large *l, struct kp_encoder *encoder,
 			   struct kpackx_error *why)
 {
-	size_t used = 0;
+	size_t size = (size_t)l->raw.size, cap = kp_encode_bound(size, 0), used = 0;
+	struct page_return r = {.lock = PTHREAD_MUTEX_INITIALIZER,
+				.ended = PTHREAD_COND_INITIALIZER};
+	pthread_t thread;
+	bool started; /* without the thread, more memory is needed */
+	kpack_error_t err;
+	int error;
 
 	KP_TRY(open_temporary(&l->frame_fd, why));
-	KP_TRY(encode_file(&l->raw, l->frame_fd, encoder, &used, why));
-	if (ftruncate(l->frame_fd, (off_t)used) != 0)
-		return kp_fail_errno(why, errno, "cannot make a temporary file");
+	error = kp_spill_reserve(l->frame_fd, cap);
+	if (error)
+		return kp_fail_errno(why, error, "cannot make a temporary file");
+	KP_TRY(map_part(l->raw.fd, PROT_READ, l->raw.offset, size, &r.raw, why));
+	err = map_part(l->frame_fd, PROT_READ | PROT_WRITE, 0, cap, &r.frame, why);
+	if (!err) {
+		started = pthread_create(&thread, NULL, return_pages, &r) == 0;
+		err = kp_encode(encoder, (struct kp_span){r.raw.bytes, size}, 0,
+				r.frame.bytes, r.frame.size, &used, why);
+		pthread_mutex_lock(&r.lock);
+		r.end = true;
+		pthread_cond_signal(&r.ended);
+		pthread_mutex_unlock(&r.lock);
+		if (started)
+			pthread_join(thread, NULL);
+		munmap(r.frame.start, r.frame.size);
+	}
+	munmap(r.raw.start, r.raw.size);
+	if (!err && ftruncate(l->frame_fd, (off_t)used) != 0)
+		err = kp_fail_errno(why, errno, "cannot make a temporary file");
 	l->frame = kp_source_fd(l->frame_fd, 0, used);
-	return KPACK_SUCCESS;
+	return err;
 }
 
 void large_fini(struct large *l)

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Making the plan.  Inputs come in the order of their keys.  Of a binary or bare container the
+ * plan has its containers, by their first index, and of each its selected images, by
+ * architecture; of a file of a database the library's objects.
+ */
 #include "plan.h"
 #include <stdlib.h>
-#include "core/archive/naming.h"
 #include "core/writer/encode.h"
+#include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "packer/cli/xalloc.h"
-#include "packer/cli/report.h"
+#include "core/base/order.h"
 #include "core/target/target.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
 
 struct planner {
 	struct plan *plan;
@@ -15,37 +22,13 @@ struct planner {
 	size_t objects_cap, containers_cap, keys_cap;
 };
 
-/* Whether objects for ARCH are to be stored. */
-static bool is_wanted(struct planner *p, const char *arch)
-{
-	return arch_filter_match(p->filter, kp_span_str(arch));
-}
-
-/* --- one binary ---------------------------------------------------------------------- */
-
-static void add_need(struct planner *p, const struct kp_image *img, uint64_t chunk)
-{
-	struct plan_binary *b = &p->plan->binaries[p->plan->n_binaries - 1];
-	uint64_t bytes = 4 + kp_encode_bound((size_t)img->size, chunk);
-
-	for (size_t i = 0; i < b->n_needs; i++) {
-		if (strcmp(b->needs[i].place, img->arch) == 0) {
-			b->needs[i].bytes += bytes;
-			b->needs[i].frames++;
-			return;
-		}
-	}
-	b->needs = xrealloc(b->needs, (b->n_needs + 1) * sizeof(*b->needs));
-	b->needs[b->n_needs++] = (struct archive_need){img->arch, bytes, 1};
-}
-
 /*
  * Larger files are stored in chunks, so that a mount need not hold them whole to show a
  * part.
  */
 static const uint64_t WHOLE_MAX = 1 << 30;
 
-/* Returns the chunk size of an object, or 0 if it is not larger than a chunk. */
+/* The chunk size of an object, or 0 if it is not larger than a chunk. */
 static uint64_t chunk_of(const struct planner *p, const struct input *in, size_t image)
 {
 	uint64_t chunk = p->chunks.all, size = in->images[image].size;
@@ -56,28 +39,13 @@ static uint64_t chunk_of(const struct planner *p, const struct input *in, size_t
 	return size > chunk ? chunk : 0;
 }
 
-/* Check the sizes: larger objects could not be read from an archive. */
-static kpack_error_t check_sizes(const struct planner *p, const struct input *in,
-				 struct kpackx_error *why)
-{
-	for (size_t i = 0; i < in->n_images; i++) {
-		bool cut = chunk_of(p, in, i);
-		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
-
-		if (in->packed[i] && in->images[i].size > limit)
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "%llu bytes, limit %llu%s",
-				       (unsigned long long)in->images[i].size,
-				       (unsigned long long)limit,
-				       cut ? "" : " of what is not stored in chunks");
-	}
-	return KPACK_SUCCESS;
-}
-
 static void add_object(struct planner *p, struct input *in, size_t image)
 {
-	uint64_t chunk = chunk_of(p, in, image);
 	struct plan *plan = p->plan;
+	struct plan_binary *b = &plan->binaries[plan->n_binaries - 1];
+	const struct kp_image *img = &in->images[image];
+	uint64_t chunk = chunk_of(p, in, image);
+	size_t i = 0;
 
 	xgrow(&plan->objects, plan->n_objects, &p->objects_cap, sizeof(*plan->objects));
 	plan->objects[plan->n_objects++] = (struct plan_object){
@@ -88,125 +56,78 @@ static void add_object(struct planner *p, struct input *in, size_t image)
 		.chunk = chunk,
 		.first_key = (uint32_t)plan->n_keys,
 	};
-	plan->bytes += in->images[image].size;
-	add_need(p, &in->images[image], chunk);
+	plan->bytes += img->size;
+	while (i < b->n_needs && strcmp(b->needs[i].place, img->arch) != 0)
+		i++;
+	if (i == b->n_needs) {
+		b->needs = xrealloc(b->needs, (i + 1) * sizeof(*b->needs));
+		b->needs[b->n_needs++] = (struct archive_need){.place = img->arch};
+	}
+	b->needs[i].bytes += 4 + kp_encode_bound((size_t)img->size, chunk);
+	b->needs[i].frames++;
 }
 
-static int by_arch(const void *a, const void *b, void *arg)
+static struct plan_container *add_container(struct planner *p)
 {
-	const struct kp_image *images = arg;
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-	int c = strcmp(images[x].arch, images[y].arch);
+	struct plan *plan = p->plan;
 
-	return c ? c : KP_ORDER(x, y);
+	xgrow(&plan->containers, plan->n_containers, &p->containers_cap,
+	      sizeof(*plan->containers));
+	plan->containers[plan->n_containers] = (struct plan_container){0};
+	return &plan->containers[plan->n_containers++];
 }
 
-/* Add the selected device images of a container, by architecture, then as stored. */
-static void add_images(struct planner *p, struct input *in, size_t container)
-{
-	const struct kp_container *c = &in->fat.containers.items[container];
-	const struct kp_image *images = in->images;
-	size_t *order = xmalloc(c->n_images * sizeof(*order)), n = 0;
+/* --- one file ------------------------------------------------------------------------ */
 
-	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
-		if (in->packed[i] && is_wanted(p, images[i].arch))
-			order[n++] = i;
-	qsort_r(order, n, sizeof(*order), by_arch, (void *)images);
-	for (size_t i = 0; i < n; i++)
-		add_object(p, in, order[i]);
-	input_expect(in, container, (unsigned)n);
-	free(order);
-}
-
-/*
- * The indices of an input, ascending, and the container of each.  The indices of a
- * container are chained, so that they are found without looking at others.
- */
+/* The indices of an input's containers, as they are found in ascending order. */
 struct places {
-	uint32_t n;
-	uint32_t *index, *container; /* per place */
-	uint32_t *next;              /* next place of the same container + 1; 0: none */
-	uint32_t *first, *last;      /* per container: place + 1; 0: none */
+	struct plan_container *containers; /* per container */
+	size_t *order;                     /* containers by their first index */
+	size_t n;
 };
-
-static void places_fini(struct places *list)
-{
-	free(list->index);
-	free(list->container);
-	free(list->next);
-	free(list->first);
-	free(list->last);
-}
 
 static void add_place(uint32_t index, size_t container, void *arg)
 {
-	struct places *list = arg;
-	uint32_t place = list->n++;
+	struct places *places = arg;
+	struct plan_container *c = &places->containers[container];
 
-	list->index[place] = index;
-	list->container[place] = (uint32_t)container;
-	list->next[place] = 0;
-	if (list->first[container])
-		list->next[list->last[container] - 1] = place + 1;
-	else
-		list->first[container] = place + 1;
-	list->last[container] = place + 1;
+	if (c->n_indices == 0)
+		places->order[places->n++] = container;
+	xgrow(&c->indices, c->n_indices, &c->cap, sizeof(*c->indices));
+	c->indices[c->n_indices++] = index;
 }
 
-static void find_places(const struct input *in, struct places *list)
-{
-	size_t wrappers = in->fat.elf.n_wrappers, containers = in->fat.containers.count;
-	size_t n = wrappers + containers + 1;
-
-	list->index = xmalloc(n * sizeof(uint32_t));
-	list->container = xmalloc(n * sizeof(uint32_t));
-	list->next = xmalloc(n * sizeof(uint32_t));
-	list->first = xcalloc(containers + 1, sizeof(uint32_t));
-	list->last = xcalloc(containers + 1, sizeof(uint32_t));
-	kp_fatbin_places(&in->fat, add_place, list);
-}
-
-static void take_indices(const struct places *list, uint32_t container,
-			 struct plan_container *c)
-{
-	size_t n = 0;
-
-	for (uint32_t p = list->first[container]; p; p = list->next[p - 1])
-		n++;
-	c->indices = xmalloc(n * sizeof(*c->indices));
-	for (uint32_t p = list->first[container]; p; p = list->next[p - 1])
-		c->indices[c->n_indices++] = list->index[p - 1];
-}
-
-static struct plan_container *new_container(struct planner *p)
-{
-	struct plan *plan = p->plan;
-	struct plan_container *c;
-
-	xgrow(&plan->containers, plan->n_containers, &p->containers_cap, sizeof(*c));
-	c = &plan->containers[plan->n_containers++];
-	*c = (struct plan_container){0};
-	return c;
-}
-
-/* Add the containers, with all their indices, in order of frames: each at its first. */
 static void add_containers(struct planner *p, struct input *in)
 {
-	struct places list = {0};
+	const struct kp_containers *list = &in->fat.containers;
+	struct wanted {
+		const char *arch;
+		size_t image;
+	} *wanted = xmalloc(in->n_images * sizeof(*wanted));
+	struct places places = {.containers =
+					xcalloc(list->count, sizeof(*places.containers)),
+				.order = xcalloc(list->count, sizeof(*places.order))};
 
-	find_places(in, &list);
-	for (uint32_t i = 0; i < list.n; i++) {
-		uint32_t container = list.container[i];
+	kp_fatbin_places(&in->fat, add_place, &places);
+	for (size_t i = 0; i < places.n; i++) {
+		const struct kp_container *c = &list->items[places.order[i]];
+		size_t n = 0;
 
-		if (list.first[container] != i + 1)
-			continue;
-		take_indices(&list, container, new_container(p));
-		add_images(p, in, container);
+		*add_container(p) = places.containers[places.order[i]];
+		for (size_t k = c->first_image; k < c->first_image + c->n_images; k++)
+			if (in->packed[k] &&
+			    arch_filter_match(p->filter, kp_span_str(in->images[k].arch)))
+				wanted[n++] = (struct wanted){in->images[k].arch, k};
+		kp_sort(wanted, n, KP_BY_TEXT(struct wanted, arch),
+			KP_BY_NUMBER(struct wanted, image));
+		for (size_t k = 0; k < n; k++)
+			add_object(p, in, wanted[k].image);
+		input_expect(in, places.order[i], (unsigned)n);
 	}
-	places_fini(&list);
+	free(wanted);
+	free(places.containers);
+	free(places.order);
 }
-
-/* --- one file of a database ---------------------------------------------------------- */
 
 static void add_key(struct planner *p, const char *key, const char *arch,
 		    const struct facts *facts)
@@ -219,254 +140,207 @@ static void add_key(struct planner *p, const char *key, const char *arch,
 	plan->objects[plan->n_objects - 1].n_keys++;
 }
 
-static void add_keys(struct planner *p, const struct library_object *o, const char *arch)
-{
-	if (o->path)
-		add_key(p, o->path, arch, &o->facts);
-	for (size_t i = 0; i < o->n_keys; i++)
-		add_key(p, o->keys[i], arch,
-			o->key_facts[i].count ? &o->key_facts[i] : &o->facts);
-}
-
-static void add_stored(struct planner *p, struct input *in, size_t image,
-		       unsigned *stored)
-{
-	const struct library_object *o = &in->objects[image];
-	bool added = false;
-
-	for (size_t i = 0; i < o->n_arches; i++) {
-		if (!is_wanted(p, o->arches[i]))
-			continue;
-		if (!added)
-			add_object(p, in, image);
-		*stored += !added;
-		added = true;
-		add_keys(p, o, o->arches[i]);
-	}
-}
-
 static void add_database(struct planner *p, struct input *in)
 {
 	unsigned stored = 0;
 
-	new_container(p);
-	for (size_t i = 0; i < in->n_images; i++)
-		add_stored(p, in, i, &stored);
+	add_container(p);
+	for (size_t i = 0; i < in->n_images; i++) {
+		const struct library_object *o = &in->objects[i];
+		bool added = false;
+
+		for (size_t a = 0; a < o->n_arches; a++) {
+			if (!arch_filter_match(p->filter, kp_span_str(o->arches[a])))
+				continue;
+			if (!added)
+				add_object(p, in, i);
+			stored += !added;
+			added = true;
+			if (o->path)
+				add_key(p, o->path, o->arches[a], &o->facts);
+			for (size_t k = 0; k < o->n_keys; k++)
+				add_key(p, o->keys[k], o->arches[a],
+					o->key_facts[k].count ? &o->key_facts[k]
+							      : &o->facts);
+		}
+	}
 	input_expect(in, KP_NOWHERE, stored);
 }
 
 static void add_binary(struct planner *p, struct input *in)
 {
-	struct kpackx_error fault = {0};
+	for (size_t i = 0; i < in->n_images; i++) {
+		bool cut = chunk_of(p, in, i);
+		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
 
-	if (check_sizes(p, in, &fault)) {
-		report_why(in->path, &fault);
+		if (!in->packed[i] || in->images[i].size <= limit)
+			continue;
+		/* it could not be read from an archive */
+		report_error(in->path, "%llu bytes, limit %llu%s",
+			     (unsigned long long)in->images[i].size,
+			     (unsigned long long)limit,
+			     cut ? "" : " of what is not stored in chunks");
 		p->plan->n_faults++;
 		return;
 	}
 	p->plan->binaries[p->plan->n_binaries++] =
-		(struct plan_binary){.input = in, .volume = 1};
+		(struct plan_binary){.input = in, .key = in->key, .volume = 1};
 	if (in->kind == INPUT_DATABASE)
 		add_database(p, in);
 	else
 		add_containers(p, in);
 }
 
-/* --- names --------------------------------------------------------------------------- */
+/* --- the whole ----------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+static void sort_keys(struct plan *plan)
 {
-	const struct plan_name *x = a, *y = b;
-
-	if (x->binary != y->binary)
-		return KP_ORDER(x->binary, y->binary);
-	if (x->index != y->index)
-		return KP_ORDER(x->index, y->index);
-	return strcmp(x->arch, y->arch);
-}
-
-static void list_names(struct plan *plan)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < plan->n_objects; i++)
-		n += plan->containers[plan->objects[i].container].n_indices;
-	plan->names = xcalloc(n, sizeof(*plan->names));
-	for (size_t i = 0; i < plan->n_objects; i++) {
-		const struct plan_object *o = &plan->objects[i];
-		const struct plan_container *c = &plan->containers[o->container];
-
-		for (size_t k = 0; k < c->n_indices; k++)
-			plan->names[plan->n_names++] =
-				(struct plan_name){o->binary, c->indices[k],
-						   o->input->images[o->image].arch};
-	}
-	qsort(plan->names, n, sizeof(*plan->names), by_name);
-}
-
-static int by_key(const void *a, const void *b, void *arg)
-{
-	const struct plan_key *keys = arg, *x = &keys[*(const uint32_t *)a],
-			      *y = &keys[*(const uint32_t *)b];
-	int c = strcmp(x->key, y->key);
-
-	return c ? c : strcmp(x->arch, y->arch);
-}
-
-/* Check that no two files give the same entry. */
-static kpack_error_t check_keys(const struct plan *plan, struct kpackx_error *why)
-{
-	for (size_t i = 1; i < plan->n_keys; i++) {
-		const struct plan_key *a = &plan->keys[plan->by_key[i - 1]],
-				      *b = &plan->keys[plan->by_key[i]];
-
-		if (strcmp(a->key, b->key) == 0 && strcmp(a->arch, b->arch) == 0)
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "%s and %s both give the key %s for %s",
-				       plan->objects[a->object].input->shown,
-				       plan->objects[b->object].input->shown, a->key,
-				       a->arch);
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t sort_keys(struct plan *plan, struct kpackx_error *why)
-{
-	plan->by_key = xmalloc(plan->n_keys * sizeof(*plan->by_key));
-	for (size_t i = 0; i < plan->n_keys; i++)
-		plan->by_key[i] = (uint32_t)i;
+	free(plan->sorted_keys);
+	plan->sorted_keys = xmalloc(plan->n_keys * sizeof(*plan->keys));
 	if (plan->n_keys)
-		qsort_r(plan->by_key, plan->n_keys, sizeof(*plan->by_key), by_key,
-			plan->keys);
-	return check_keys(plan, why);
+		memcpy(plan->sorted_keys, plan->keys, plan->n_keys * sizeof(*plan->keys));
+	kp_sort(plan->sorted_keys, plan->n_keys, KP_BY_TEXT(struct plan_key, key),
+		KP_BY_TEXT(struct plan_key, arch), KP_BY_NUMBER(struct plan_key, object));
 }
-
-static int cmp_key(struct kp_span key, struct kp_span arch, const struct plan_key *k)
-{
-	int c = kp_span_cmp(key, kp_span_str(k->key));
-
-	return c ? c : kp_span_cmp(arch, kp_span_str(k->arch));
-}
-
-/* Returns the database's object that has KEY for ARCH, or NULL. */
-static const struct plan_object *find_key(const struct plan *plan, struct kp_span key,
-					  struct kp_span arch)
-{
-	size_t low = 0, high = plan->n_keys;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		const struct plan_key *k = &plan->keys[plan->by_key[mid]];
-		int c = cmp_key(key, arch, k);
-
-		if (c == 0)
-			return &plan->objects[k->object];
-		if (c < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return NULL;
-}
-
-/* Binaries are sorted by key, like the inputs of the scan. */
-bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary)
-{
-	size_t low = 0, high = plan->n_binaries;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int c = kp_span_cmp(key, kp_span_str(plan->binaries[mid].input->key));
-
-		*binary = (uint32_t)mid;
-		if (c == 0)
-			return true;
-		if (c < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return false;
-}
-
-/* Find the binary and index of a key with an index, before which may be a "@kind". */
-static bool find_binary(const struct plan *plan, struct kp_span key, uint32_t *binary,
-			uint32_t *index)
-{
-	struct kp_key split = kp_key_split(key);
-	struct kp_span path = split.binary;
-	const uint8_t *at;
-
-	if (path.size == key.size)
-		return false;
-	*index = split.index;
-	at = memrchr(path.data, '@', path.size);
-	return plan_find(plan, path, binary) ||
-	       (at &&
-		plan_find(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
-			  binary));
-}
-
-bool plan_find_owner(const struct plan *plan, struct kp_span key, size_t *entry)
-{
-	uint32_t index, binary;
-
-	if (!find_binary(plan, key, &binary, &index))
-		return false;
-	*entry = plan->binaries[binary].input->entry;
-	return true;
-}
-
-static bool stores_image(const struct plan *plan, struct kp_span key, struct kp_span arch,
-			 uint32_t *binary, const char **place)
-{
-	const struct plan_name *found;
-	struct plan_name name = {0};
-	char text[KP_TARGET_TEXT_MAX];
-
-	if (arch.size >= sizeof(text) ||
-	    !find_binary(plan, key, &name.binary, &name.index))
-		return false;
-	memcpy(text, arch.data, arch.size);
-	text[arch.size] = 0;
-	name.arch = text;
-	*binary = name.binary;
-	found = bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name);
-	if (found)
-		*place = found->arch;
-	return found;
-}
-
-bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch,
-		 uint32_t *binary, const char **place)
-{
-	const struct plan_object *o = find_key(plan, key, arch);
-
-	if (!o)
-		return stores_image(plan, key, arch, binary, place);
-	*binary = o->binary;
-	*place = o->input->images[o->image].arch;
-	return true;
-}
-
-/* --- opening and closing ------------------------------------------------------------- */
 
 kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
 			const struct plan_chunks *chunks, struct plan *out,
 			struct kpackx_error *why)
 {
 	struct planner p = {.plan = out, .filter = filter, .chunks = *chunks};
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
 
 	*out = (struct plan){0};
 	out->binaries = xcalloc(scan->n_inputs, sizeof(*out->binaries));
 	for (size_t i = 0; i < scan->n_inputs; i++)
 		add_binary(&p, scan->inputs[i]);
-	list_names(out);
-	err = sort_keys(out, why);
+	for (size_t i = 0; i < out->n_objects; i++)
+		out->n_names += out->containers[out->objects[i].container].n_indices;
+	out->names = xcalloc(out->n_names, sizeof(*out->names));
+	for (size_t i = 0, n = 0; i < out->n_objects; i++) {
+		const struct plan_object *o = &out->objects[i];
+		const struct plan_container *c = &out->containers[o->container];
+
+		for (size_t k = 0; k < c->n_indices; k++)
+			out->names[n++] =
+				(struct plan_name){o->binary, c->indices[k],
+						   o->input->images[o->image].arch};
+	}
+	kp_sort(out->names, out->n_names, KP_BY_NUMBER(struct plan_name, binary),
+		KP_BY_NUMBER(struct plan_name, index),
+		KP_BY_TEXT(struct plan_name, arch));
+	sort_keys(out);
+	for (size_t i = 1; i < out->n_keys && !err; i++) {
+		const struct plan_key *a = &out->sorted_keys[i - 1],
+				      *b = &out->sorted_keys[i];
+
+		if (strcmp(a->key, b->key) == 0 && strcmp(a->arch, b->arch) == 0)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s and %s both give the key %s for %s",
+				      out->objects[a->object].input->shown,
+				      out->objects[b->object].input->shown, a->key,
+				      a->arch);
+	}
 	if (err)
 		plan_close(out);
 	return err;
+}
+
+void plan_drop(struct plan *plan, const bool *drop)
+{
+	size_t objects = 0, keys = 0;
+
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		struct plan_object o = plan->objects[i];
+		uint32_t first = o.first_key;
+
+		if (drop[i]) {
+			plan->bytes -= o.input->images[o.image].size;
+			continue;
+		}
+		o.first_key = (uint32_t)keys;
+		for (uint32_t k = first; k < first + o.n_keys; k++) {
+			plan->keys[keys] = plan->keys[k];
+			plan->keys[keys++].object = (uint32_t)objects;
+		}
+		plan->objects[objects++] = o;
+	}
+	if (objects == plan->n_objects)
+		return;
+	plan->n_objects = objects;
+	plan->n_keys = keys;
+	sort_keys(plan);
+}
+
+struct plan_binary *plan_find(const struct plan *plan, const char *key)
+{
+	const struct plan_binary probe = {.key = key};
+
+	return kp_find(plan->binaries, plan->n_binaries, &probe,
+		       KP_BY_TEXT(struct plan_binary, key));
+}
+
+/* Find the binary and index of KEY, before whose index may be a "@kind"; NULL: none. */
+static struct plan_binary *find_indexed(const struct plan *plan, struct kp_span key,
+					uint32_t *index)
+{
+	struct kp_key split = kp_key_split(key);
+	KP_AUTO_FREE char *path =
+		xstrndup((const char *)split.binary.data, split.binary.size);
+	struct plan_binary *b;
+	char *at;
+
+	*index = split.index;
+	if (split.binary.size == key.size)
+		return NULL;
+	b = plan_find(plan, path);
+	at = strrchr(path, '@');
+	if (b || !at)
+		return b;
+	*at = 0;
+	return plan_find(plan, path);
+}
+
+bool plan_find_owner(const struct plan *plan, struct kp_span key, size_t *entry)
+{
+	uint32_t index;
+	const struct plan_binary *b = find_indexed(plan, key, &index);
+
+	if (b)
+		*entry = b->input->entry;
+	return b;
+}
+
+struct plan_binary *plan_stores(const struct plan *plan, struct kp_span key,
+				struct kp_span arch, const char **place)
+{
+	KP_AUTO_FREE char *text = xstrndup((const char *)key.data, key.size);
+	KP_AUTO_FREE char *arch_text = xstrndup((const char *)arch.data, arch.size);
+	const struct plan_key probe = {.key = text, .arch = arch_text};
+	const struct plan_key *found = kp_find(plan->sorted_keys, plan->n_keys, &probe,
+					       KP_BY_TEXT(struct plan_key, key),
+					       KP_BY_TEXT(struct plan_key, arch));
+	struct plan_name name = {.arch = arch_text};
+	const struct plan_name *image;
+	struct plan_binary *b;
+
+	if (found) {
+		const struct plan_object *o = &plan->objects[found->object];
+
+		*place = o->input->images[o->image].arch;
+		return &plan->binaries[o->binary];
+	}
+	b = find_indexed(plan, key, &name.index);
+	if (!b)
+		return NULL;
+	name.binary = (uint32_t)(b - plan->binaries);
+	image = kp_find(plan->names, plan->n_names, &name,
+			KP_BY_NUMBER(struct plan_name, binary),
+			KP_BY_NUMBER(struct plan_name, index),
+			KP_BY_TEXT(struct plan_name, arch));
+	if (image)
+		*place = image->arch;
+	return image ? b : NULL;
 }
 
 void plan_close(struct plan *plan)
@@ -475,7 +349,7 @@ void plan_close(struct plan *plan)
 		free(plan->binaries[i].needs);
 	for (size_t i = 0; i < plan->n_containers; i++)
 		free(plan->containers[i].indices);
-	free(plan->by_key);
+	free(plan->sorted_keys);
 	free(plan->keys);
 	free(plan->names);
 	free(plan->objects);

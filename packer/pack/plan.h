@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The plan of a run: which images of the scanned inputs are stored, under which keys, in
- * which order.
+ * The plan of a run's archives: which images of the scanned inputs are stored, under which keys,
+ * in which order.
  */
-#ifndef PACKER_PACK_PLAN_PLAN_H
-#define PACKER_PACK_PLAN_PLAN_H
+#ifndef PACKER_PACK_PLAN_H
+#define PACKER_PACK_PLAN_H
 
 #include "archive_set.h"
 #include "packer/archives/arch_filter.h"
@@ -43,12 +43,13 @@ struct plan_chunks {
 /* A container whose images are stored; the indices are the n of KEY#n. */
 struct plan_container {
 	uint32_t *indices;
-	size_t n_indices;
+	size_t n_indices, cap;
 };
 
 /* An input, and what it needs in each architecture's archive. */
 struct plan_binary {
 	struct input *input;
+	const char *key; /* the input's */
 	struct archive_need *needs;
 	size_t n_needs;
 	unsigned volume; /* the one it was in, or 1; after storing the one it is in */
@@ -69,10 +70,10 @@ struct plan {
 	size_t n_objects;
 	struct plan_key *keys; /* in the order of objects */
 	size_t n_keys;
-	uint32_t *by_key; /* numbers of keys, sorted by key, then architecture */
+	struct plan_key *sorted_keys; /* the same by key, then architecture */
 	struct plan_container *containers;
 	size_t n_containers;
-	struct plan_binary *binaries;
+	struct plan_binary *binaries; /* by key */
 	size_t n_binaries;
 	struct plan_name *names; /* sorted */
 	size_t n_names;
@@ -90,18 +91,21 @@ kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
 			struct kpackx_error *why);
 void plan_close(struct plan *plan);
 
-/* Find the binary whose key is KEY (without "#n"); false: there is none. */
-bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary);
+/* Remove the objects whose flag in DROP is set, of databases, with their keys. */
+void plan_drop(struct plan *plan, const bool *drop);
+
+/* The binary whose key is KEY (without "#n"); NULL: there is none. */
+struct plan_binary *plan_find(const struct plan *plan, const char *key);
 
 /* Find the scan's entry of the binary that KEY, with its "#n", is of; false: none. */
 bool plan_find_owner(const struct plan *plan, struct kp_span key, size_t *entry);
 
 /*
- * Whether an entry KEY (with its "#n") will be stored for ARCH; sets its binary and its
- * place (see archive_set.h).  A "@kind" in KEY is ignored: whether an object gets one is
- * known only when it is compared with the others.
+ * The binary of which an entry KEY (with its "#n") will be stored for ARCH; NULL: there is none.
+ * Sets its *PLACE (see archive_set.h).  A "@kind" in KEY is ignored: whether an object gets one
+ * is known only when it is compared with the others.
  */
-bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arch,
-		 uint32_t *binary, const char **place);
+struct plan_binary *plan_stores(const struct plan *plan, struct kp_span key,
+				struct kp_span arch, const char **place);
 
 #endif

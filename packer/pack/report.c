@@ -1,39 +1,43 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What a run has done: the objects of each architecture, the files, and the sizes of the tree
+ * before and after.  An output that is larger than the input is explained.
+ */
 #include "report.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/alloc.h"
 #include "core/target/target.h"
-#include "packer/cli/xalloc.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
+#include "packer/cli/rows.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/scan/unrecognised.h"
 
 /* --- notes --------------------------------------------------------------------------- */
 
 /* Whether libraries were asked for their files. */
 static bool libraries_looked(const struct pack_args *args)
 {
-	return databases_are_stored(args->databases) && args->libraries.count;
-}
-
-static void report_warnings(const struct scan *scan, const struct input *in)
-{
-	for (size_t i = 0; i < in->n_images; i++)
-		if (in->kind == INPUT_DATABASE && in->objects[i].warning)
-			report_error(scan->entries[in->entry].path, "warning: %s",
-				     in->objects[i].warning);
+	return (args->databases == DATABASES_PACKED ||
+		args->databases == DATABASES_BOTH) &&
+	       args->libraries.count;
 }
 
 void pack_report_notes(const struct pack_args *args, const struct scan *scan)
 {
-	for (size_t i = 0; i < scan->n_inputs && !args->quiet; i++)
-		report_warnings(scan, scan->inputs[i]);
+	for (size_t i = 0; i < scan->n_inputs && !args->quiet; i++) {
+		const struct input *in = scan->inputs[i];
+
+		for (size_t k = 0; k < in->n_images && in->kind == INPUT_DATABASE; k++)
+			if (in->objects[k].warning)
+				report_error(scan->entries[in->entry].path, "warning: %s",
+					     in->objects[k].warning);
+	}
 	scan_report_left(scan, args->quiet);
 	if (libraries_looked(args) && !args->quiet)
-		unrecognised_report(scan);
+		scan_report_unrecognised(scan);
 }
 
 void pack_report_dispositions(const struct scan *scan,
@@ -52,50 +56,76 @@ void pack_report_dispositions(const struct scan *scan,
 	}
 }
 
-/* --- a table ------------------------------------------------------------------------- */
+/* --- sums ---------------------------------------------------------------------------- */
 
-static void print_row(const char *name, const struct arch_stats *row)
-{
-	printf("%-28s %10zu %16" PRIu64 " %16" PRIu64 " %12zu\n", name, row->objects,
-	       row->bytes_in, row->bytes_out, row->deduplicated);
-}
-
-static void print_table(const struct archive_stats *stats)
-{
-	struct arch_stats all = {0};
-
-	printf("%-28s %10s %16s %16s %12s\n", "arch", "objects", "bytes in", "bytes out",
-	       "deduplicated");
-	for (size_t i = 0; i < stats->count; i++) {
-		const struct arch_stats *row = &stats->items[i];
-
-		print_row(row->arch, row);
-		all.objects += row->objects;
-		all.bytes_in += row->bytes_in;
-		all.bytes_out += row->bytes_out;
-		all.deduplicated += row->deduplicated;
-	}
-	print_row("total", &all);
-}
-
-struct summary {
-	size_t files, converted, packed, kept;
+struct sums {
+	uint64_t files, converted, packed, kept;
 	uint64_t before, after; /* of the converted */
-	size_t containers;      /* kept ones */
+	/* of all regular files, each counted once; after: with the archives */
+	uint64_t total_before, total_after;
+	uint64_t archives;     /* those that were written */
+	uint64_t code, stored; /* device code, and what the archives have of it */
+	bool twice;            /* the tree still has code that is in archives */
+	uint64_t containers;   /* kept ones */
 	uint64_t containers_size;
 };
 
-static struct summary sum_dispositions(const struct dispositions *dispositions)
-{
-	struct summary s = {0};
+static const struct row sum_rows[] = {
+	ROW("files", ROW_JSON, struct sums, files),
+	ROW("converted", ROW_JSON, struct sums, converted),
+	ROW("packed", ROW_JSON, struct sums, packed),
+	ROW("kept", ROW_JSON, struct sums, kept),
+	ROW("bytes_before", ROW_JSON, struct sums, before),
+	ROW("bytes_after", ROW_JSON, struct sums, after),
+	ROW("total_before", ROW_JSON, struct sums, total_before),
+	ROW("total_after", ROW_JSON, struct sums, total_after),
+	ROW("archive_bytes", ROW_JSON, struct sums, archives),
+	/* with --keep-containers */
+	ROW("containers_kept", ROW_JSON, struct sums, containers),
+	ROW("containers_bytes", ROW_JSON, struct sums, containers_size),
+};
 
-	for (size_t i = 0; i < dispositions->count; i++) {
-		const struct disposition *o = &dispositions->items[i];
+static void add_sizes(struct sums *s, const struct scan_entry *e,
+		      const struct disposition *o)
+{
+	switch (o->fate) {
+	case FATE_CONVERTED:
+		s->total_before += o->before;
+		s->total_after += o->after;
+		break;
+	case FATE_PACKED:
+	case FATE_REMOVED:
+	case FATE_NOT_WANTED:
+		s->total_before += e->id.size;
+		break;
+	case FATE_NOTHING:
+	case FATE_LEFT_OUT:
+		break;
+	default:
+		s->total_before += e->id.size;
+		s->total_after += e->id.size;
+		s->twice |= e->input != NULL;
+	}
+}
+
+static struct sums sum_up(const struct packing *p)
+{
+	struct sums s = {.twice = p->args.keep_device_code ||
+				  p->args.databases == DATABASES_BOTH};
+	size_t n = 0;
+	const char *const *names = p->set ? archive_set_names(p->set, &n) : NULL;
+	const struct arch_stats *stats;
+
+	for (size_t i = 0; i < p->dispositions.count; i++) {
+		const struct disposition *o = &p->dispositions.items[i];
+		const struct scan_entry *e = &p->scan.entries[i];
 
 		s.files += o->fate != FATE_NOTHING && o->fate != FATE_LEFT_OUT &&
 			   o->fate != FATE_NOT_WANTED;
 		s.packed += o->fate == FATE_PACKED;
 		s.kept += o->fate == FATE_KEPT;
+		if (S_ISREG(e->mode) && e->first == i)
+			add_sizes(&s, e, o);
 		if (o->fate != FATE_CONVERTED)
 			continue;
 		s.converted++;
@@ -104,76 +134,26 @@ static struct summary sum_dispositions(const struct dispositions *dispositions)
 		s.containers += o->n_kept;
 		s.containers_size += o->kept_size;
 	}
-	return s;
-}
-
-/* Sizes of all regular files, each counted once, and of the archives. */
-struct totals {
-	uint64_t before, after; /* without the archives */
-	uint64_t archives;      /* those that were written */
-	uint64_t code, stored;  /* device code, and what the archives have of it */
-	bool twice;             /* the tree still has code that is in archives */
-};
-
-static void add_file(struct totals *t, const struct scan_entry *e,
-		     const struct disposition *o)
-{
-	switch (o->fate) {
-	case FATE_CONVERTED:
-		t->before += o->before;
-		t->after += o->after;
-		break;
-	case FATE_PACKED:
-	case FATE_REMOVED:
-	case FATE_NOT_WANTED:
-		t->before += e->id.size;
-		break;
-	case FATE_NOTHING:
-	case FATE_LEFT_OUT:
-		break;
-	default:
-		t->before += e->id.size;
-		t->after += e->id.size;
-		t->twice |= e->input != NULL;
-	}
-}
-
-static struct totals sum_totals(const struct pack_args *args, const struct pack_result *r)
-{
-	struct totals t = {.twice = args->keep_device_code ||
-				    args->databases == DATABASES_BOTH};
-	size_t n = 0;
-	const char *const *names = r->set ? archive_set_names(r->set, &n) : NULL;
-	const struct scan *scan = r->scan;
-
-	for (size_t i = 0; i < scan->n_entries; i++)
-		if (S_ISREG(scan->entries[i].mode) && scan->entries[i].first == i)
-			add_file(&t, &scan->entries[i], &r->dispositions->items[i]);
 	for (size_t i = 0; i < n; i++) {
-		char *path = xasprintf("%s/%s", r->archives, names[i]);
+		KP_AUTO_FREE char *path = xasprintf("%s/%s", p->archives, names[i]);
 		struct stat st;
 
 		if (below_stat(path, &st) == 0)
-			t.archives += (uint64_t)st.st_size;
+			s.archives += (uint64_t)st.st_size;
 		else
 			report_error(path, "note: its size is missing in the sums: %s",
 				     strerror(errno));
-		free(path);
 	}
-	for (size_t i = 0; r->set && i < archive_set_stats(r->set)->count; i++) {
-		t.code += archive_set_stats(r->set)->items[i].bytes_in;
-		t.stored += archive_set_stats(r->set)->items[i].bytes_out;
+	s.total_after += s.archives;
+	stats = p->set ? archive_set_stats(p->set, &n) : NULL;
+	for (size_t i = 0; stats && i < n; i++) {
+		s.code += stats[i].bytes_in;
+		s.stored += stats[i].bytes_out;
 	}
-	return t;
+	return s;
 }
 
-/* What the archives have for the objects of compressed bundles. */
-static uint64_t archived_bundles(const struct totals *t, const struct bundle_sizes *sizes)
-{
-	double share = sizes->all ? (double)sizes->objects / (double)sizes->all : 0;
-
-	return (uint64_t)((double)t->archives * share);
-}
+/* --- an output that is larger -------------------------------------------------------- */
 
 /* SIZE, of which so many DIGITS are known. */
 static uint64_t round_up(uint64_t size, uint64_t digits)
@@ -185,150 +165,126 @@ static uint64_t round_up(uint64_t size, uint64_t digits)
 	return size / unit * unit + (size % unit ? unit : 0);
 }
 
-/* The GPUs that have archives, separated by commas. */
-static char *list_gpus(const struct archive_stats *stats)
-{
-	char *list = xstrdup("");
-
-	for (size_t i = 0; i < stats->count; i++) {
-		char *old = list;
-
-		if (strcmp(stats->items[i].arch, KP_ARCH_GENERIC) == 0)
-			continue;
-		list = xasprintf("%s%s%s", old, *old ? "," : "", stats->items[i].arch);
-		free(old);
-	}
-	return list;
-}
-
 /*
- * What would make the output of ALL bytes smaller, whose archives have BUNDLED bytes for the
- * objects of compressed bundles; on the heap.  An archive that has them for all GPUs, in
- * blocks that share what is equal, is not larger than the bundles, in which zstd found it.
+ * Say why the output is larger, and what would make it smaller.  Compressed bundles hold the code
+ * of all GPUs together, in which zstd finds what is equal.  An archive that has it for all GPUs,
+ * in blocks that share what is equal, is not larger than the bundles.
  */
-static char *name_remedies(const struct pack_args *args,
-			   const struct archive_stats *stats, uint64_t all,
-			   uint64_t bundled)
+static void report_larger(const struct packing *p, const struct sums *s)
 {
-	const struct bundle_sizes *sizes = args->how.sizes;
-	bool known = sizes->measured && sizes->pressed_debug;
-	double debug = known ? (double)bundled / (double)sizes->measured *
-				       (double)sizes->debug * (double)sizes->pressed /
-				       (double)sizes->pressed_debug
-			     : 0;
-	char *gpus = list_gpus(stats), *out = xstrdup(""), *old = out;
+	const struct bundle_sizes *sizes = p->args.how.sizes;
+	kpack_compression_t scheme = p->args.how.scheme;
+	double share = sizes->all ? (double)sizes->objects / (double)sizes->all : 0;
+	/* what the archives have for the objects of compressed bundles */
+	uint64_t bundled = (uint64_t)((double)s->archives * share), all = s->total_after;
+	bool compressed = bundled > sizes->bundles;
+	KP_AUTO_FREE char *remedies = NULL, *gpus = NULL;
+	const struct arch_stats *stats;
+	size_t size, n = 0, n_gpus = 0;
+	double debug;
+	FILE *f;
 
-	if (!args->families.count && strchr(gpus, ',')) {
-		out = xasprintf("; with --scheme zstd-shared --level 9 --family all=%s, "
-				"which AMD's "
-				"readers refuse, it would be about %" PRIu64
-				" bytes in all",
-				gpus, round_up(all - bundled + sizes->bundles, 3));
-		free(old);
-		old = out;
-	}
-	/* of shared blocks it is not known how much of this is once in them */
-	if (args->how.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL && debug >= 1 &&
-	    debug < (double)bundled) {
-		out = xasprintf("%s; without debugging information, after 'kpack thin "
+	if (all <= s->total_before)
+		return;
+	stats = p->set ? archive_set_stats(p->set, &n) : NULL;
+	f = xmemstream(&gpus, &size);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(stats[i].arch, KP_ARCH_GENERIC) != 0)
+			fprintf(f, "%s%s", n_gpus++ ? "," : "", stats[i].arch);
+	fclose(f);
+	f = xmemstream(&remedies, &size);
+	if (compressed && scheme != KPACK_COMPRESSION_NOOP && !p->args.families.count &&
+	    n_gpus > 1)
+		fprintf(f,
+			"; with --scheme zstd-shared --level 9 --family all=%s, which "
+			"AMD's readers refuse, it would be about %" PRIu64
+			" bytes in all",
+			gpus, round_up(all - bundled + sizes->bundles, 3));
+	/* of shared blocks it is not known how much debugging information is once in them */
+	if (compressed && scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
+	    sizes->measured && sizes->pressed_debug) {
+		debug = (double)bundled / (double)sizes->measured * (double)sizes->debug *
+			(double)sizes->pressed / (double)sizes->pressed_debug;
+		if (debug >= 1 && debug < (double)bundled)
+			fprintf(f,
+				"; without debugging information, after 'kpack thin "
 				"--arch all --strip-debug', it would be about %" PRIu64
 				" bytes in all",
-				old, round_up(all - (uint64_t)debug, 2));
-		free(old);
+				round_up(all - (uint64_t)debug, 2));
 	}
-	free(gpus);
-	return out;
-}
-
-/* Report an output that is larger than the input, with the reason. */
-static void report_larger(const struct pack_args *args, const struct pack_result *r,
-			  const struct totals *t)
-{
-	const struct bundle_sizes *sizes = args->how.sizes;
-	uint64_t bundled = archived_bundles(t, sizes);
-	bool compressed = bundled > sizes->bundles;
-	char *remedies;
-
-	if (t->after + t->archives <= t->before)
-		return;
-	remedies = compressed && args->how.scheme != KPACK_COMPRESSION_NOOP
-			   ? name_remedies(args, archive_set_stats(r->set),
-					   t->after + t->archives, bundled)
-			   : xstrdup("");
-	report_error(args->output, "note: %" PRIu64 " bytes more than the input: %s%s",
-		     t->after + t->archives - t->before,
+	fclose(f);
+	report_error(p->args.output, "note: %" PRIu64 " bytes more than the input: %s%s",
+		     all - s->total_before,
 		     compressed ? "a compressed bundle holds the code of all GPUs "
 				  "together, which an archive holds by itself"
-		     : t->twice ? "files stay in the tree whose code is in archives, too"
-		     : t->stored >= t->code ? "the code does not compress"
-		     : t->archives >= t->code
+		     : s->twice ? "files stay in the tree whose code is in archives, too"
+		     : s->stored >= s->code ? "the code does not compress"
+		     : s->archives >= s->code
 			     ? "the tables of archives are larger than what compressing "
 			       "so little code saves"
 			     : "files keep their length, with holes where the code was, "
 			       "for what is appended to them or fills their pages",
 		     remedies);
-	free(remedies);
 }
 
-static void print_totals(const struct pack_args *args, const struct pack_result *r)
-{
-	struct totals t = sum_totals(args, r);
+/* --- a table ------------------------------------------------------------------------- */
 
+static const struct row arch_rows[] = {
+	ROW("arch", ROW_JSON, struct arch_stats, arch),
+	ROW("objects", ROW_JSON, struct arch_stats, objects),
+	ROW("bytes_in", ROW_JSON, struct arch_stats, bytes_in),
+	ROW("bytes_out", ROW_JSON, struct arch_stats, bytes_out),
+	ROW("deduplicated", ROW_JSON, struct arch_stats, deduplicated),
+};
+
+static void print_arch(const struct arch_stats *row)
+{
+	printf("%-28s %10zu %16" PRIu64 " %16" PRIu64 " %12zu\n", row->arch, row->objects,
+	       row->bytes_in, row->bytes_out, row->deduplicated);
+}
+
+static void print_table(const struct packing *p)
+{
+	struct arch_stats all = {.arch = "total"};
+	const struct arch_stats *stats;
+	struct sums s;
+	size_t n;
+
+	if (p->set) {
+		stats = archive_set_stats(p->set, &n);
+		printf("%-28s %10s %16s %16s %12s\n", "arch", "objects", "bytes in",
+		       "bytes out", "deduplicated");
+		for (size_t i = 0; i < n; i++) {
+			print_arch(&stats[i]);
+			all.objects += stats[i].objects;
+			all.bytes_in += stats[i].bytes_in;
+			all.bytes_out += stats[i].bytes_out;
+			all.deduplicated += stats[i].deduplicated;
+		}
+		print_arch(&all);
+	}
+	if (p->args.mode == PACK_ARCHIVES)
+		return;
+	s = sum_up(p);
+	printf("%" PRIu64 " files, %" PRIu64 " converted, %" PRIu64 " -> %" PRIu64
+	       " bytes",
+	       s.files, s.converted, s.before, s.after);
+	if (s.packed)
+		printf(", %" PRIu64 " packed", s.packed);
+	if (s.kept)
+		printf(", %" PRIu64 " packed and kept", s.kept);
+	putchar('\n');
+	if (p->args.keep_containers)
+		printf("%" PRIu64 " compressed bundles kept, for which the converted "
+		       "files have %" PRIu64 " bytes\n",
+		       s.containers, s.containers_size);
 	printf("in all: %" PRIu64 " -> %" PRIu64 " bytes, %" PRIu64
 	       " of them in archives\n",
-	       t.before, t.after + t.archives, t.archives);
-	report_larger(args, r, &t);
-}
-
-static void print_summary(const struct pack_args *args,
-			  const struct dispositions *dispositions)
-{
-	struct summary s = sum_dispositions(dispositions);
-
-	printf("%zu files, %zu converted, %" PRIu64 " -> %" PRIu64 " bytes", s.files,
-	       s.converted, s.before, s.after);
-	if (s.packed)
-		printf(", %zu packed", s.packed);
-	if (s.kept)
-		printf(", %zu packed and kept", s.kept);
-	putchar('\n');
-	if (args->keep_containers)
-		printf("%zu compressed bundles kept, for which the converted files have "
-		       "%" PRIu64 " bytes\n",
-		       s.containers, s.containers_size);
+	       s.total_before, s.total_after, s.archives);
+	report_larger(p, &s);
 }
 
 /* --- JSON ---------------------------------------------------------------------------- */
-
-static json_t *json_stats(const struct archive_set *set)
-{
-	const struct archive_stats *stats = set ? archive_set_stats(set) : NULL;
-	json_t *list = json_array();
-
-	for (size_t i = 0; stats && i < stats->count; i++) {
-		const struct arch_stats *row = &stats->items[i];
-
-		json_array_append_new(
-			list,
-			json_pack("{so sI sI sI sI}", "arch", report_json_text(row->arch),
-				  "objects", (json_int_t)row->objects, "bytes_in",
-				  (json_int_t)row->bytes_in, "bytes_out",
-				  (json_int_t)row->bytes_out, "deduplicated",
-				  (json_int_t)row->deduplicated));
-	}
-	return list;
-}
-
-static json_t *json_names(const struct archive_set *set)
-{
-	json_t *list = json_array();
-	size_t n = 0;
-	const char *const *names = set ? archive_set_names(set, &n) : NULL;
-
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, report_json_text(names[i]));
-	return list;
-}
 
 /* Add what archives say about the file of a database. */
 static void json_add_database(json_t *file, const struct input *in)
@@ -343,36 +299,31 @@ static void json_add_database(json_t *file, const struct input *in)
 	json_object_set_new(file, "arches", arches);
 }
 
-static json_t *json_input(const struct scan *scan, const struct input *in)
+/* The files of a run that writes archives only: those with code. */
+static void json_add_inputs(json_t *list, const struct scan *scan)
 {
-	json_t *file = json_pack("{so so ss}", "path",
-				 report_json_text(scan->entries[in->entry].path), "key",
-				 report_json_text(in->key), "status", "packed");
+	for (size_t i = 0; i < scan->n_inputs; i++) {
+		const struct input *in = scan->inputs[i];
+		json_t *file =
+			json_pack("{so so ss}", "path",
+				  report_json_text(scan->entries[in->entry].path), "key",
+				  report_json_text(in->key), "status", "packed");
 
-	if (in->kind == INPUT_DATABASE)
-		json_add_database(file, in);
-	return file;
-}
-
-static json_t *json_packed(const struct scan *scan)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < scan->n_inputs; i++)
-		json_array_append_new(list, json_input(scan, scan->inputs[i]));
+		if (in->kind == INPUT_DATABASE)
+			json_add_database(file, in);
+		json_array_append_new(list, file);
+	}
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].note)
 			json_array_append_new(
 				list, json_pack("{so sn ss}", "path",
 						report_json_text(scan->entries[i].path),
 						"key", "status", scan->entries[i].note));
-	return list;
 }
 
 static json_t *json_disposition(const struct scan *scan, const struct disposition *o,
-				size_t i)
+				const struct scan_entry *e)
 {
-	const struct scan_entry *e = &scan->entries[i];
 	json_t *file = json_pack("{so ss}", "path", report_json_text(e->relative),
 				 "status", disposition_name(o->fate));
 
@@ -394,95 +345,66 @@ static json_t *json_disposition(const struct scan *scan, const struct dispositio
 	return file;
 }
 
-static json_t *json_dispositions(const struct scan *scan,
-				 const struct dispositions *dispositions)
+static void print_json(const struct packing *p, const struct pack_result *r)
 {
-	json_t *list = json_array();
+	bool tree = p->args.mode != PACK_ARCHIVES;
+	const struct scan *scan = &p->scan;
+	json_t *all, *archives = json_array(), *arches = json_array(),
+		     *files = json_array(), *others = json_array();
+	const char *const *names;
+	const struct arch_stats *stats;
+	struct sums s;
+	size_t n = 0;
 
-	for (size_t i = 0; i < dispositions->count; i++)
-		if (dispositions->items[i].fate != FATE_NOTHING)
+	names = p->set ? archive_set_names(p->set, &n) : NULL;
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(archives, report_json_text(names[i]));
+	stats = p->set ? archive_set_stats(p->set, &n) : NULL;
+	for (size_t i = 0; stats && i < n; i++)
+		json_array_append_new(
+			arches, rows_object(arch_rows, KP_COUNT(arch_rows), &stats[i]));
+	for (size_t i = 0; i < p->dispositions.count && tree && !r->done; i++)
+		if (p->dispositions.items[i].fate != FATE_NOTHING)
 			json_array_append_new(
-				list, json_disposition(scan, &dispositions->items[i], i));
-	return list;
-}
-
-static json_t *json_summary(const struct pack_args *args, const struct pack_result *r)
-{
-	struct summary s = sum_dispositions(r->dispositions);
-	struct totals t = sum_totals(args, r);
-	json_t *all = json_pack(
-		"{sI sI sI sI sI sI sI sI sI}", "files", (json_int_t)s.files, "converted",
-		(json_int_t)s.converted, "packed", (json_int_t)s.packed, "kept",
-		(json_int_t)s.kept, "bytes_before", (json_int_t)s.before, "bytes_after",
-		(json_int_t)s.after, "total_before", (json_int_t)t.before, "total_after",
-		(json_int_t)(t.after + t.archives), "archive_bytes",
-		(json_int_t)t.archives);
-
-	if (!args->keep_containers)
-		return all;
-	json_object_set_new(all, "containers_kept",
-			    json_integer((json_int_t)s.containers));
-	json_object_set_new(all, "containers_bytes",
-			    json_integer((json_int_t)s.containers_size));
-	return all;
-}
-
-static json_t *json_unrecognised(const struct pack_args *args, const struct scan *scan)
-{
-	char arch[KP_TARGET_TEXT_MAX];
-	json_t *list = json_array();
-
-	for (size_t i = 0; libraries_looked(args) && i < scan->n_entries; i++)
-		if (unrecognised(scan, i, arch))
+				files, json_disposition(scan, &p->dispositions.items[i],
+							&scan->entries[i]));
+	if (!tree && !r->done)
+		json_add_inputs(files, scan);
+	for (size_t i = 0; libraries_looked(&p->args) && i < scan->n_entries; i++)
+		if (scan_unrecognised(scan, i, NULL))
 			json_array_append_new(
-				list, report_json_text(scan->entries[i].relative));
-	return list;
-}
-
-static json_t *json_files(const struct pack_result *r)
-{
-	if (r->done)
-		return json_array();
-	return r->dispositions ? json_dispositions(r->scan, r->dispositions)
-			       : json_packed(r->scan);
-}
-
-static int print_json(const struct pack_args *args, const struct pack_result *r)
-{
-	json_t *all = json_pack(
-		"{so so so so so so so}", "output", report_json_text(args->output),
-		"group", report_json_text(args->group), "archives", json_names(r->set),
-		"arches", json_stats(r->set), "files", json_files(r), "unrecognised",
-		json_unrecognised(args, r->scan), "mount",
-		r->mount ? json_string(r->mount) : json_null());
-
-	if (r->dispositions && !r->done)
-		json_object_set_new(all, "summary", json_summary(args, r));
-	if (args->shard.count)
+				others, report_json_text(scan->entries[i].relative));
+	all = json_pack("{so so so so so so so}", "output",
+			report_json_text(p->args.output), "group",
+			report_json_text(p->args.group), "archives", archives, "arches",
+			arches, "files", files, "unrecognised", others, "mount",
+			r->mount ? json_string(r->mount) : json_null());
+	if (tree && !r->done) {
+		s = sum_up(p);
+		json_object_set_new(all, "summary",
+				    rows_object(sum_rows,
+						KP_COUNT(sum_rows) -
+							(p->args.keep_containers ? 0 : 2),
+						&s));
+	}
+	if (p->args.shard.count)
 		json_object_set_new(all, "finished_already", json_boolean(r->done));
 	report_json(all);
-	return EXIT_OK;
 }
 
-int pack_report(const struct pack_args *args, const struct pack_result *r)
+void pack_report(const struct packing *p, const struct pack_result *r)
 {
-	if (args->json)
-		return print_json(args, r);
-	if (args->quiet)
-		return EXIT_OK;
-	if (r->done) {
-		report_text(args->output);
-		printf(": shard %u/%u is finished already\n", args->shard.index,
-		       args->shard.count);
-		return EXIT_OK;
+	if (p->args.json) {
+		print_json(p, r);
+	} else if (p->args.quiet) {
+		return;
+	} else if (r->done) {
+		report_text(p->args.output);
+		printf(": shard %u/%u is finished already\n", p->args.shard.index,
+		       p->args.shard.count);
+	} else {
+		print_table(p);
+		if (r->mount)
+			puts(r->mount);
 	}
-	if (r->set)
-		print_table(archive_set_stats(r->set));
-	if (r->dispositions) {
-		print_summary(args, r->dispositions);
-		print_totals(args, r);
-	}
-	if (r->mount)
-		puts(r->mount);
-	return EXIT_OK;
 }

@@ -3,20 +3,15 @@
 #ifndef PACKER_PACK_REPORT_H
 #define PACKER_PACK_REPORT_H
 
-#include "disposition.h"
-#include "args.h"
+#include "run.h"
 
 struct pack_result {
-	const struct scan *scan;
-	const struct archive_set *set;           /* NULL: no archive was written */
-	const char *archives;                    /* the directory of the archives */
-	const struct dispositions *dispositions; /* NULL: archives only */
 	bool done;         /* the shard was already finished: nothing else is reported */
 	const char *mount; /* the command that makes packed files visible; or NULL */
 };
 
-/* Print the report.  Returns an exit status. */
-int pack_report(const struct pack_args *args, const struct pack_result *result);
+/* Print what P has done, which was written. */
+void pack_report(const struct packing *p, const struct pack_result *result);
 
 /*
  * Print warnings, errors and notes about files that have, or seem to have, device code and

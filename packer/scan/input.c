@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An input is opened twice: when it is scanned, and when its images are read, on any thread.  A
+ * compressed container is decoded by the first thread that needs an image of it, while others
+ * wait, and stays until its last image was read: `expected` counts down.  The file is closed when
+ * it has no users.
+ */
 #include "input.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "device_code.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/identity.h"
@@ -18,18 +23,6 @@ struct input_payload {
 	kpack_error_t err;
 	struct kpackx_error why;
 };
-
-static kpack_error_t look_inside(struct input *in, const struct input_look *how,
-				 struct kpackx_error *why)
-{
-	int fd;
-
-	KP_TRY(how->guarded   ? below_file_open_guarded(in->path, &fd, &in->st, why)
-	       : how->in_tree ? below_file_open_nofollow(in->path, &fd, &in->st, why)
-			      : below_file_open(in->path, &fd, &in->st, why));
-	in->fd = fd;
-	return kp_fatbin_nest(fd, (uint64_t)in->st.st_size, how->sections, &in->fat, why);
-}
 
 static void close_file(struct input *in)
 {
@@ -46,76 +39,6 @@ static void make_tables(struct input *in)
 	in->packed = xcalloc(in->n_images, sizeof(*in->packed));
 }
 
-/* Make an image for each object. */
-static kpack_error_t list_objects(struct input *in, const struct library_object *objects,
-				  size_t n, struct kpackx_error *why)
-{
-	uint64_t size = (uint64_t)in->st.st_size;
-
-	in->objects = objects;
-	in->images = xcalloc(n, sizeof(*in->images));
-	in->n_images = n;
-	for (size_t i = 0; i < n; i++) {
-		const struct library_object *o = &objects[i];
-		struct kp_image *img = &in->images[i];
-
-		img->container = img->inside = KP_NOWHERE;
-		img->offset = o->offset;
-		img->size = o->size;
-		snprintf(img->arch, sizeof(img->arch), "%s",
-			 *o->family ? o->family : o->arches[0]);
-		if (img->size > size || img->offset > size - img->size)
-			return kp_fail(why, KPACK_ERROR_IO_ERROR,
-				       "the file changed while it was looked at");
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t look_at_database(struct input *in,
-				      const struct library_object *objects, size_t n,
-				      struct kpackx_error *why)
-{
-	int fd;
-
-	in->kind = INPUT_DATABASE;
-	KP_TRY(below_file_open(in->path, &fd, &in->st, why));
-	in->fd = fd;
-	KP_TRY(list_objects(in, objects, n, why));
-	make_tables(in);
-	memset(in->packed, true, n * sizeof(*in->packed));
-	return KPACK_SUCCESS;
-}
-
-/* Set kind NONE if there is no image to pack. */
-static void forget_if_unpacked(struct input *in)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < in->n_images; i++)
-		n += in->packed[i];
-	if (n == 0)
-		in->fat.kind = KP_FATBIN_NONE;
-}
-
-static kpack_error_t look_at_file(struct input *in, const struct input_look *how,
-				  struct kpackx_error *why)
-{
-	KP_TRY(look_inside(in, how, why));
-	in->kind = in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_CONVERTED
-			   ? INPUT_HOST
-			   : INPUT_BARE;
-	in->images = in->fat.containers.images;
-	in->n_images = in->fat.containers.n_images;
-	make_tables(in);
-	if (in->fat.containers.count == 0 || in->fat.kind == KP_FATBIN_CONVERTED)
-		return KPACK_SUCCESS;
-	KP_TRY(device_code_settle(&in->fat, in->path, how->in_tree, in->packed, why));
-	if (in->fat.kind == KP_FATBIN_NESTED ||
-	    (in->fat.kind == KP_FATBIN_BARE && how->in_tree))
-		forget_if_unpacked(in);
-	return KPACK_SUCCESS;
-}
-
 static void begin_input(struct input *out, const char *path, const char *key)
 {
 	*out = (struct input){.path = xstrdup(path), .key = xstrdup(key), .fd = -1};
@@ -124,27 +47,86 @@ static void begin_input(struct input *out, const char *path, const char *key)
 	pthread_cond_init(&out->loaded, NULL);
 }
 
-static kpack_error_t end_input(struct input *out, kpack_error_t err)
+static kpack_error_t look_at_file(struct input *in, const struct input_look *how,
+				  struct kpackx_error *why)
 {
+	struct kp_fatbin *fat = &in->fat;
+	bool any = false;
+	int fd;
+
+	KP_TRY(how->guarded   ? below_file_open_guarded(in->path, &fd, &in->st, why)
+	       : how->in_tree ? below_file_open_nofollow(in->path, &fd, &in->st, why)
+			      : below_file_open(in->path, &fd, &in->st, why));
+	in->fd = fd;
+	KP_TRY(kp_fatbin_nest(fd, (uint64_t)in->st.st_size, how->sections, fat, why));
+	in->kind = fat->kind == KP_FATBIN_ELF || fat->kind == KP_FATBIN_CONVERTED
+			   ? INPUT_HOST
+			   : INPUT_BARE;
+	in->images = fat->containers.images;
+	in->n_images = fat->containers.n_images;
+	make_tables(in);
+	if (fat->containers.count == 0 || fat->kind == KP_FATBIN_CONVERTED)
+		return KPACK_SUCCESS;
+	KP_TRY(device_code_settle(fat, in->path, how->in_tree, in->packed, why));
+	for (size_t i = 0; i < in->n_images; i++)
+		any |= in->packed[i];
+	if (!any && (fat->kind == KP_FATBIN_NESTED ||
+		     (fat->kind == KP_FATBIN_BARE && how->in_tree)))
+		fat->kind = KP_FATBIN_NONE;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t input_open(const char *path, const char *key, const struct input_look *look,
+			 struct input *out, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	begin_input(out, path, key);
+	err = look_at_file(out, look, why);
 	close_file(out);
 	if (err)
 		input_fini(out);
 	return err;
 }
 
-kpack_error_t input_open(const char *path, const char *key, const struct input_look *look,
-			 struct input *out, struct kpackx_error *why)
-{
-	begin_input(out, path, key);
-	return end_input(out, look_at_file(out, look, why));
-}
-
 kpack_error_t input_open_database(const char *path, const char *key,
 				  const struct library_object *objects, size_t n,
 				  struct input *out, struct kpackx_error *why)
 {
+	kpack_error_t err;
+	uint64_t size;
+
 	begin_input(out, path, key);
-	return end_input(out, look_at_database(out, objects, n, why));
+	out->kind = INPUT_DATABASE;
+	out->objects = objects;
+	err = below_file_open(path, &out->fd, &out->st, why);
+	close_file(out);
+	if (err)
+		goto fail;
+	size = (uint64_t)out->st.st_size;
+	out->images = xcalloc(n, sizeof(*out->images));
+	out->n_images = n;
+	for (size_t i = 0; i < n; i++) {
+		const struct library_object *o = &objects[i];
+		struct kp_image *img = &out->images[i];
+
+		img->container = img->inside = KP_NOWHERE;
+		img->offset = o->offset;
+		img->size = o->size;
+		snprintf(img->arch, sizeof(img->arch), "%s",
+			 *o->family ? o->family : o->arches[0]);
+		if (img->size > size || img->offset > size - img->size) {
+			err = kp_fail(why, KPACK_ERROR_IO_ERROR,
+				      "the file changed while it was looked at");
+			goto fail;
+		}
+	}
+	make_tables(out);
+	memset(out->packed, true, n * sizeof(*out->packed));
+	return KPACK_SUCCESS;
+fail:
+	input_fini(out);
+	return err;
 }
 
 void input_fini(struct input *in)
@@ -193,26 +175,15 @@ static size_t container_around(const struct input *in, size_t container)
 	return inside == KP_NOWHERE ? KP_NOWHERE : list->images[inside].container;
 }
 
-/*
- * Get the source that the offset of CONTAINER refers to.  The container around it is
- * loaded.
- */
-static kpack_error_t source_of(const struct input *in, size_t container,
-			       struct kp_source *out, struct kpackx_error *why)
+/* The source of an image, whose container is loaded. */
+static kpack_error_t image_source(const struct kp_source *payload,
+				  const struct kp_image *img, struct kp_source *out,
+				  struct kpackx_error *why)
 {
-	const struct kp_containers *list = &in->fat.containers;
-	size_t inside = list->items[container].inside;
-	const struct kp_image *img;
-
-	*out = in->fat.source;
-	if (inside == KP_NOWHERE)
-		return KPACK_SUCCESS;
-	img = &list->images[inside];
-	if (kp_source_sub(&in->payloads[img->container].payload.source, img->offset,
-			  img->size, out))
-		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "a container passes the end of what is around it");
+	return kp_source_sub(payload, img->offset, img->size, out)
+		       ? KPACK_SUCCESS
+		       : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				 "an object passes the end of its container");
 }
 
 /*
@@ -222,9 +193,10 @@ static kpack_error_t source_of(const struct input *in, size_t container,
 static kpack_error_t load_container(struct input *in, size_t container,
 				    struct kpackx_error *why)
 {
+	const struct kp_containers *list = &in->fat.containers;
 	struct input_payload *p = &in->payloads[container];
 	size_t outer = container_around(in, container);
-	struct kp_source source;
+	struct kp_source source = in->fat.source;
 
 	while (p->state == LOADING)
 		pthread_cond_wait(&in->loaded, &in->lock);
@@ -233,11 +205,13 @@ static kpack_error_t load_container(struct input *in, size_t container,
 		p->err = outer == KP_NOWHERE ? KPACK_SUCCESS
 					     : load_container(in, outer, &p->why);
 		pthread_mutex_unlock(&in->lock);
+		if (!p->err && outer != KP_NOWHERE)
+			p->err =
+				image_source(&in->payloads[outer].payload.source,
+					     &list->images[list->items[container].inside],
+					     &source, &p->why);
 		if (!p->err)
-			p->err = source_of(in, container, &source, &p->why);
-		if (!p->err)
-			p->err = kp_container_load(&source,
-						   &in->fat.containers.items[container],
+			p->err = kp_container_load(&source, &list->items[container],
 						   &p->payload, &p->why);
 		pthread_mutex_lock(&in->lock);
 		p->state = p->err ? FAILED : LOADED;
@@ -262,12 +236,11 @@ static kpack_error_t open_payload(struct input *in, size_t container,
 	return KPACK_SUCCESS;
 }
 
-/*
- * Count down the uses of CONTAINER, and free what is not needed any more.  Called locked.
- */
-static void end_use(struct input *in, size_t container)
+void input_close_image(struct input *in, size_t image)
 {
-	for (size_t c = container; c != KP_NOWHERE; c = container_around(in, c)) {
+	pthread_mutex_lock(&in->lock);
+	for (size_t c = in->images[image].container; c != KP_NOWHERE;
+	     c = container_around(in, c)) {
 		struct input_payload *p = &in->payloads[c];
 
 		if (--p->expected)
@@ -276,12 +249,6 @@ static void end_use(struct input *in, size_t container)
 	}
 	if (--in->users == 0)
 		close_file(in);
-}
-
-void input_close_image(struct input *in, size_t image)
-{
-	pthread_mutex_lock(&in->lock);
-	end_use(in, in->images[image].container);
 	pthread_mutex_unlock(&in->lock);
 }
 
@@ -294,9 +261,8 @@ kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source 
 
 	pthread_mutex_lock(&in->lock);
 	err = open_payload(in, img->container, &payload, why);
-	if (!err && !kp_source_sub(&payload, img->offset, img->size, out))
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "an object passes the end of its container");
+	if (!err)
+		err = image_source(&payload, img, out, why);
 	pthread_mutex_unlock(&in->lock);
 	if (err)
 		input_close_image(in, image);
@@ -344,9 +310,8 @@ kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
 	*out = img->size < size ? (size_t)img->size : size;
 	pthread_mutex_lock(&in->lock);
 	err = open_payload(in, img->container, &payload, why);
-	if (!err && !kp_source_sub(&payload, img->offset, img->size, &source))
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "an object passes the end of its container");
+	if (!err)
+		err = image_source(&payload, img, &source, why);
 	if (!err)
 		err = kp_source_read(&source, (img->size - *out) / 2, buf, *out, why);
 	pthread_mutex_unlock(&in->lock);

@@ -3,8 +3,8 @@
  * A file to be packed: what the scan found in it, and, while it is being packed, its
  * descriptor and the decoded payloads that several threads share.
  */
-#ifndef PACKER_PACK_SCAN_INPUT_H
-#define PACKER_PACK_SCAN_INPUT_H
+#ifndef PACKER_SCAN_INPUT_H
+#define PACKER_SCAN_INPUT_H
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -115,5 +115,21 @@ uint64_t input_cost(const struct input *in, size_t image);
  * its payload can be freed after the last one.
  */
 void input_expect(struct input *in, size_t container, unsigned images);
+
+/*
+ * Decide which images of FAT are device code to pack, and for which architecture: set PACKED, a
+ * flag per image, and the architecture of each packed image: the one
+ * that its container states, else the one that it states itself, else that of the
+ * image around it, else, for target-neutral code, KP_ARCH_GENERIC.  PTX is "compute_NN"
+ * whatever its container calls it.
+ * The host's entries, images that hold containers, and members and sections that are no
+ * device code are not packed.  Containers of kind NESTED without an image to pack get no
+ * index.
+ * NAME is the file's name.  IN_TREE: only images that surely are code are packed, as
+ * device_code.c describes.
+ * NOT_IMPLEMENTED: nothing states the architecture of an image, or it gives no file name.
+ */
+kpack_error_t device_code_settle(struct kp_fatbin *fat, const char *name, bool in_tree,
+				 bool *packed, struct kpackx_error *why);
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "rocfft_caches.h"
+/* Store rocFFT's kernel caches as databases of single GPUs, and as single kernels. */
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/path.h"
 #include "packer/cli/tmpdir.h"
 #include "packer/cli/xalloc.h"
+#include "packer/library/rocfft.h"
+#include "scan.h"
 
 static bool is_cache(const struct input *in)
 {
@@ -18,91 +21,57 @@ static bool is_for_all(const struct input *in)
 	return strcmp(kp_path_name(in->key), "rocfft_kernel_cache.db") == 0;
 }
 
-/* Store nothing of the file itself: its parts are stored instead. */
-static void store_nothing(struct input *in)
-{
-	in->n_images = 0;
-}
-
-static kpack_error_t split_one(struct input *in, bool databases, bool rows,
-			       struct cache_files *parts, struct kpackx_error *why)
-{
-	size_t before;
-
-	if (rows)
-		KP_TRY(kernel_cache_rows(in->path, in->key, tmpdir(LARGE_TEMPORARY_DIR),
-					 parts, why));
-	if (!databases || !is_for_all(in))
-		return KPACK_SUCCESS;
-	before = parts->count;
-	KP_TRY(kernel_cache_split(in->path, in->key, tmpdir(LARGE_TEMPORARY_DIR), parts,
-				  why));
-	if (parts->count > before) /* an empty cache is not split */
-		store_nothing(in);
-	return KPACK_SUCCESS;
-}
-
 /*
- * Find the file of a part in the tree, which may have a cache for one GPU besides that
- * for all.
+ * Add a part of a cache, unless the tree has that file: a cache for one GPU besides that for all
+ * GPUs.
  */
-static kpack_error_t find_file(const struct scan *scan, const struct cache_file *part,
-			       bool *found, struct kpackx_error *why)
+static kpack_error_t add_part(struct scan *scan, size_t entry,
+			      const struct cache_file *part, struct kpackx_error *why)
 {
-	struct kp_source ours =
-		kp_source_fd(part->file.fd, 0, part->n_objects ? part->objects->size : 0);
+	const struct scan_database d = {part->disk, part->key, part->objects,
+					part->n_objects};
+	struct kp_source ours;
 	struct file_bytes there;
 	kpack_error_t err;
 	bool same;
 	size_t file;
 
-	*found = part->n_objects && part->objects->path &&
-		 file_tree_find(&scan->files, kp_span_str(part->key), &file);
-	if (!*found)
-		return KPACK_SUCCESS;
+	if (!part->n_objects || !part->objects->path ||
+	    !file_tree_find(&scan->files, kp_span_str(part->key), &file))
+		return scan_add_database(scan, entry, &d, NULL, why);
+	ours = kp_source_fd(part->file.fd, 0, part->objects->size);
 	KP_TRY(file_tree_open(&scan->files, file, &there, why));
 	err = kp_source_compare(&ours, &there.source, &same, why);
 	file_bytes_close(&there);
-	if (err)
-		return err;
-	return same ? KPACK_SUCCESS
-		    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+	if (!err && !same)
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "--split-rocfft: its part for %s has other bytes than %s",
 			      part->objects->arches[0], scan->files.items[file].disk);
-}
-
-static kpack_error_t add_parts(struct scan *scan, size_t entry,
-			       const struct cache_files *parts, size_t first,
-			       struct kpackx_error *why)
-{
-	for (size_t i = first; i < parts->count; i++) {
-		const struct cache_file *part = &parts->items[i];
-		const struct scan_database d = {part->disk, part->key, part->objects,
-						part->n_objects};
-		bool found;
-
-		KP_TRY(find_file(scan, part, &found, why));
-		if (!found)
-			KP_TRY(scan_add_database(scan, entry, &d, NULL, why));
-	}
-	return KPACK_SUCCESS;
+	return err;
 }
 
 kpack_error_t rocfft_caches_split(struct scan *scan, bool databases, bool rows,
 				  struct cache_files *parts, struct kpackx_error *why)
 {
-	size_t n = scan->n_inputs;
+	const char *tmp = tmpdir(LARGE_TEMPORARY_DIR);
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0, n = scan->n_inputs; i < n; i++) {
 		struct input *in = scan->inputs[i];
-		size_t first = parts->count;
-		kpack_error_t err;
+		size_t first = parts->count, split;
+		kpack_error_t err = KPACK_SUCCESS;
 
 		if (!is_cache(in))
 			continue;
-		err = split_one(in, databases, rows, parts, why);
-		if (!err)
-			err = add_parts(scan, in->entry, parts, first, why);
+		if (rows)
+			err = kernel_cache_rows(in->path, in->key, tmp, parts, why);
+		split = parts->count;
+		if (!err && databases && is_for_all(in))
+			err = kernel_cache_split(in->path, in->key, tmp, parts, why);
+		/* of the file itself nothing is stored; but an empty cache is not split */
+		if (!err && parts->count > split)
+			in->n_images = 0;
+		for (size_t k = first; k < parts->count && !err; k++)
+			err = add_part(scan, in->entry, &parts->items[k], why);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", in->path);
 	}
@@ -110,27 +79,19 @@ kpack_error_t rocfft_caches_split(struct scan *scan, bool databases, bool rows,
 	return KPACK_SUCCESS;
 }
 
-static bool same_directory(const char *a, const char *b)
+bool rocfft_cache_in_other_form(const struct scan *scan, const char *path)
 {
-	const char *x = strrchr(a, '/'), *y = strrchr(b, '/');
-	size_t n = x ? (size_t)(x - a) : 0, m = y ? (size_t)(y - b) : 0;
-
-	return n == m && memcmp(a, b, n) == 0;
-}
-
-bool caches_in_other_form(const struct scan *scan, struct kp_span path)
-{
-	char *text = path.size ? xstrndup((const char *)path.data, path.size) : NULL;
 	char arch[KP_TARGET_TEXT_MAX];
-	bool found = false, named = text && kernel_cache_named(text, arch);
 
-	for (size_t i = 0; i < scan->n_inputs && named && !found; i++) {
+	if (!kernel_cache_named(path, arch))
+		return false;
+	for (size_t i = 0; i < scan->n_inputs; i++) {
 		const struct input *in = scan->inputs[i];
 		bool is_split = in->n_images == 0;
 
-		found = is_cache(in) && is_for_all(in) && same_directory(in->key, text) &&
-			is_split == !*arch;
+		if (is_cache(in) && is_for_all(in) && is_split == !*arch &&
+		    kp_span_eq(kp_path_directory(in->key), kp_path_directory(path)))
+			return true;
 	}
-	free(text);
-	return found;
+	return false;
 }

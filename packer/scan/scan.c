@@ -1,45 +1,36 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A scan lists the paths of a tree; asks the libraries which files are theirs; then looks into
+ * each other file once.  Nothing is read twice: the entry of a file holds all that later steps
+ * ask about it.
+ *
+ * Between the list and the look another file may get a path.  A file whose inode is another then
+ * is a fault; else what was opened counts, because its content decides what is done with it.
+ */
 #include "scan.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/base/path.h"
-#include "packer/cli/xalloc.h"
-#include "packer/cli/report.h"
-#include "core/base/text.h"
 #include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "core/base/file.h"
+#include "core/base/order.h"
+#include "core/base/path.h"
+#include "core/base/text.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
+#include "packer/library/arch_name.h"
 
-/* Data of the walk only. */
-struct walk {
-	struct scan *scan;
-	bool failed;
-};
-
-static int by_path(const void *a, const void *b)
-{
-	const struct scan_entry *x = a, *y = b;
-
-	return strcmp(x->relative, y->relative);
-}
-
-/* The path RELATIVE in the directory DIR: NULL, it is not in it; "": it is DIR. */
-static const char *path_in(const char *relative, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	if (strncmp(relative, dir, n) != 0 || (relative[n] && relative[n] != '/'))
-		return NULL;
-	return relative + n + (relative[n] == '/');
-}
+/* --- paths --------------------------------------------------------------------------- */
 
 static struct scan_entry *add_entry(struct scan *scan, const char *path, size_t skip,
 				    const struct stat *st)
 {
+	size_t n = strlen(scan->archives_dir);
 	struct scan_entry *e;
-	const char *name;
 
 	xgrow(&scan->entries, scan->n_entries, &scan->entries_cap, sizeof(*e));
 	e = &scan->entries[scan->n_entries++];
@@ -52,91 +43,51 @@ static struct scan_entry *add_entry(struct scan *scan, const char *path, size_t 
 	e->relative = e->path + skip;
 	while (*e->relative == '/')
 		e->relative++;
-	e->archive = path_in(e->relative, scan->archives_dir);
-	name = strrchr(e->path, '/');
-	e->leftover = !S_ISDIR(e->mode) && kp_is_temp_name(name ? name + 1 : e->path);
+	if (strncmp(e->relative, scan->archives_dir, n) == 0 &&
+	    (!e->relative[n] || e->relative[n] == '/'))
+		e->archive = e->relative + n + (e->relative[n] == '/');
+	e->leftover = !S_ISDIR(e->mode) && kp_is_temp_name(kp_path_name(e->path));
 	return e;
 }
 
-static void visit_item(struct walk *w, const struct tree_item *item)
-{
-	if (item->kind == TREE_FAULT) {
-		report_error(item->path, "%s", strerror(item->error));
-		w->failed = true;
-	} else if (item->kind != TREE_DIR_END && item->level > 0) {
-		size_t skip = (size_t)(item->rest - item->path);
-
-		add_entry(w->scan, item->path, skip, &item->st)->id.guarded =
-			item->guarded;
-	}
-}
-
-static void walk_tree(const char *root, struct walk *w)
+/* List the tree, and the regular files that a library may own, under their keys. */
+static void list_tree(struct scan *scan, const char *root, const char *prefix)
 {
 	struct tree_list *list = tree_list_open(root);
-	struct scan *scan = w->scan;
 	struct tree_item item;
+	bool failed = false;
 
 	while (tree_list_next(list, &item)) {
-		visit_item(w, &item);
+		if (item.kind == TREE_FAULT) {
+			report_error(item.path, "%s", strerror(item.error));
+			failed = true;
+		} else if (item.kind != TREE_DIR_END && item.level > 0) {
+			add_entry(scan, item.path, (size_t)(item.rest - item.path),
+				  &item.st)
+				->id.guarded = item.guarded;
+		}
 		if (item.kind == TREE_DIR && scan->skip.covered &&
 		    scan->skip.covered(scan->skip.arg, item.path))
 			tree_list_skip(list);
 	}
 	tree_list_close(list);
-	if (scan->n_entries)
-		qsort(scan->entries, scan->n_entries, sizeof(*scan->entries), by_path);
-}
-
-/* By device and inode, then by path, which is the order of the entries. */
-static int by_inode(const void *a, const void *b)
-{
-	const struct scan_entry *x = *(struct scan_entry *const *)a,
-				*y = *(struct scan_entry *const *)b;
-
-	if (x->id.dev != y->id.dev)
-		return KP_ORDER(x->id.dev, y->id.dev);
-	if (x->id.ino != y->id.ino)
-		return KP_ORDER(x->id.ino, y->id.ino);
-	return KP_ORDER(x, y);
-}
-
-/* Chain the paths of each file that has several links. */
-static void chain_links(struct scan *scan)
-{
-	struct scan_entry **linked = xmalloc(scan->n_entries * sizeof(*linked));
-	size_t n = 0;
-
+	scan->n_faults += failed;
+	kp_sort(scan->entries, scan->n_entries, KP_BY_TEXT(struct scan_entry, relative));
+	scan->file_entries = xmalloc(scan->n_entries * sizeof(size_t));
 	for (size_t i = 0; i < scan->n_entries; i++) {
-		struct scan_entry *e = &scan->entries[i];
+		const struct scan_entry *e = &scan->entries[i];
+		KP_AUTO_FREE char *key = NULL;
 
-		e->first = i;
-		if (e->id.nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
-			linked[n++] = e;
-	}
-	qsort(linked, n, sizeof(*linked), by_inode);
-	for (size_t i = 1; i < n; i++) {
-		if (linked[i]->id.dev != linked[i - 1]->id.dev ||
-		    linked[i]->id.ino != linked[i - 1]->id.ino)
+		if (!S_ISREG(e->mode) || e->leftover || e->archive)
 			continue;
-		linked[i]->first = linked[i - 1]->first;
-		linked[i - 1]->next_link = (size_t)(linked[i] - scan->entries);
+		key = xasprintf("%s%s%s", prefix, *prefix ? "/" : "", e->relative);
+		scan->file_entries[scan->files.count] = i;
+		file_tree_add(&scan->files, &(struct file_tree_item){.path = key,
+								     .disk = e->path,
+								     .size = e->id.size,
+								     .mode = e->mode});
 	}
-	free(linked);
-}
-
-size_t *scan_links(const struct scan *scan, size_t entry, size_t *n)
-{
-	size_t *links, i;
-
-	*n = 0;
-	for (i = entry; i != SCAN_NO_LINK; i = scan->entries[i].next_link)
-		++*n;
-	links = xmalloc(*n * sizeof(*links));
-	*n = 0;
-	for (i = entry; i != SCAN_NO_LINK; i = scan->entries[i].next_link)
-		links[(*n)++] = i;
-	return links;
+	file_tree_sort(&scan->files);
 }
 
 void scan_chain(struct scan *scan, const size_t *links, size_t n)
@@ -148,19 +99,59 @@ void scan_chain(struct scan *scan, const size_t *links, size_t n)
 	}
 }
 
-/* Returns why a file with device code is left alone; NULL: it is packed. */
-static const char *left_alone(const struct input *in)
+void scan_chain_files(struct scan *scan, const size_t *entries, size_t n)
 {
-	const struct kp_fatbin *fat = &in->fat;
+	struct link {
+		dev_t dev;
+		ino_t ino;
+		size_t entry;
+	} *links = xmalloc(n * sizeof(*links));
+	size_t *chain = xmalloc(n * sizeof(*chain)), length = 0;
 
-	if (fat->kind == KP_FATBIN_CONVERTED)
-		return "is converted already";
-	if (fat->kind == KP_FATBIN_NONE)
-		return fat->unlisted;
-	if (fat->containers.count == 0)
-		return "its .hip_fatbin is empty";
-	return NULL;
+	for (size_t i = 0; i < n; i++) {
+		const struct file_identity *id = &scan->entries[entries[i]].id;
+
+		links[i] = (struct link){id->dev, id->ino, entries[i]};
+	}
+	kp_sort(links, n, KP_BY_NUMBER(struct link, dev), KP_BY_NUMBER(struct link, ino),
+		KP_BY_NUMBER(struct link, entry));
+	for (size_t i = 0; i < n; i++) {
+		chain[length++] = links[i].entry;
+		if (i + 1 < n && links[i + 1].dev == links[i].dev &&
+		    links[i + 1].ino == links[i].ino)
+			continue;
+		scan_chain(scan, chain, length);
+		length = 0;
+	}
+	free(links);
+	free(chain);
 }
+
+size_t *scan_links(const struct scan *scan, size_t entry, size_t *n)
+{
+	size_t *links = NULL, cap = 0;
+
+	*n = 0;
+	for (size_t i = entry; i != SCAN_NO_LINK; i = scan->entries[i].next_link) {
+		xgrow(&links, *n, &cap, sizeof(*links));
+		links[(*n)++] = i;
+	}
+	return links;
+}
+
+bool scan_find(const struct scan *scan, struct kp_span path, size_t *entry)
+{
+	KP_AUTO_FREE char *text = xstrndup((const char *)path.data, path.size);
+	const struct scan_entry probe = {.relative = text};
+	const struct scan_entry *found = kp_find(scan->entries, scan->n_entries, &probe,
+						 KP_BY_TEXT(struct scan_entry, relative));
+
+	if (found)
+		*entry = (size_t)(found - scan->entries);
+	return found;
+}
+
+/* --- one file ------------------------------------------------------------------------ */
 
 static void keep_input(struct scan *scan, struct input *in)
 {
@@ -168,9 +159,15 @@ static void keep_input(struct scan *scan, struct input *in)
 	scan->inputs[scan->n_inputs++] = in;
 }
 
-static char *make_key(const char *prefix, const char *relative)
+static int compare_keys(const void *a, const void *b)
 {
-	return xasprintf("%s%s%s", prefix, *prefix ? "/" : "", relative);
+	return strcmp((*(struct input *const *)a)->key, (*(struct input *const *)b)->key);
+}
+
+void scan_sort(struct scan *scan)
+{
+	if (scan->n_inputs)
+		qsort(scan->inputs, scan->n_inputs, sizeof(struct input *), compare_keys);
 }
 
 /* Whether ERR is about the content of a file, and not about reading it. */
@@ -201,157 +198,78 @@ static void take_fault(struct scan *scan, struct scan_entry *e, bool harmless, b
 			  : SCAN_LEFT_DAMAGED;
 }
 
-void scan_report_left(const struct scan *scan, bool quiet)
-{
-	for (size_t i = 0; i < scan->n_entries; i++) {
-		const struct scan_entry *e = &scan->entries[i];
-
-		if (!e->note || (quiet && e->left == SCAN_LEFT_AS_MEANT))
-			continue;
-		if (e->left == SCAN_LEFT_DAMAGED)
-			report_error(e->path, "damaged, its device code stays in it: %s",
-				     e->note);
-		else
-			report_error(e->path, "%s: %s%s",
-				     e->left == SCAN_LEFT_UNSUPPORTED ? "warning"
-								      : "note",
-				     e->left == SCAN_LEFT_UNSUPPORTED && e->fault
-					     ? "its device code stays in it: "
-					     : "",
-				     e->note);
-	}
-}
-
-bool scan_damaged(const struct scan *scan)
-{
-	for (size_t i = 0; i < scan->n_entries; i++)
-		if (scan->entries[i].note && scan->entries[i].left == SCAN_LEFT_DAMAGED)
-			return true;
-	return false;
-}
-
-/*
- * Check that IN is the file that the walk found at E's path.  From then on E is the file
- * as IN was opened, because its content decides what is done with it.
- */
+/* Check that IN is the file that the walk found at E's path.  From then on E is as IN is. */
 static kpack_error_t check_same(struct scan_entry *e, const struct input *in,
 				struct kpackx_error *why)
 {
-	struct file_identity was;
+	bool guarded = e->id.guarded;
 
 	if (in->st.st_dev != e->id.dev || in->st.st_ino != e->id.ino)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
-	was = e->id;
 	e->id = file_identity_of(&in->st);
-	e->id.guarded = was.guarded;
+	e->id.guarded = guarded;
 	return KPACK_SUCCESS;
 }
 
-/* Whether bad content of a file in a tree is no fault. */
-static bool is_tolerant(const struct scan *scan)
-{
-	return scan->code != SCAN_ALL_CODE;
-}
-
-/* Keep IN if it has device code to pack, else free it. */
-static void take_input(struct scan *scan, size_t entry, struct input *in, bool alone)
+/* Look for device code in one file, and keep it if there is some to pack. */
+static void classify_file(struct scan *scan, size_t entry, const char *prefix, bool alone)
 {
 	struct scan_entry *e = &scan->entries[entry];
+	const struct input_look look = {.in_tree = !alone,
+					.guarded = e->id.guarded,
+					.sections = scan->code != SCAN_CONVERTIBLE};
+	KP_AUTO_FREE char *key =
+		xasprintf("%s%s%s", prefix, *prefix ? "/" : "", e->relative);
+	/* bad content of a file in a tree is no fault then */
+	bool tolerant = scan->code != SCAN_ALL_CODE, binary = false, code = false;
+	struct input *in = xmalloc(sizeof(*in));
+	const struct kp_fatbin *fat = &in->fat;
 	struct kpackx_error fault = {0};
-
-	in->entry = entry;
-	if (in->fat.kind != KP_FATBIN_NONE || in->fat.unlisted) {
-		e->converted = in->fat.kind == KP_FATBIN_CONVERTED;
-		e->note = left_alone(in);
-		if (in->fat.unlisted && !e->converted)
-			e->left = SCAN_LEFT_UNSUPPORTED;
-		if (!e->note && kp_path_ok(kp_span_str(in->key))) {
-			e->input = in;
-			e->note = in->fat.unlisted;
-			keep_input(scan, in);
-			return;
-		}
-		if (!e->note) {
-			kp_fail(&fault, KPACK_ERROR_INVALID_ARGUMENT,
-				"its path cannot be a key");
-			take_fault(scan, e, is_tolerant(scan) && !alone, true, &fault);
-		}
-	}
-	input_fini(in);
-	free(in);
-}
-
-/* Find out if PATH, which cannot be packed, is a linked host binary, and has device code. */
-static void look_again(const char *path, bool *binary, bool *code)
-{
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_source file;
 	struct kp_span head;
 	struct stat st;
 	int fd;
 
-	*binary = *code = false;
-	if (below_file_open_nofollow(path, &fd, &st, NULL))
-		return;
-	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	*binary = !kp_source_head(&file, 0, bytes, sizeof(bytes), &head, NULL) &&
-		  kp_fatbin_is_linked(head);
-	*code = kp_fatbin_has_code(fd, file.size);
-	close(fd);
-}
-
-/* Look for device code in one file, and keep it if there is some to pack. */
-static void classify_file(struct scan *scan, size_t entry, const char *key, bool alone)
-{
-	struct scan_entry *e = &scan->entries[entry];
-	const struct input_look look = {.in_tree = !alone,
-					.guarded = e->id.guarded,
-					.sections = scan->code != SCAN_CONVERTIBLE};
-	struct input *in = xmalloc(sizeof(*in));
-	struct kpackx_error fault = {0};
-	bool binary, code;
-
 	scan->n_files++;
-	if (input_open(e->path, key, &look, in, &fault) == KPACK_SUCCESS) {
-		if (check_same(e, in, &fault) == KPACK_SUCCESS) {
-			take_input(scan, entry, in, alone);
+	if (input_open(e->path, key, &look, in, &fault))
+		goto refused;
+	if (check_same(e, in, &fault)) {
+		input_fini(in);
+		goto refused;
+	}
+	in->entry = entry;
+	e->converted = fat->kind == KP_FATBIN_CONVERTED;
+	e->note = e->converted                  ? "is converted already"
+		  : fat->kind == KP_FATBIN_NONE ? fat->unlisted
+		  : fat->containers.count == 0  ? "its .hip_fatbin is empty"
+						: NULL;
+	if (fat->unlisted && !e->converted)
+		e->left = SCAN_LEFT_UNSUPPORTED;
+	if (fat->kind != KP_FATBIN_NONE && !e->note) {
+		if (kp_path_ok(kp_span_str(key))) {
+			e->input = in;
+			e->note = fat->unlisted;
+			keep_input(scan, in);
 			return;
 		}
-		input_fini(in);
+		kp_fail(&fault, KPACK_ERROR_INVALID_ARGUMENT, "its path cannot be a key");
+		take_fault(scan, e, tolerant && !alone, true, &fault);
 	}
+	input_fini(in);
 	free(in);
-	/* a file that is no binary may only look like one of the formats */
-	look_again(e->path, &binary, &code);
-	take_fault(scan, e, !alone && (is_tolerant(scan) || !binary), code, &fault);
-}
-
-/* --- files of databases -------------------------------------------------------------- */
-
-/* List the files that a library may own, under their keys. */
-static void list_files(struct scan *scan, const char *prefix)
-{
-	scan->file_entries = xmalloc(scan->n_entries * sizeof(size_t));
-	for (size_t i = 0; i < scan->n_entries; i++) {
-		const struct scan_entry *e = &scan->entries[i];
-		struct file_tree_item item = {
-			.disk = e->path, .size = e->id.size, .mode = e->mode};
-
-		if (!S_ISREG(e->mode) || e->leftover || e->archive)
-			continue;
-		item.path = make_key(prefix, e->relative);
-		scan->file_entries[scan->files.count] = i;
-		file_tree_add(&scan->files, &item);
-		free(item.path);
+	return;
+refused:
+	free(in);
+	/* a file that is no linked binary may only look like one of the formats */
+	if (!below_file_open_nofollow(e->path, &fd, &st, NULL)) {
+		file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+		binary = !kp_source_head(&file, 0, bytes, sizeof(bytes), &head, NULL) &&
+			 kp_fatbin_is_linked(head);
+		code = kp_fatbin_has_code(fd, file.size);
+		close(fd);
 	}
-	file_tree_sort(&scan->files);
-}
-
-static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
-{
-	struct scan *scan = arg;
-
-	report_why(scan->files.items[file].disk, why);
-	scan->entries[scan->file_entries[file]].faulty = true;
+	take_fault(scan, e, !alone && (tolerant || !binary), code, &fault);
 }
 
 kpack_error_t scan_add_database(struct scan *scan, size_t entry,
@@ -378,27 +296,13 @@ kpack_error_t scan_add_database(struct scan *scan, size_t entry,
 	return KPACK_SUCCESS;
 }
 
-/* Add a file of a database, to be packed. */
-static void take_database(struct scan *scan, size_t file)
+kpack_error_t scan_add_plain(struct scan *scan, size_t entry, struct kpackx_error *why)
 {
-	size_t entry = scan->file_entries[file];
 	struct scan_entry *e = &scan->entries[entry];
-	const struct scan_database d = {.path = e->path,
-					.key = scan->files.items[file].path,
-					.objects = scan->found.objects[file],
-					.n_objects = 1};
-	struct kpackx_error fault = {0};
-	kpack_error_t err = scan_add_database(scan, entry, &d, &e->input, &fault);
+	const struct scan_database d = {.path = e->path, .key = e->relative};
 
-	if (!err)
-		err = check_same(e, e->input, &fault);
-	if (err) {
-		report_why(e->path, &fault);
-		scan->n_faults++;
-	}
-	e->database = !err;
-	e->faulty = err;
-	scan->n_files++;
+	KP_TRY(scan_add_database(scan, entry, &d, &e->input, why));
+	return check_same(e, e->input, why);
 }
 
 kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error *why)
@@ -426,27 +330,14 @@ kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error 
 	return err;
 }
 
-kpack_error_t scan_add_plain(struct scan *scan, size_t entry, struct kpackx_error *why)
-{
-	struct scan_entry *e = &scan->entries[entry];
-	const struct scan_database d = {.path = e->path, .key = e->relative};
+/* --- the whole ----------------------------------------------------------------------- */
 
-	KP_TRY(scan_add_database(scan, entry, &d, &e->input, why));
-	return check_same(e, e->input, why);
-}
-
-/* Leave an archive alone that its loader opens by path: in ours, or merged, it is lost. */
-static void keep_archive(struct scan *scan, size_t file)
+static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
-	scan->entries[scan->file_entries[file]].note =
-		"an archive that its library opens by path";
-	scan->n_files++;
-}
+	struct scan *scan = arg;
 
-static void identify_database(struct scan *scan, size_t file)
-{
-	scan->entries[scan->file_entries[file]].database = true;
-	scan->n_files++;
+	report_why(scan->files.items[file].disk, why);
+	scan->entries[scan->file_entries[file]].faulty = true;
 }
 
 static kpack_error_t find_databases(struct scan *scan,
@@ -457,98 +348,32 @@ static kpack_error_t find_databases(struct scan *scan,
 	KP_TRY(library_find_all(libraries, &scan->files, report_fault, scan, &scan->found,
 				&scan->n_faults, why));
 	for (size_t i = 0; i < scan->files.count && databases != SCAN_FIND; i++) {
-		if (!scan->found.objects[i])
+		const struct library_object *o = scan->found.objects[i];
+		size_t entry = scan->file_entries[i];
+		struct scan_entry *e = &scan->entries[entry];
+		const struct scan_database d = {.path = e->path,
+						.key = scan->files.items[i].path,
+						.objects = o,
+						.n_objects = 1};
+		struct kpackx_error fault = {0};
+
+		if (!o)
 			continue;
-		if (databases == SCAN_PACK && scan->found.objects[i]->is_archive)
-			keep_archive(scan, i);
-		else if (databases == SCAN_PACK)
-			take_database(scan, i);
-		else
-			identify_database(scan, i);
+		scan->n_files++;
+		if (databases == SCAN_IDENTIFY) {
+			e->database = true;
+		} else if (o->is_archive) { /* in ours, or merged, it is lost */
+			e->note = "an archive that its library opens by path";
+		} else if (scan_add_database(scan, entry, &d, &e->input, &fault) ||
+			   check_same(e, e->input, &fault)) {
+			report_why(e->path, &fault);
+			scan->n_faults++;
+			e->faulty = true;
+		} else {
+			e->database = true;
+		}
 	}
 	return KPACK_SUCCESS;
-}
-
-/* --- the rest ------------------------------------------------------------------------ */
-
-bool scan_find(const struct scan *scan, struct kp_span path, size_t *entry)
-{
-	size_t low = 0, high = scan->n_entries;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int c = kp_span_cmp(path, kp_span_str(scan->entries[mid].relative));
-
-		*entry = mid;
-		if (c == 0)
-			return true;
-		if (c < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return false;
-}
-
-static int by_input(const void *a, const void *b)
-{
-	return strcmp((*(struct input *const *)a)->key, (*(struct input *const *)b)->key);
-}
-
-void scan_sort(struct scan *scan)
-{
-	if (scan->n_inputs)
-		qsort(scan->inputs, scan->n_inputs, sizeof(struct input *), by_input);
-}
-
-static bool is_known(const struct scan *scan, const struct scan_entry *e)
-{
-	return scan->skip.known && scan->skip.known(scan->skip.arg, e->relative, &e->id);
-}
-
-static void classify_all(struct scan *scan, const char *prefix)
-{
-	chain_links(scan);
-	for (size_t i = 0; i < scan->n_entries; i++) {
-		const struct scan_entry *e = &scan->entries[i];
-		char *key;
-
-		if (!S_ISREG(e->mode) || e->first != i || e->leftover || e->database ||
-		    e->faulty || e->note || e->archive || is_known(scan, e))
-			continue;
-		key = make_key(prefix, e->relative);
-		classify_file(scan, i, key, false);
-		free(key);
-	}
-	scan_sort(scan);
-}
-
-static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *prefix,
-			       const struct library_set *libraries,
-			       enum scan_databases databases, struct kpackx_error *why)
-{
-	struct walk w = {.scan = scan};
-
-	walk_tree(root, &w);
-	if (w.failed)
-		scan->n_faults++;
-	list_files(scan, prefix);
-	if (libraries)
-		KP_TRY(find_databases(scan, libraries, databases, why));
-	classify_all(scan, prefix);
-	return KPACK_SUCCESS;
-}
-
-static void scan_file(struct scan *scan, const char *path, const struct stat *st,
-		      const char *prefix)
-{
-	char *key;
-
-	add_entry(scan, path, kp_path_directory(path).size, st);
-	scan->entries[0].leftover = false;
-	key = make_key(prefix, scan->entries[0].relative);
-	classify_file(scan, 0, key, true);
-	free(key);
 }
 
 kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code code,
@@ -556,8 +381,11 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 			enum scan_databases databases, struct scan *out,
 			struct kpackx_error *why)
 {
+	const struct scan_skip *skip = &out->skip;
+	KP_AUTO_FREE size_t *linked = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
-	kpack_error_t err;
+	size_t n = 0;
 
 	*out = (struct scan){.code = code,
 			     .skip = out->skip,
@@ -566,13 +394,37 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 	if (below_stat(root, &st) < 0)
 		return below_fail(why, "cannot look at it");
 	if (!S_ISDIR(st.st_mode)) {
-		scan_file(out, root, &st, prefix);
+		add_entry(out, root, kp_path_directory(root).size, &st)->leftover = false;
+		classify_file(out, 0, prefix, true);
 		return KPACK_SUCCESS;
 	}
-	err = scan_tree(out, root, prefix, libraries, databases, why);
-	if (err)
+	list_tree(out, root, prefix);
+	if (libraries)
+		err = find_databases(out, libraries, databases, why);
+	if (err) {
 		scan_close(out);
-	return err;
+		return err;
+	}
+	linked = xmalloc(out->n_entries * sizeof(*linked));
+	for (size_t i = 0; i < out->n_entries; i++) {
+		struct scan_entry *e = &out->entries[i];
+
+		e->first = i;
+		/* the paths of a database's file are files of their own */
+		if (e->id.nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
+			linked[n++] = i;
+	}
+	scan_chain_files(out, linked, n);
+	for (size_t i = 0; i < out->n_entries; i++) {
+		const struct scan_entry *e = &out->entries[i];
+
+		if (S_ISREG(e->mode) && e->first == i && !e->leftover && !e->database &&
+		    !e->faulty && !e->note && !e->archive &&
+		    !(skip->known && skip->known(skip->arg, e->relative, &e->id)))
+			classify_file(out, i, prefix, false);
+	}
+	scan_sort(out);
+	return KPACK_SUCCESS;
 }
 
 void scan_close(struct scan *scan)
@@ -592,4 +444,76 @@ void scan_close(struct scan *scan)
 	free(scan->inputs);
 	free(scan->entries);
 	*scan = (struct scan){0};
+}
+
+/* --- reports ------------------------------------------------------------------------- */
+
+void scan_report_left(const struct scan *scan, bool quiet)
+{
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+
+		if (!e->note || (quiet && e->left == SCAN_LEFT_AS_MEANT))
+			continue;
+		if (e->left == SCAN_LEFT_DAMAGED)
+			report_error(e->path, "damaged, its device code stays in it: %s",
+				     e->note);
+		else if (e->left == SCAN_LEFT_UNSUPPORTED)
+			report_error(e->path, "warning: %s%s",
+				     e->fault ? "its device code stays in it: " : "",
+				     e->note);
+		else
+			report_error(e->path, "note: %s", e->note);
+	}
+}
+
+bool scan_damaged(const struct scan *scan)
+{
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (scan->entries[i].note && scan->entries[i].left == SCAN_LEFT_DAMAGED)
+			return true;
+	return false;
+}
+
+bool scan_unrecognised(const struct scan *scan, size_t entry, char *out)
+{
+	const struct scan_entry *e = &scan->entries[entry];
+	char arch[KP_TARGET_TEXT_MAX] = "one GPU";
+
+	if (!scan->found.objects || !S_ISREG(e->mode) || e->input || e->note ||
+	    e->converted || e->faulty || e->leftover || e->archive ||
+	    scan->entries[e->first].input || !arch_in_path(e->relative))
+		return false;
+	/* the target ID in the file's name, else in that of the nearest directory */
+	for (size_t end = strlen(e->relative); end > 0 && out;) {
+		const char *slash = memrchr(e->relative, '/', end);
+		size_t begin = slash ? (size_t)(slash + 1 - e->relative) : 0;
+		const struct kp_span name = {(const uint8_t *)e->relative + begin,
+					     end - begin};
+
+		if (arch_of_name(name, arch))
+			break;
+		end = begin ? begin - 1 : 0;
+	}
+	if (out)
+		memcpy(out, arch, sizeof(arch));
+	return true;
+}
+
+void scan_report_unrecognised(const struct scan *scan)
+{
+	enum { REPORTED_MAX = 20 };
+	char arch[KP_TARGET_TEXT_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (scan_unrecognised(scan, i, arch) && ++n <= REPORTED_MAX)
+			report_error(scan->entries[i].path,
+				     "note: looks like a file for %s, no library is "
+				     "known for it; it stays as it is",
+				     arch);
+	if (n > REPORTED_MAX)
+		report_error(NULL,
+			     "note: and %zu files more look like that; --json lists all",
+			     n - REPORTED_MAX);
 }

@@ -5,8 +5,8 @@
  * followed.  The bytewise first of a file's hard links counts, but in databases each path
  * does.
  */
-#ifndef PACKER_PACK_SCAN_SCAN_H
-#define PACKER_PACK_SCAN_SCAN_H
+#ifndef PACKER_SCAN_SCAN_H
+#define PACKER_SCAN_SCAN_H
 
 #include "input.h"
 #include "packer/files/identity.h"
@@ -114,6 +114,30 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 			struct kpackx_error *why);
 void scan_close(struct scan *scan);
 
+/* Find the entry whose path below the root is PATH; false: no entry has it. */
+bool scan_find(const struct scan *scan, struct kp_span path, size_t *entry);
+
+/* --- what was found ------------------------------------------------------------------ */
+
+/*
+ * Report what is left alone: damage as errors; if QUIET, only damage and what is not
+ * supported.
+ */
+void scan_report_left(const struct scan *scan, bool quiet);
+/* Whether a file is left alone because it is damaged: a run that does the rest fails. */
+bool scan_damaged(const struct scan *scan);
+
+/*
+ * Whether ENTRY looks as if it were for one GPU, but belongs to no known library: a regular file
+ * of a tree in which libraries were looked for, that is neither packed nor converted.  OUT,
+ * unless it is NULL, gets the GPU, as text.
+ */
+bool scan_unrecognised(const struct scan *scan, size_t entry, char *out);
+/* Report each as a note; after the first 20, only how many more there are. */
+void scan_report_unrecognised(const struct scan *scan);
+
+/* --- further inputs ------------------------------------------------------------------ */
+
 /* A file of a database. */
 struct scan_database {
 	const char *path, *key;
@@ -140,24 +164,34 @@ kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error 
  * can be replaced, whatever it is.
  */
 kpack_error_t scan_add_plain(struct scan *scan, size_t entry, struct kpackx_error *why);
-/*
- * Report what is left alone: damage as errors; if QUIET, only damage and what is not
- * supported.
- */
-void scan_report_left(const struct scan *scan, bool quiet);
-/* Whether a file is left alone because it is damaged: a run that does the rest fails. */
-bool scan_damaged(const struct scan *scan);
-/* Find the entry whose path below the root is PATH; false: no entry has it. */
-bool scan_find(const struct scan *scan, struct kp_span path, size_t *entry);
 /* Sort the inputs by key again. */
 void scan_sort(struct scan *scan);
+
+/*
+ * Store rocFFT's kernel caches otherwise.  DATABASES: a database per GPU instead of every kernel
+ * cache that is for all GPUs.  ROWS: also the single kernels of every kernel cache.  PARTS, which
+ * is zeroed, must outlive the scan.  Errors name the file.
+ */
+struct cache_files;
+kpack_error_t rocfft_caches_split(struct scan *scan, bool databases, bool rows,
+				  struct cache_files *parts, struct kpackx_error *why);
+/*
+ * Whether PATH, which is not stored, is a kernel cache that SCAN stores in the other
+ * form: the whole cache where SCAN splits it, or the cache of one GPU where SCAN keeps it
+ * whole.
+ */
+bool rocfft_cache_in_other_form(const struct scan *scan, const char *path);
+
+/* --- hard links ---------------------------------------------------------------------- */
 
 /*
  * Returns the numbers of all paths of the file whose first path is ENTRY, in order, on
  * the heap.
  */
 size_t *scan_links(const struct scan *scan, size_t entry, size_t *n);
-/* Make these N entries the paths of one file. */
+/* Make these N entries, which are in order, the paths of one file. */
 void scan_chain(struct scan *scan, const size_t *links, size_t n);
+/* Chain those of these N entries that are paths of one file. */
+void scan_chain_files(struct scan *scan, const size_t *entries, size_t n);
 
 #endif

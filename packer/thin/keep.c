@@ -29,7 +29,7 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/pack/write_tree.h"
+#include "packer/pack/tree.h"
 
 /* Bytes that are compared at once: code objects and segments are aligned to pages. */
 #define BLOCK 4096
@@ -816,7 +816,7 @@ int undo_run(struct undo *u)
 			      .dispositions = &u->dispositions,
 			      .jobs = u->args.jobs,
 			      .rewrite = restore_file,
-			      .rewrite_arg = u};
+			      .arg = u};
 	struct kpackx_error why = {0};
 	size_t refused = 0;
 

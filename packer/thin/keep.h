@@ -12,7 +12,7 @@
 #include "core/restore/recipe.h"
 #include "packer/archives/operands.h"
 #include "packer/files/identity.h"
-#include "packer/pack/converter.h"
+#include "packer/pack/tree.h"
 
 /*
  * Take the directory DIR, which exists, for what TREE loses, as its file "tree" states.

@@ -22,8 +22,6 @@
 #include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "packer/gpu/runtimes.h"
-#include "packer/pack/tree_databases.h"
-#include "packer/pack/write_tree.h"
 #include "keep.h"
 
 /* --- what goes ----------------------------------------------------------------------- */
@@ -503,8 +501,8 @@ static int write_all(struct thin *t)
 		.output = t->args.output,
 		.jobs = t->args.jobs,
 		.rewrite = rewrite_file,
-		.rewrite_cost = cost_of_file,
-		.rewrite_arg = t,
+		.cost = cost_of_file,
+		.arg = t,
 	};
 	struct kpackx_error why = {0};
 

@@ -12,7 +12,7 @@
 #include "packer/archives/arch_filter.h"
 #include "packer/files/spill_dir.h"
 #include "packer/library/library.h"
-#include "packer/pack/converter.h"
+#include "packer/pack/tree.h"
 
 struct thin_args {
 	const char *tree;

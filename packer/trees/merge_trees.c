@@ -36,7 +36,7 @@
 #include "packer/files/staging.h"
 #include "packer/files/tree_list.h"
 #include "packer/files/copy.h"
-#include "packer/pack/write_tree.h"
+#include "packer/pack/tree.h"
 
 /* What may be settled by the user is reported with this. */
 #define SETTLED "--prefer TREE settles which one is taken"

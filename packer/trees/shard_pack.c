@@ -21,6 +21,8 @@
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/scheme.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/copy.h"
 #include "packer/files/below.h"
@@ -471,6 +473,10 @@ int shard_pack(struct packing *p, bool *finished)
 	int status = packing_scan(p);
 
 	if (!status)
-		status = packing_prepare(p);
-	return status ? status : packing_status(pack_part(p, finished, &why), &why);
+		status = packing_plan(p);
+	if (!status && pack_part(p, finished, &why)) {
+		report_why(NULL, &why);
+		status = EXIT_FAULT;
+	}
+	return status;
 }

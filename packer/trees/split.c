@@ -26,9 +26,7 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/pack/lost_code.h"
 #include "packer/pack/report.h"
-#include "packer/pack/runtimes.h"
 
 /* --- trees ------------------------------------------------------------------------- */
 
@@ -246,20 +244,15 @@ static int pack_prefix(struct split_prefix *prefix)
 {
 	struct packing *p = &prefix->packing;
 	struct kpackx_error why = {0};
+	int status;
 
-	pack_report_notes(&p->args, &p->scan);
-	dispositions_open(&p->scan, false, &p->dispositions);
-	packing_check_binaries(p, true);
-	if (packing_plan(p, &why))
-		return packing_status(why.code, &why);
-	packing_settle(p);
-	lost_code_check(&p->converter, &p->args.filter, p->args.quiet || p->args.json,
-			&p->faults);
-	if (packing_faulty(p))
-		return EXIT_FAULT;
-	p->converter.apart = true;
-	tree_write_begin(&p->tree, prefix->output, true);
-	return packing_status(packing_write_tree(p, &why), &why);
+	p->kind = PACKING_APART;
+	status = packing_plan(p);
+	if (!status && packing_write(p, &why)) {
+		report_why(NULL, &why);
+		status = EXIT_FAULT;
+	}
+	return status;
 }
 
 /* An archive of the input with the name of one that was written would be overwritten. */
@@ -527,7 +520,7 @@ static void warn(const struct split *s)
 
 	for (size_t i = 0; i < s->n_items; i++) {
 		converts |= packing_converts(&s->items[i].packing);
-		pack_runtimes_add(&list, &s->items[i].packing.scan);
+		packing_runtimes(&s->items[i].packing.scan, &list);
 	}
 	if (converts)
 		runtimes_judge(&list, s->input, false);

@@ -29,7 +29,7 @@
 #include "packer/files/below.h"
 #include "packer/files/staging.h"
 #include "packer/files/tree_list.h"
-#include "packer/pack/write_tree.h"
+#include "packer/pack/tree.h"
 
 /*
  * What needs no input is checked first, then inputs and the host wheel's name, then inputs are

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Converting a host binary: its marker, which names its key and the archives of its code, and
+ * its recipe, which gives the original back.
+ *
+ * A run that is killed in place leaves binaries that have some of their paths converted.  Those
+ * look like other files, which are converted already; the next run recognises them by their
+ * marker, and joins them to the file that they come from (packing_resume).
+ */
+#include <stdlib.h>
+#include "core/archive/naming.h"
+#include "core/base/alloc.h"
+#include "core/base/path.h"
+#include "core/elf/convert.h"
+#include "core/elf/search_path.h"
+#include "core/restore/recipe.h"
+#include "packer/archives/binary.h"
+#include "packer/cli/xalloc.h"
+#include "run.h"
+
+/* --- the marker ---------------------------------------------------------------------- */
+
+/* Texts without duplicates, in the order they were added. */
+struct texts {
+	char **items;
+	size_t n, cap;
+};
+
+static void texts_fini(struct texts *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->items[i]);
+	free(list->items);
+}
+
+/* Takes over TEXT. */
+static void add_text(struct texts *list, char *text)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (strcmp(list->items[i], text) == 0) {
+			free(text);
+			return;
+		}
+	xgrow(&list->items, list->n, &list->cap, sizeof(char *));
+	list->items[list->n++] = text;
+}
+
+/*
+ * List the files of the archives that the plan stores the code of B in; or if ALL, of those it
+ * would be in if every target were selected.  In the name of an archive that is not a family's the
+ * loader puts the architecture of its GPU in place of KP_SEARCH_ARCH.
+ */
+static void list_archives(const struct packing *p, const struct plan_binary *b, bool all,
+			  struct texts *files)
+{
+	const struct input *in = b->input;
+	size_t n = all ? in->n_images : b->n_needs;
+
+	for (size_t i = 0; i < n || (i == 0 && !all); i++) {
+		/* no requested target: another run may pack others */
+		const char *arch = all     ? in->images[i].arch
+				   : i < n ? b->needs[i].place
+					   : NULL;
+		const struct family *family =
+			arch ? families_find(&p->args.families, arch) : NULL;
+		KP_AUTO_FREE char *stem = NULL;
+		char *file;
+
+		if (all && !in->packed[i])
+			continue;
+		stem = xasprintf("%s%s", family ? "-" : "_",
+				 family ? family->name : KP_SEARCH_ARCH);
+		file = kp_archive_file_name(p->args.group, b->volume, stem);
+		if (!file)
+			xalloc_fail(0);
+		add_text(files, file);
+	}
+}
+
+/*
+ * Write the content of B's marker, on the heap.  The archives are search paths from every path
+ * that the binary has in the scan; paths at different depths below the root have their own.
+ */
+static kpack_error_t make_marker(const struct packing *p, const struct plan_binary *b,
+				 uint8_t **out, size_t *size, struct kpackx_error *why)
+{
+	const struct scan *scan = &p->scan;
+	struct texts files = {0}, paths = {0};
+	struct kp_marker marker = {.kernel_name = b->input->key};
+	kpack_error_t err;
+
+	list_archives(p, b, p->kind == PACKING_APART, &files);
+	for (size_t e = b->input->entry; e != SCAN_NO_LINK;
+	     e = scan->entries[e].next_link) {
+		KP_AUTO_FREE char *up = xstrdup("");
+
+		for (const char *c = scan->entries[e].relative; *c; c++) {
+			char *more = *c == '/' ? xasprintf("../%s", up) : NULL;
+
+			if (more) {
+				free(up);
+				up = more;
+			}
+		}
+		for (size_t i = 0; i < files.n; i++)
+			add_text(&paths, xasprintf("%s%s/%s", up, scan->archives_dir,
+						   files.items[i]));
+	}
+	marker.search_paths = paths.items;
+	marker.n_search_paths = paths.n;
+	err = kp_marker_write(&marker, out, size, why);
+	texts_fini(&files);
+	texts_fini(&paths);
+	return err;
+}
+
+/* --- the file ------------------------------------------------------------------------ */
+
+kpack_error_t packing_check_convertible(void *arg, struct input *in, int fd,
+					struct kpackx_error *why)
+{
+	const struct packing *p = arg;
+
+	return kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat,
+				p->args.keep_device_code, why);
+}
+
+kpack_error_t packing_convert(void *arg, struct input *in, int fd, struct kp_outfile *out,
+			      struct kpackx_error *why)
+{
+	const struct packing *p = arg;
+	struct disposition *o = &p->dispositions.items[in->entry];
+	uint64_t size = (uint64_t)in->st.st_size;
+	struct kp_recipe recipe;
+	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = fd, .size = size};
+	struct kp_convert_options options = {.recipe = kp_recipe_complete,
+					     .recipe_arg = &maker,
+					     .keep_device_code =
+						     p->args.keep_device_code};
+	KP_AUTO_FREE uint8_t *marker = NULL;
+	size_t marker_size;
+	kpack_error_t err;
+
+	KP_TRY(make_marker(p, plan_find(&p->plan, in->key), &marker, &marker_size, why));
+	options.marker = (struct kp_span){marker, marker_size};
+	/* apart, the binary is the same whatever was selected, even nothing */
+	KP_TRY(kp_recipe_describe(
+		&in->fat, (const uint8_t(*)[16])in->xxh3, in->known,
+		(p->kind == PACKING_APART ? KP_RECIPE_COMPUTE : 0) |
+			(p->args.keep_containers ? KP_RECIPE_KEEP : 0) |
+			(p->args.keep_device_code ? KP_RECIPE_IN_FILE : 0),
+		&recipe, why));
+	for (size_t i = 0; i < recipe.n_forms; i++)
+		o->n_kept += recipe.forms[i].kept != 0;
+	o->kept_size = recipe.n_kept;
+	err = kp_convert(fd, size, &in->fat, &options, out, why);
+	free((void *)maker.bytes.data);
+	kp_recipe_fini(&recipe);
+	return err;
+}
+
+/* --- after a killed run -------------------------------------------------------------- */
+
+/* Whether a search path leads to an archive GROUP_..., GROUP-... or GROUP.N_.... */
+static bool names_group(const struct kp_marker *marker, const char *group)
+{
+	size_t n = strlen(group);
+
+	for (size_t i = 0; i < marker->n_search_paths; i++) {
+		const char *file = kp_path_name(marker->search_paths[i]);
+
+		if (strncmp(file, group, n) == 0 && file[n] && strchr("_-.", file[n]))
+			return true;
+	}
+	return false;
+}
+
+static bool has_objects_of(const struct kp_recipe *layout, const struct input *in)
+{
+	bool same = layout->n_images == in->n_images;
+
+	for (size_t i = 0; i < in->n_images && same; i++) {
+		const struct kp_recipe_image *image = &layout->images[i];
+
+		same = image->size == in->images[i].size &&
+		       (!in->known[i] ||
+			(image->has_xxh3 &&
+			 memcmp(image->xxh3, in->xxh3[i], sizeof(image->xxh3)) == 0));
+	}
+	return same;
+}
+
+/* Whether MARKER names the files of all archives that the plan stores B in. */
+static bool names_archives(const struct packing *p, const struct kp_marker *marker,
+			   const struct plan_binary *b)
+{
+	struct texts files = {0};
+	bool all = true;
+
+	list_archives(p, b, false, &files);
+	for (size_t i = 0; i < files.n; i++) {
+		bool named = false;
+
+		for (size_t k = 0; k < marker->n_search_paths; k++)
+			named |= strcmp(kp_path_name(marker->search_paths[k]),
+					files.items[i]) == 0;
+		all &= named;
+	}
+	texts_fini(&files);
+	return all;
+}
+
+static kpack_error_t resume_binary(struct packing *p, size_t entry, struct binary *b,
+				   struct kpackx_error *why)
+{
+	struct scan_entry *entries = p->scan.entries;
+	const struct plan_binary *binary;
+	const struct input *in;
+	const char *other = NULL;
+	KP_AUTO_FREE size_t *links = NULL;
+	size_t n = 0, head;
+
+	/* faults of a marker are not reported here */
+	if (binary_read_marker(b, NULL) || !names_group(&b->marker, p->args.group) ||
+	    !(binary = plan_find(&p->plan, b->marker.kernel_name)))
+		return KPACK_SUCCESS;
+	in = binary->input;
+	head = in->entry;
+	if (binary_read_layout(b, NULL) || !b->has_layout ||
+	    !has_objects_of(&b->layout, in))
+		other = "code now is another";
+	else if (!names_archives(p, &b->marker, binary))
+		other = "code would go to other archives now";
+	if (other)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "its marker names %s, whose %s: give another --group or a "
+			       "--key-prefix",
+			       in->key, other);
+	/* the first path is converted last, and converting preserves attributes */
+	if (entry < head || p->dispositions.items[head].fate != FATE_CONVERTED ||
+	    b->st.st_mode != in->st.st_mode || b->st.st_uid != in->st.st_uid ||
+	    b->st.st_gid != in->st.st_gid ||
+	    !file_identity_same_time(&b->st.st_mtim, &in->st.st_mtim))
+		return KPACK_SUCCESS;
+	links = xmalloc(p->scan.n_entries * sizeof(*links));
+	for (size_t i = head; i < p->scan.n_entries; i++)
+		if (entries[i].first == head || entries[i].first == entry)
+			links[n++] = i;
+	scan_chain(&p->scan, links, n);
+	p->dispositions.items[entry].fate = FATE_LINKED;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t packing_resume(struct packing *p, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < p->scan.n_entries && !err; i++) {
+		const struct scan_entry *e = &p->scan.entries[i];
+		struct binary b;
+
+		if (!e->converted)
+			continue;
+		err = binary_open(e->path, &b, why);
+		if (!err && !file_identity_is(&e->id, &b.st))
+			err = kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
+		if (!err)
+			err = resume_binary(p, i, &b, why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", e->path);
+		binary_close(&b);
+	}
+	return err;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inheriting archives: converted binaries of the input tree need its archives, so the output
+ * gets copies.  The output may have archives already, from an earlier run or of another tree:
+ * one of the same name must have all that ours has, and no path may be shown with other bytes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "archive_set.h"
+#include "core/archive/archive.h"
+#include "core/base/alloc.h"
+#include "core/base/order.h"
+#include "core/base/path.h"
+#include "packer/archives/content.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/copy.h"
+
+/* --- what archives show -------------------------------------------------------------- */
+
+/* A file that an archive shows at a path. */
+struct shown {
+	struct kp_span path;
+	const struct kpack_archive *archive;
+	size_t entry;
+};
+
+/* The archives of a directory that can be read, and what they show, by path. */
+struct shown_files {
+	struct kpack_archive **archives;
+	size_t n_archives;
+	struct shown *items;
+	size_t n, cap;
+};
+
+static kpack_error_t list_shown(const char *dir, struct shown_files *out,
+				struct kpackx_error *why)
+{
+	char **paths = NULL;
+	size_t n = 0;
+
+	KP_TRY(below_archives_find(dir, &paths, &n, why));
+	out->archives = xcalloc(n, sizeof(*out->archives));
+	for (size_t i = 0; i < n; i++) {
+		struct kpack_archive *a;
+
+		if (!below_archive_open(paths[i], &a, NULL)) {
+			out->archives[out->n_archives++] = a;
+			for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
+				struct kp_meta meta;
+
+				kp_archive_meta(a, k, &meta);
+				if (meta.path.size == 0)
+					continue;
+				xgrow(&out->items, out->n, &out->cap,
+				      sizeof(*out->items));
+				out->items[out->n++] = (struct shown){meta.path, a, k};
+			}
+		}
+		free(paths[i]);
+	}
+	free(paths);
+	kp_sort(out->items, out->n, KP_BY_SPAN(struct shown, path));
+	return KPACK_SUCCESS;
+}
+
+static void shown_fini(struct shown_files *list)
+{
+	for (size_t i = 0; i < list->n_archives; i++)
+		kp_archive_close(list->archives[i]);
+	free(list->archives);
+	free(list->items);
+}
+
+/*
+ * Check that no file would be shown twice with different bytes.  Archives with the same name are
+ * compared as a whole.
+ */
+static kpack_error_t check_shown(const char *from, const char *to,
+				 struct kpackx_error *why)
+{
+	struct shown_files a = {0}, b = {0};
+	kpack_error_t err = list_shown(from, &a, why);
+
+	if (!err)
+		err = list_shown(to, &b, why);
+	for (size_t i = 0; i < a.n && !err; i++) {
+		const struct shown *x = &a.items[i];
+		size_t k =
+			kp_lower_bound(b.items, b.n, x, KP_BY_SPAN(struct shown, path));
+
+		for (; k < b.n && kp_span_eq(b.items[k].path, x->path) && !err; k++) {
+			const struct shown *y = &b.items[k];
+			const char *ours = kp_archive_path(x->archive);
+			const char *theirs = kp_archive_path(y->archive);
+			bool same = strcmp(kp_path_name(ours), kp_path_name(theirs)) == 0;
+
+			if (!same)
+				err = content_hash_same(x->archive, x->entry, y->archive,
+							y->entry, &same, why);
+			if (!err && !same)
+				err = kp_fail(
+					why, KPACK_ERROR_INVALID_ARGUMENT,
+					"%.*s: other bytes in %s than in %s: one path "
+					"cannot have both; remove one of the archives",
+					(int)x->path.size, x->path.data, ours, theirs);
+		}
+	}
+	shown_fini(&a);
+	shown_fini(&b);
+	return err;
+}
+
+/* --- the copies ---------------------------------------------------------------------- */
+
+/* Copy FROM to TO, or, if that exists, check that it has every entry of FROM. */
+static kpack_error_t copy_archive(const char *from, const char *to,
+				  struct kpackx_error *why)
+{
+	struct kpack_archive *a = NULL, *b = NULL;
+	struct file_identity seen;
+	struct stat st, there;
+	kpack_error_t err;
+
+	if (below_lstat(from, &st) < 0)
+		return below_fail(why, "%s", from);
+	if (S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	if (below_lstat(to, &there) < 0) {
+		seen = file_identity_of(&st);
+		return copy_seen(from,
+				 S_ISLNK(st.st_mode) || S_ISREG(st.st_mode) ? &seen : NULL,
+				 to, why);
+	}
+	err = below_archive_open(from, &a, why);
+	if (!err)
+		err = below_archive_open(to, &b, why);
+	for (size_t i = 0, k; !err && i < kp_archive_entry_count(a); i++) {
+		struct kp_entry_info info;
+		bool same;
+
+		kp_archive_entry(a, i, &info);
+		same = kp_archive_find(b, info.key, info.arch, &k);
+		if (same)
+			err = content_hash_same(a, i, b, k, &same, why);
+		if (!err && !same)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "already exists, without the %.*s %.*s of %s: "
+				      "remove it, or give another OUTPUT",
+				      (int)info.key.size, info.key.data,
+				      (int)info.arch.size, info.arch.data,
+				      kp_archive_path(a));
+	}
+	kp_archive_close(a);
+	kp_archive_close(b);
+	return err;
+}
+
+kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_error *why)
+{
+	kpack_error_t err = check_shown(from, to, why);
+	char **paths = NULL;
+	size_t n = 0;
+
+	if (!err)
+		err = below_archives_find(from, &paths, &n, why);
+	for (size_t i = 0; i < n; i++) {
+		const char *name = kp_path_name(paths[i]);
+		KP_AUTO_FREE char *source = xasprintf("%s/%s", from, name),
+				  *target = xasprintf("%s/%s", to, name);
+
+		if (!err) {
+			err = copy_archive(source, target, why);
+			if (err)
+				kp_fail_prefix(why, err, "%s", target);
+		}
+		free(paths[i]);
+	}
+	free(paths);
+	return err;
+}
