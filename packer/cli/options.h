@@ -16,11 +16,11 @@
  *	const struct command_help cmd_ls_help = {
  *		"ls", "FILE...", "list entries", table, NULL};
  *
- *	struct options o = {.help = &cmd_ls_help, .argc = argc, .argv = argv};
- *	status = options_read(&o, &ls);
- *	if (status >= 0)
- *		return status;
- *	operands: argv[optind] to argv[argc - 1]
+ *	int n = options_parse(&cmd_ls_help, argc, &argv, &ls);
+ *	operands: argv[0] to argv[n - 1]
+ *
+ * Whatever is wrong with a command line ends the process with status 2, before work has begun:
+ * options_usage, options_read and options_parse do not return then.
  */
 #ifndef PACKER_CLI_OPTIONS_H
 #define PACKER_CLI_OPTIONS_H
@@ -54,8 +54,8 @@ struct option_place {
 	size_t at;          /* offset in the struct of the command's arguments */
 	uint64_t low, high; /* range of a number */
 	/*
-	 * OPTION_CALL: put the argument O->arg into SLOT.  Errors are reported.  Returns
-	 * the exit status.
+	 * OPTION_CALL: put the argument O->arg into SLOT.  Returns the exit status after
+	 * reporting a fault, which ends the process, or EXIT_OK.
 	 */
 	int (*take)(const struct options *o, const struct option_help *row, void *slot);
 };
@@ -142,18 +142,33 @@ struct options {
 };
 
 /*
- * Read all options into ARGS.  Every table also has --help (-h).  Options may follow
- * operands, but not a program; "--" ends them.  Returns -1 to go on, or the exit status:
- * --help was answered, or a fault was reported.
+ * Read all options into ARGS, which gets the offsets of the table.  Every table also has --help
+ * (-h), which is answered and ends the process.  Options may follow operands, but not a program;
+ * "--" ends them.  Returns -1; argv[optind] is the first operand.
  */
 int options_read(struct options *o, void *args);
+
+/* The same for the command HELP.  *ARGV becomes the operands; returns how many there are. */
+int options_parse(const struct command_help *help, int argc, char ***argv, void *args);
+
+/* Report a usage fault on stderr, "PROGRAM: NAME: TEXT", then the usage, and exit. */
+int options_usage(const struct command_help *help, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+
+/* What a command line must not be. */
+struct option_rule {
+	bool broken;
+	const char *text; /* NULL ends the rules */
+};
+
+/* Report the first of RULES that is broken, as options_usage does. */
+void options_check(const struct command_help *help, const struct option_rule *rules);
 
 /* The default of --jobs: a thread for each core. */
 unsigned option_jobs(void);
 
-/* Report a usage fault on stderr: "PROGRAM: NAME: TEXT", then the usage.  Returns 2. */
-int options_usage(const struct command_help *help, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+/* For --scheme of commands that write archives, as `take`; SLOT is a kpack_compression_t. */
+int scheme_take(const struct options *o, const struct option_help *row, void *slot);
 
 /* Parse a decimal number in [LOW, HIGH]; its optional suffix is K, M or G (1024). */
 bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out);

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "xalloc.h"
@@ -83,21 +84,10 @@ static void print_message(FILE *out, const char *text)
 	free(shown);
 }
 
-static void print_file(FILE *out, const char *file)
-{
-	size_t n = hidden ? strlen(hidden) : 0;
-
-	if (n && strncmp(file, hidden, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
-		print_escaped(out, kp_span_str(in_place));
-		file += n;
-	}
-	print_escaped(out, kp_span_str(file));
-	fputs(": ", out);
-}
-
 void report_error(const char *file, const char *fmt, ...)
 {
 	char *text;
+	size_t n;
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -107,8 +97,15 @@ void report_error(const char *file, const char *fmt, ...)
 	fflush(stdout);
 	flockfile(stderr);
 	fprintf(stderr, "%s: ", program);
-	if (file)
-		print_file(stderr, file);
+	n = hidden && file ? strlen(hidden) : 0;
+	if (n && strncmp(file, hidden, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
+		print_escaped(stderr, kp_span_str(in_place));
+		file += n;
+	}
+	if (file) {
+		print_escaped(stderr, kp_span_str(file));
+		fputs(": ", stderr);
+	}
 	print_message(stderr, text);
 	putc('\n', stderr);
 	funlockfile(stderr);
@@ -253,6 +250,15 @@ json_t *report_json_message(const char *text)
 	return value;
 }
 
+json_t *report_json_list(const char *const *texts, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, report_json_text(texts[i]));
+	return list;
+}
+
 void report_array_next(struct report_array *array)
 {
 	fputs(array->begun ? ",\n" : "[\n", stdout);
@@ -278,4 +284,52 @@ bool report_json(json_t *value)
 	report_json_put(stdout, value, JSON_INDENT(1));
 	putchar('\n');
 	return true;
+}
+
+/* The bar is one line, drawn over itself ten times a second at most, and cleared at the end. */
+enum { BAR_WIDTH = 30, BAR_INTERVAL_MS = 100 };
+
+static void draw_bar(const struct progress *p)
+{
+	char what[128], done[24], total[24], bar[BAR_WIDTH + 1] = "";
+	double part = p->total ? (double)p->done / (double)p->total : 1.0;
+
+	for (int i = 0; i < BAR_WIDTH; i++)
+		bar[i] = i < (int)(part * BAR_WIDTH) ? '#' : '.';
+	fprintf(stderr, "\r%s [%s] %3d%% %s of %s\033[K",
+		kp_text_escape(kp_span_str(p->what), what, sizeof(what)), bar,
+		(int)(part * 100), report_size(p->done, done),
+		report_size(p->total, total));
+	fflush(stderr);
+}
+
+void progress_begin(struct progress *p, const char *what, uint64_t total, bool wanted)
+{
+	*p = (struct progress){.what = what, .total = total};
+	p->on = wanted && isatty(STDERR_FILENO);
+	if (p->on)
+		draw_bar(p);
+}
+
+void progress_add(struct progress *p, uint64_t bytes)
+{
+	struct timespec now;
+
+	p->done += bytes;
+	if (!p->on)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if ((now.tv_sec - p->shown.tv_sec) * 1000 +
+		    (now.tv_nsec - p->shown.tv_nsec) / 1000000 <
+	    BAR_INTERVAL_MS)
+		return;
+	p->shown = now;
+	draw_bar(p);
+}
+
+void progress_end(struct progress *p)
+{
+	if (p->on)
+		fputs("\r\033[K", stderr);
+	p->on = false;
 }

@@ -10,7 +10,6 @@
 #include "core/writer/effort.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
-#include "packer/cli/scheme.h"
 #include "packer/gpu/runtimes.h"
 #include "core/base/text.h"
 #include "write_tree.h"

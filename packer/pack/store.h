@@ -4,7 +4,7 @@
 #define PACKER_PACK_STORE_H
 
 #include "plan.h"
-#include "packer/cli/progress.h"
+#include "packer/cli/report.h"
 
 /*
  * Sizes of compressed bundles, in which the code of all GPUs is compressed together, and of

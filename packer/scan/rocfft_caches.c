@@ -2,7 +2,7 @@
 #include "rocfft_caches.h"
 #include <stdlib.h>
 #include "core/base/path.h"
-#include "packer/cli/tmpdir.h"
+#include "packer/cli/process.h"
 #include "packer/cli/xalloc.h"
 
 static bool is_cache(const struct input *in)

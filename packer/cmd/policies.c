@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack apply: run the commands of policies for trees that changed since the last run.
+ * kpack apply: run the commands of policies for trees that changed since the last run; and kpack
+ * status, which says how far that is.
  *
  * A run of a tree takes the mounts in it away, runs each command of its policy in a child process,
  * and finds out from the files before and after what the command did.  After a pack, entries that
@@ -19,9 +20,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include "core/archive/naming.h"
-#include "packer/cli/report.h"
-#include "packer/cli/shell_word.h"
-#include "packer/cli/xalloc.h"
+#include "core/base/alloc.h"
+#include "packer/cli/process.h"
+#include "packer/cli/rows.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/leftovers.h"
@@ -30,30 +31,35 @@
 #include "packer/thin/policy.h"
 #include "packer/thin/prune.h"
 
-struct apply_command {
+/* The arguments of both commands. */
+struct policy_args {
 	struct policy_places places;
-	bool dry, quiet;
+	bool dry, quiet, json;
 	bool mounts, no_mounts, unmount;
 	bool named; /* the policies are those that the user named */
 };
 
-static const struct option_help options[] = {
-	{0, "policy-dir", "DIR", "the policies (" POLICY_DIR ")",
-	 OPTION_PLACE(struct apply_command, places.policies)},
-	{0, "state-dir", "DIR", "the state of each tree (" STATE_DIR ")",
-	 OPTION_PLACE(struct apply_command, places.states)},
-	{0, "topology", "DIR", "where --arch auto looks for GPUs",
-	 OPTION_PLACE(struct apply_command, places.topology)},
+#define PLACES_OPTIONS                                                                   \
+	{0, "policy-dir", "DIR", "the policies (" POLICY_DIR ")",                        \
+	 OPTION_PLACE(struct policy_args, places.policies)},                             \
+		{0, "state-dir", "DIR", "the state of each tree (" STATE_DIR ")",        \
+		 OPTION_PLACE(struct policy_args, places.states)},                       \
+	{                                                                                \
+		0, "topology", "DIR", "where --arch auto looks for GPUs",                \
+			OPTION_PLACE(struct policy_args, places.topology)                \
+	}
+
+static const struct option_help apply_options[] = {
+	PLACES_OPTIONS,
 	{'n', "dry-run", NULL, "change nothing: print what would be run",
-	 OPTION_PLACE(struct apply_command, dry)},
+	 OPTION_PLACE(struct policy_args, dry)},
 	{0, "mounts", NULL, "only mount what has to be mounted",
-	 OPTION_PLACE(struct apply_command, mounts)},
+	 OPTION_PLACE(struct policy_args, mounts)},
 	{0, "no-mounts", NULL, "mount nothing: another program does",
-	 OPTION_PLACE(struct apply_command, no_mounts)},
+	 OPTION_PLACE(struct policy_args, no_mounts)},
 	{0, "unmount", NULL, "only unmount, so that packages can be installed",
-	 OPTION_PLACE(struct apply_command, unmount)},
-	{'q', "quiet", NULL, "print only errors",
-	 OPTION_PLACE(struct apply_command, quiet)},
+	 OPTION_PLACE(struct policy_args, unmount)},
+	OPTION_QUIET(struct policy_args, quiet),
 	{0},
 };
 
@@ -61,9 +67,23 @@ const struct command_help cmd_apply_help = {
 	"apply",
 	"[OPTION]... [NAME...]",
 	"run the commands of policies for trees that changed",
-	options,
+	apply_options,
 	"Only files that changed since the last run are looked at.\n"
 	"NAME is a policy of " POLICY_DIR "/NAME.conf; without names, all.",
+};
+
+static const struct option_help status_options[] = {
+	PLACES_OPTIONS,
+	OPTION_JSON_ARRAY(struct policy_args, json),
+	{0},
+};
+
+const struct command_help cmd_status_help = {
+	"status",
+	"[OPTION]... [NAME...]",
+	"print how far the trees of policies are, and what they saved",
+	status_options,
+	NULL,
 };
 
 /* --- mounts -------------------------------------------------------------------------- */
@@ -75,18 +95,17 @@ const struct command_help cmd_apply_help = {
  */
 static bool run_kpackfs(const char **argv)
 {
-	char *self = below_real("/proc/self/exe"), *program;
+	KP_AUTO_FREE char *self = below_real("/proc/self/exe");
+	KP_AUTO_FREE char *program = NULL;
 	posix_spawn_file_actions_t actions;
 	int err, status = -1;
 	pid_t child;
 
 	if (!self || posix_spawn_file_actions_init(&actions)) {
 		report_error(NULL, "/proc is not mounted");
-		free(self);
 		return false;
 	}
-	*strrchr(self, '/') = '\0';
-	program = xasprintf("%s/kpackfs", self);
+	program = xasprintf("%.*s/kpackfs", (int)(strrchr(self, '/') - self), self);
 	fflush(stdout);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY,
 					 0);
@@ -97,8 +116,6 @@ static bool run_kpackfs(const char **argv)
 		report_error(program, "cannot run it: %s", strerror(err));
 	while (!err && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
-	free(program);
-	free(self);
 	return !err && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -116,13 +133,12 @@ static bool unmount_tree(const char *tree)
 static bool mount_tree(struct policy_tree *t)
 {
 	const char *tree = t->policy->tree;
-	char *arch = xasprintf("arch=%s", t->arch);
+	KP_AUTO_FREE char *arch = xasprintf("arch=%s", t->arch);
 	const char *argv[] = {"kpackfs", "--in-place", "-q", "-o", arch, tree, NULL};
 	uint64_t before = t->state.n_mounts;
 	struct kpackx_error why = {0};
 	bool done = run_kpackfs(argv);
 
-	free(arch);
 	if (!done)
 		report_error(tree, "its archives cannot be mounted");
 	done = policy_tree_find_mounts(t) && done;
@@ -136,9 +152,42 @@ static bool mount_tree(struct policy_tree *t)
 	return done;
 }
 
+/*
+ * Unmount what is mounted in the trees of policies; and of states, whose policies may be wrong or
+ * gone, unless the user named some.
+ */
+static int unmount_all(const struct policy_args *a, const struct policies *list)
+{
+	struct dirent **files = NULL;
+	int n = a->named ? 0 : below_scandir(a->places.states, &files, NULL);
+	int status = EXIT_OK;
+	struct stat st;
+
+	for (int i = 0; i < n; i++) {
+		const char *end = strrchr(files[i]->d_name, '.');
+		KP_AUTO_FREE char *path =
+			xasprintf("%s/%s", a->places.states, files[i]->d_name);
+		struct kpackx_error why = {0};
+		struct state s = {0};
+
+		if (end && strcmp(end, ".state") == 0 && !state_read(path, &s, &why) &&
+		    s.packed && below_stat(s.tree, &st) == 0 && !unmount_tree(s.tree))
+			status = EXIT_FAULT;
+		state_fini(&s);
+		free(files[i]);
+	}
+	free(files);
+	for (size_t i = 0; i < list->count; i++)
+		if (!list->items[i].wrong &&
+		    (below_stat(list->items[i].tree, &st) == 0 || errno != ENOENT) &&
+		    !unmount_tree(list->items[i].tree))
+			status = EXIT_FAULT;
+	return status;
+}
+
 /* --- packages ------------------------------------------------------------------------ */
 
-/* Paths of files that share the reason for which their packages are asked for. */
+/* Paths, which the list owns. */
 struct path_list {
 	char **items;
 	size_t count, cap;
@@ -150,6 +199,14 @@ static void path_list_add(struct path_list *list, char *path)
 	list->items[list->count++] = path;
 }
 
+static bool path_list_has(const struct path_list *list, const char *path)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i], path) == 0)
+			return true;
+	return false;
+}
+
 static void path_list_fini(struct path_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -157,29 +214,14 @@ static void path_list_fini(struct path_list *list)
 	free(list->items);
 }
 
-/* Report TEXT, and the packages of the files that are to be installed again. */
-static void report_reinstall(const struct policy_tree *t, const char *text,
-			     const struct path_list *files)
-{
-	struct packages packages;
-	char *names;
-
-	packages_ask(NULL, (const char *const *)files->items, files->count, &packages);
-	names = packages_names(&packages, (const char *const *)files->items,
-			       files->count);
-	report_error(t->policy->name, "%s, reinstall%s", text,
-		     *names ? names : " what its files belong to");
-	free(names);
-	packages_fini(&packages);
-}
-
 /* Report what only a reinstallation of packages can bring.  false: there is some. */
 static bool check_lacking(const struct policy_tree *t)
 {
-	char *gpus = policy_tree_lacking(t), *text;
+	KP_AUTO_FREE char *gpus = policy_tree_lacking(t), *text = NULL, *names = NULL;
 	const struct state *s = &t->state;
-	struct path_list files = {0};
-	bool packs = false;
+	KP_AUTO(path_list) files = {0};
+	struct packages packages;
+	bool packs = !s->packed;
 
 	for (size_t i = 0; i < t->policy->n_commands; i++)
 		packs |= t->policy->commands[i].packs;
@@ -188,33 +230,26 @@ static bool check_lacking(const struct policy_tree *t)
 			     "note: %s: not in this machine now; its code stays: to "
 			     "remove it, name the other GPUs in --arch",
 			     t->gone);
+	if (!gpus && packs)
+		return true;
 	for (size_t i = 0; i < s->n_files; i++)
 		if (gpus ? policy_tree_lacks(t, &s->files[i])
-			 : s->packed && !packs && s->files[i].kind != STATE_SEEN)
+			 : s->files[i].kind != STATE_SEEN)
 			path_list_add(&files, policy_tree_path(t, s->files[i].path));
-	if (gpus || (s->packed && !packs)) {
-		text = gpus ? xasprintf("%s: was not wanted yet when %zu files of %s "
-					"lost code: to have its code",
-					gpus, files.count, t->policy->tree)
-			    : xasprintf("%s is packed, and stays so: to have it thin",
-					t->policy->tree);
-		report_reinstall(t, text, &files);
-		free(text);
-	}
-	packs |= !s->packed;
-	path_list_fini(&files);
-	free(gpus);
-	return !gpus && packs;
+	text = gpus ? xasprintf("%s: was not wanted yet when %zu files of %s lost code: "
+				"to have its code",
+				gpus, files.count, t->policy->tree)
+		    : xasprintf("%s is packed, and stays so: to have it thin",
+				t->policy->tree);
+	packages_ask(NULL, (const char *const *)files.items, files.count, &packages);
+	names = packages_names(&packages, (const char *const *)files.items, files.count);
+	report_error(t->policy->name, "%s, reinstall%s", text,
+		     *names ? names : " what its files belong to");
+	packages_fini(&packages);
+	return false;
 }
 
 /* --- commands ------------------------------------------------------------------------ */
-
-static bool is_known(const void *arg, const char *path, const struct file_identity *id)
-{
-	const struct policy_tree *t = arg;
-
-	return state_knows(&t->state, path, id);
-}
 
 /*
  * The words of C, with the tree and the GPUs as they are now, and with OPTION behind the first one
@@ -245,21 +280,11 @@ static void words_free(char **words)
 	free(words);
 }
 
-static void print_dry_run(const struct policy_tree *t)
+static bool is_known(const void *arg, const char *path, const struct file_identity *id)
 {
-	for (size_t i = 0; i < t->policy->n_commands; i++) {
-		char **words = words_of(t, &t->policy->commands[i], NULL);
+	const struct policy_tree *t = arg;
 
-		fputs("  kpack", stdout);
-		for (size_t k = 0; words[k]; k++) {
-			char *word = shell_word(words[k]);
-
-			printf(" %s", word);
-			free(word);
-		}
-		putchar('\n');
-		words_free(words);
-	}
+	return state_knows(&t->state, path, id);
 }
 
 /* Run one command in a child process, which has its own roots, locks and options. */
@@ -274,7 +299,6 @@ static int run_command(const struct policy_tree *t, const struct policy_command 
 	child = fork();
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever ends this run means it */
-		optind = 0;                       /* getopt begins anew */
 		exit((c->packs ? cmd_pack_changed
 			       : cmd_thin_changed)(argc, argv, t->anew ? NULL : &skip));
 	}
@@ -295,8 +319,8 @@ static int run_command(const struct policy_tree *t, const struct policy_command 
 static void find_dropped(struct policy_tree *t, struct path_list *dropped)
 {
 	struct state *s = &t->state;
-	struct path_list dirs = {0};
-	struct packages packages = {0};
+	KP_AUTO(path_list) dirs = {0};
+	KP_AUTO(packages) packages = {0};
 	enum packages_answer answer;
 
 	for (size_t i = 0; i < s->n_files; i++) {
@@ -319,7 +343,7 @@ static void find_dropped(struct policy_tree *t, struct path_list *dropped)
 			t->policy->tree);
 	for (size_t i = 0; i < s->n_files && answer == PACKAGES_LISTED; i++) {
 		struct state_file *f = &s->files[i];
-		char *path = policy_tree_path(t, f->path);
+		KP_AUTO_FREE char *path = policy_tree_path(t, f->path);
 
 		if (f->kind == STATE_PACKED && packages_have(&packages, path)) {
 			f->owned = true;
@@ -328,33 +352,20 @@ static void find_dropped(struct policy_tree *t, struct path_list *dropped)
 			if (packages_have(&packages, path))
 				path_list_add(dropped, xstrdup(f->path));
 		}
-		free(path);
 	}
-	packages_fini(&packages);
-	path_list_fini(&dirs);
-}
-
-static bool has_path(const struct path_list *list, const char *path)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->items[i], path) == 0)
-			return true;
-	return false;
 }
 
 static bool is_dropped(const void *arg, struct kp_span path)
 {
-	char *text = xstrndup((const char *)path.data, path.size);
-	bool dropped = has_path(arg, text);
+	KP_AUTO_FREE char *text = xstrndup((const char *)path.data, path.size);
 
-	free(text);
-	return dropped;
+	return path_list_has(arg, text);
 }
 
 /* Remove from the archives what nothing needs any more, and their directory with the last one. */
 static bool prune_archives(struct policy_tree *t)
 {
-	struct path_list dropped = {0};
+	KP_AUTO(path_list) dropped = {0};
 	struct prune prune = {.args = {.tree = t->policy->tree,
 				       .force = true,
 				       .file_goes = is_dropped,
@@ -373,10 +384,13 @@ static bool prune_archives(struct policy_tree *t)
 		find_dropped(t, &dropped);
 		fine = prune_run(&prune) == EXIT_OK;
 	}
-	for (size_t i = 0; i < s->n_files && fine; i++) {
+	prune_close(&prune);
+	if (!fine)
+		return false;
+	for (size_t i = 0; i < s->n_files; i++) {
 		struct state_file *f = &s->files[i];
 
-		if (f->kind == STATE_PACKED && has_path(&dropped, f->path)) {
+		if (f->kind == STATE_PACKED && path_list_has(&dropped, f->path)) {
 			free(f->path);
 			continue;
 		}
@@ -385,13 +399,10 @@ static bool prune_archives(struct policy_tree *t)
 			f->gpus = s->n_gpus - 1;
 		s->files[kept++] = *f;
 	}
-	if (fine)
-		s->n_files = kept;
-	prune_close(&prune);
-	path_list_fini(&dropped);
+	s->n_files = kept;
 	policy_tree_archives(t, &n);
-	if (fine && n == 0) {
-		char *dir = policy_tree_path(t, KP_ARCHIVES_DIR);
+	if (n == 0) {
+		KP_AUTO_FREE char *dir = policy_tree_path(t, KP_ARCHIVES_DIR);
 		int lock;
 
 		if (!leftovers_lock(dir, &lock, NULL)) {
@@ -399,14 +410,13 @@ static bool prune_archives(struct policy_tree *t)
 			lock_close(lock);
 		}
 		below_rmdir(dir);
-		free(dir);
 		s->packed = false;
 		s->n_mounts = 0;
 	}
-	return fine;
+	return true;
 }
 
-/* --- a tree -------------------------------------------------------------------------- */
+/* --- kpack apply --------------------------------------------------------------------- */
 
 static int work_on_tree(struct policy_tree *t)
 {
@@ -448,67 +458,79 @@ static int work_on_tree(struct policy_tree *t)
 	return left ? EXIT_FAULT : status;
 }
 
-static void print_name(const struct policy *p)
+static void print_tree_name(const struct policy *p)
 {
 	report_text(p->name);
 	fputs(": ", stdout);
 	report_text(p->tree);
-	fputs(": ", stdout);
 }
 
-static void print_sums(const struct policy_tree *t, uint64_t saved_before)
+static void print_dry_run(const struct policy_tree *t)
+{
+	print_tree_name(t->policy);
+	if (!policy_tree_needs_work(t)) {
+		puts(": nothing to do");
+		return;
+	}
+	printf(": %zu files are new: would run\n", t->anew ? t->state.n_files : t->n_new);
+	for (size_t i = 0; i < t->policy->n_commands; i++) {
+		char **words = words_of(t, &t->policy->commands[i], NULL);
+
+		fputs("  kpack", stdout);
+		for (size_t k = 0; words[k]; k++) {
+			KP_AUTO_FREE char *word = shell_word(words[k]);
+
+			printf(" %s", word);
+		}
+		putchar('\n');
+		words_free(words);
+	}
+}
+
+static void print_done(const struct policy_tree *t, uint64_t saved_before)
 {
 	const struct policy_sums s = policy_tree_sums(t);
 	uint64_t freed = s.saved > saved_before ? s.saved - saved_before : 0;
 	char size[24];
 
-	print_name(t->policy);
+	print_tree_name(t->policy);
 	if (!s.fresh[STATE_CHANGED] && !s.fresh[STATE_REMOVED] &&
 	    !s.fresh[STATE_PACKED] && !freed)
-		puts("nothing changed");
+		puts(": nothing changed");
 	else
-		printf("%zu files changed, %zu removed, %zu packed, %s freed\n",
+		printf(": %zu files changed, %zu removed, %zu packed, %s freed\n",
 		       s.fresh[STATE_CHANGED], s.fresh[STATE_REMOVED],
 		       s.fresh[STATE_PACKED], report_size(freed, size));
 }
 
-static int apply_policy(const struct apply_command *a, const struct policy *p)
+static int apply_policy(const struct policy_args *a, const struct policy *p)
 {
 	struct policy_tree t;
-	int status = EXIT_FAULT;
-	uint64_t saved;
+	int status = EXIT_OK;
 
 	/* of two policies for one tree it is not known which one is meant */
 	if (a->mounts && p->overlaps)
 		return EXIT_FAULT;
 	/* mounting needs no look at the files, for which a machine that starts has no time */
 	if (!policy_tree_open(&t, p, &a->places) ||
-	    (!t.missing && !a->mounts && !policy_tree_look(&t, STATE_SEEN)))
-		goto out;
-	status = EXIT_OK;
-	if (t.missing) {
+	    (!t.missing && !a->mounts && !policy_tree_look(&t, STATE_SEEN))) {
+		status = EXIT_FAULT;
+	} else if (t.missing) {
 		if (!a->quiet && !a->mounts) {
-			print_name(p);
-			puts("does not exist");
+			print_tree_name(p);
+			puts(": does not exist");
 		}
 	} else if (a->mounts) {
 		status = t.state.packed && !mount_tree(&t) ? EXIT_FAULT : EXIT_OK;
 	} else if (a->dry) {
-		print_name(p);
-		if (policy_tree_needs_work(&t)) {
-			printf("%zu files are new: would run\n",
-			       t.anew ? t.state.n_files : t.n_new);
-			print_dry_run(&t);
-		} else {
-			puts("nothing to do");
-		}
+		print_dry_run(&t);
 	} else {
 		bool work = policy_tree_needs_work(&t);
+		uint64_t saved = policy_tree_sums(&t).saved;
 
-		saved = policy_tree_sums(&t).saved;
 		status = work ? work_on_tree(&t) : EXIT_OK;
 		if (!a->quiet && !status)
-			print_sums(&t, saved);
+			print_done(&t, saved);
 		fflush(stdout);
 		/* what was unmounted for a run that failed comes back, too */
 		if (t.state.packed && !a->no_mounts &&
@@ -517,44 +539,8 @@ static int apply_policy(const struct apply_command *a, const struct policy *p)
 		if (!check_lacking(&t))
 			status = EXIT_FAULT;
 	}
-out:
 	fflush(stdout);
 	policy_tree_fini(&t);
-	return status;
-}
-
-/* --- the command --------------------------------------------------------------------- */
-
-/*
- * Unmount what is mounted in the trees of policies; and of states, whose policies may be wrong or
- * gone, unless the user named some.
- */
-static int unmount_all(const struct apply_command *a, const struct policies *list)
-{
-	const char *dir = a->places.states ? a->places.states : STATE_DIR;
-	struct dirent **files = NULL;
-	int n = a->named ? 0 : below_scandir(dir, &files, NULL), status = EXIT_OK;
-	struct stat st;
-
-	for (int i = 0; i < n; i++) {
-		const char *end = strrchr(files[i]->d_name, '.');
-		char *path = xasprintf("%s/%s", dir, files[i]->d_name);
-		struct kpackx_error why = {0};
-		struct state s = {0};
-
-		if (end && strcmp(end, ".state") == 0 && !state_read(path, &s, &why) &&
-		    s.packed && below_stat(s.tree, &st) == 0 && !unmount_tree(s.tree))
-			status = EXIT_FAULT;
-		state_fini(&s);
-		free(path);
-		free(files[i]);
-	}
-	free(files);
-	for (size_t i = 0; i < list->count; i++)
-		if (!list->items[i].wrong &&
-		    (below_stat(list->items[i].tree, &st) == 0 || errno != ENOENT) &&
-		    !unmount_tree(list->items[i].tree))
-			status = EXIT_FAULT;
 	return status;
 }
 
@@ -562,27 +548,21 @@ static int unmount_all(const struct apply_command *a, const struct policies *lis
  * Make the directory of the states, and lock a file in it that other users cannot open, so
  * that they cannot lock it.  -1: it failed, which was reported.
  */
-static int lock_states(const struct apply_command *a)
+static int lock_states(const char *dir)
 {
-	const char *dir = a->places.states ? a->places.states : STATE_DIR;
-	char *path = xasprintf("%s/lock", dir);
+	KP_AUTO_FREE char *path = xasprintf("%s/lock", dir);
 	struct kpackx_error why = {0};
-	kpack_error_t err = below_make_root(dir, 0755, &why);
 	int fd = -1;
 
-	if (!err) {
+	if (!below_make_root(dir, 0755, &why)) {
 		fd = below_open(path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
-		if (fd < 0)
-			err = below_fail(&why, "cannot open");
-		else
+		if (fd >= 0)
 			lock_wait(fd, path);
+		else
+			below_fail(&why, "cannot open");
 	}
-	if (err) {
+	if (fd < 0)
 		report_why(path, &why);
-		lock_close(fd);
-		fd = -1;
-	}
-	free(path);
 	return fd;
 }
 
@@ -590,55 +570,165 @@ static int lock_states(const struct apply_command *a)
  * Runs follow one another.  So does --unmount, although it changes no state: a run that ended after
  * it would mount where packages are being installed.
  */
-static int apply_policies(const struct apply_command *a, const struct policies *list)
-{
-	const char *states = a->places.states ? a->places.states : STATE_DIR;
-	int lock = -1, status = EXIT_OK;
-	struct stat st;
-
-	if (list->count == 0 && !(a->unmount && below_stat(states, &st) == 0))
-		return EXIT_OK;
-	if (!a->dry && (lock = lock_states(a)) < 0)
-		return EXIT_FAULT;
-	if (a->unmount)
-		status = unmount_all(a, list);
-	for (size_t i = 0; i < list->count && !a->unmount; i++)
-		if (!list->items[i].wrong && apply_policy(a, &list->items[i]))
-			status = EXIT_FAULT;
-	lock_close(lock);
-	return status;
-}
-
 int cmd_apply(int argc, char **argv)
 {
-	struct options o = {.help = &cmd_apply_help, .argc = argc, .argv = argv};
-	struct apply_command c = {0};
-	int status = options_read(&o, &c);
+	struct policy_args a = {.places = {POLICY_DIR, STATE_DIR, NULL}};
+	int n = options_parse(&cmd_apply_help, argc, &argv, &a);
+	int lock = -1, status = EXIT_OK;
 	struct policies list;
-	const char *dir;
+	struct stat st;
 	bool fine;
 
-	if (status >= 0)
-		return status;
-	if (c.mounts + c.unmount + (c.dry || c.no_mounts) > 1)
-		return options_usage(&cmd_apply_help,
-				     "--mounts, --unmount, and --dry-run or --no-mounts "
-				     "exclude each other");
-	c.named = optind < argc;
-	dir = c.places.policies ? c.places.policies : POLICY_DIR;
-	fine = policies_read(dir, argv + optind, (size_t)(argc - optind), &list);
+	if (a.mounts + a.unmount + (a.dry || a.no_mounts) > 1)
+		options_usage(&cmd_apply_help,
+			      "--mounts, --unmount, and --dry-run or --no-mounts exclude "
+			      "each other");
+	a.named = n > 0;
+	fine = policies_read(a.places.policies, argv, (size_t)n, &list);
 	/*
 	 * A wrong policy may be for a part of another one's tree, so no tree is changed.
 	 * But mounts are removed in any case, and mounted again, because programs need them.
 	 */
-	if (!fine && !c.unmount)
-		c.mounts = !c.dry && !c.no_mounts;
-	status = EXIT_OK;
-	if (fine || c.mounts || c.unmount)
-		status = apply_policies(&c, &list);
+	if (!fine && !a.unmount)
+		a.mounts = !a.dry && !a.no_mounts;
+	if ((fine || a.mounts || a.unmount) &&
+	    (list.count || (a.unmount && below_stat(a.places.states, &st) == 0))) {
+		if (!a.dry && (lock = lock_states(a.places.states)) < 0)
+			status = EXIT_FAULT;
+		else if (a.unmount)
+			status = unmount_all(&a, &list);
+		else
+			for (size_t i = 0; i < list.count; i++)
+				if (!list.items[i].wrong &&
+				    apply_policy(&a, &list.items[i]))
+					status = EXIT_FAULT;
+		lock_close(lock);
+	}
 	/* whoever installs packages wants to know what is still mounted, and no more */
-	if (!fine && (!c.unmount || c.named))
+	if (!fine && (!a.unmount || a.named))
 		status = EXIT_FAULT;
+	policies_fini(&list);
+	return report_finish(status);
+}
+
+/* --- kpack status -------------------------------------------------------------------- */
+
+static void print_status(const struct policy_tree *t, const char *lacking, bool complete)
+{
+	const struct state *s = &t->state;
+	const struct policy_sums sums = policy_tree_sums(t);
+	time_t when = (time_t)s->when;
+	char text[32], size[24];
+	struct tm tm;
+
+	print_tree_name(t->policy);
+	if (t->missing) {
+		puts(": does not exist");
+		return;
+	}
+	printf(": for %s\n", t->arch);
+	for (size_t i = 0; i < t->policy->n_commands; i++) {
+		fputs("  kpack", stdout);
+		for (size_t k = 0; k < t->policy->commands[i].n_words; k++) {
+			putchar(' ');
+			report_text(t->policy->commands[i].words[k]);
+		}
+		putchar('\n');
+	}
+	if (when && gmtime_r(&when, &tm) && strftime(text, sizeof(text), "%F %T", &tm))
+		printf("  last run: %s UTC\n", text);
+	printf("  saved: %s: %zu files changed, %zu removed, %zu packed%s\n",
+	       report_size(sums.saved, size), sums.n[STATE_CHANGED],
+	       sums.n[STATE_REMOVED], sums.n[STATE_PACKED],
+	       s->forgotten ? "; what was changed before the state was lost is not known"
+			    : "");
+	if (t->anew)
+		puts(s->n_gpus
+			     ? "  the policy or the GPUs changed, or the last run failed"
+			     : "  not applied yet");
+	else if (t->n_new)
+		printf("  files that changed since: %zu\n", t->n_new);
+	if (s->n_mounts || t->n_mounts)
+		printf("  mounts: %zu of %zu\n", t->n_mounts, (size_t)s->n_mounts);
+	if (t->gone)
+		printf("  not in this machine now: %s\n", t->gone);
+	if (lacking)
+		printf("  lacks code for: %s (kpack apply names the packages)\n",
+		       lacking);
+	puts(complete ? "  complete" : "  not complete: run kpack apply");
+}
+
+static const char *const file_states[STATE_KINDS] = {NULL, "changed", "removed",
+						     "packed"};
+
+static const struct row file_rows[] = {
+	ROW("path", ROW_JSON, struct state_file, path),
+	ROW_WORDS("status", ROW_JSON, struct state_file, kind, file_states),
+	ROW("size_before", ROW_JSON, struct state_file, before),
+	ROW("size_after", ROW_JSON, struct state_file, size),
+};
+
+static json_t *status_json(const struct policy_tree *t, const char *lacking,
+			   bool complete)
+{
+	json_t *files = json_array(), *commands = json_array();
+	const struct policy *p = t->policy;
+	const struct state *s = &t->state;
+
+	for (size_t i = 0; i < p->n_commands; i++)
+		json_array_append_new(
+			commands,
+			report_json_list((const char *const *)p->commands[i].words,
+					 p->commands[i].n_words));
+	for (size_t i = 0; i < s->n_files; i++)
+		if (s->files[i].kind != STATE_SEEN)
+			json_array_append_new(files,
+					      rows_object(ROWS(file_rows), &s->files[i]));
+	return json_pack("{so so so ss sb sI sI sI sb sb so so ss}", "name",
+			 report_json_text(p->name), "tree", report_json_text(p->tree),
+			 "commands", commands, "arch", t->arch, "complete", complete,
+			 "last_run", (json_int_t)s->when, "files_new",
+			 (json_int_t)(t->anew ? s->n_files : t->n_new), "bytes_saved",
+			 (json_int_t)policy_tree_sums(t).saved, "forgotten", s->forgotten,
+			 "packed", s->packed, "files", files, "mounts",
+			 report_json_list((const char *const *)t->mounts, t->n_mounts),
+			 "lacking", lacking ? lacking : "");
+}
+
+int cmd_status(int argc, char **argv)
+{
+	struct policy_args a = {.places = {POLICY_DIR, STATE_DIR, NULL}};
+	int n = options_parse(&cmd_status_help, argc, &argv, &a), status = EXIT_OK;
+	struct report_array array = {0};
+	struct policies list;
+
+	if (!policies_read(a.places.policies, argv, (size_t)n, &list))
+		status = EXIT_FAULT;
+	for (size_t i = 0; i < list.count; i++) {
+		KP_AUTO_FREE char *lacking = NULL;
+		KP_AUTO(policy_tree) t = {0};
+		bool complete; /* kpack apply has nothing to do, or to say */
+
+		if (list.items[i].wrong)
+			continue;
+		if (!policy_tree_open(&t, &list.items[i], &a.places) ||
+		    (!t.missing && !policy_tree_look(&t, STATE_SEEN))) {
+			status = EXIT_FAULT;
+			continue;
+		}
+		if (!t.missing)
+			lacking = policy_tree_lacking(&t);
+		complete = t.missing || (!policy_tree_needs_work(&t) && !lacking &&
+					 t.n_mounts >= t.state.n_mounts);
+		if (!complete)
+			status = EXIT_FAULT;
+		if (a.json)
+			report_array_add(&array, status_json(&t, lacking, complete));
+		else
+			print_status(&t, lacking, complete);
+	}
+	if (a.json)
+		report_array_end(&array);
 	policies_fini(&list);
 	return report_finish(status);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/cli/shell_word.h"
+#include "packer/cli/process.h"
 #include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
