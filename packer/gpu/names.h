@@ -18,12 +18,10 @@
 struct gpu_subfamily {
 	const char *name;   /* "gfx110x", "gfx9_4" */
 	const char *family; /* "gfx11", "gfx9" */
-	const char *series; /* as the paper and TheRock spell NAME: "gfx110X", "gfx94X" */
-	const char *members[12]; /* processors, NULL-terminated */
+	/* as the paper and TheRock spell NAME: "gfx110X", "gfx94X"; its processors are those
+	 * with another character for the X */
+	const char *series;
 };
-
-/* All sub-families, in order of their numbers. */
-const struct gpu_subfamily *gpu_subfamily_table(size_t *count);
 
 /*
  * The sub-family of the target ID TARGET; its features, and a "-strict" after the
