@@ -114,12 +114,6 @@ static void put_option(const struct options *o, const struct option_help *row, v
 	uint64_t n = 0;
 	int status;
 
-	if ((place->kind == OPTION_INT || place->kind == OPTION_UNSIGNED ||
-	     place->kind == OPTION_U64) &&
-	    !options_number(o->arg, place->low, place->high, &n))
-		options_usage(o->help,
-			      "--%s %s: not a number from %" PRIu64 " to %" PRIu64,
-			      row->long_name, o->arg, place->low, place->high);
 	switch (place->kind) {
 	case OPTION_NOWHERE:
 		break;
@@ -133,14 +127,16 @@ static void put_option(const struct options *o, const struct option_help *row, v
 		free(*(char **)slot);
 		*(char **)slot = xstrdup(o->arg);
 		break;
-	case OPTION_INT:
-		*(int *)slot = (int)n;
-		break;
-	case OPTION_UNSIGNED:
-		*(unsigned *)slot = (unsigned)n;
-		break;
-	case OPTION_U64:
-		*(uint64_t *)slot = n;
+	case OPTION_DIGITS:
+		if (!options_number(o->arg, place->low, place->high, &n))
+			options_usage(o->help,
+				      "--%s %s: not a number from %" PRIu64
+				      " to %" PRIu64,
+				      row->long_name, o->arg, place->low, place->high);
+		if (place->size == sizeof(uint64_t))
+			*(uint64_t *)slot = n;
+		else
+			*(unsigned *)slot = (unsigned)n;
 		break;
 	case OPTION_CALL:
 		status = place->take(o, row, slot);

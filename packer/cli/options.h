@@ -42,16 +42,14 @@ enum option_kind {
 	OPTION_FLAG,    /* bool, which becomes true */
 	OPTION_WORD,    /* const char *: the argument itself */
 	OPTION_TEXT,    /* char *: a copy of the argument; frees an earlier one */
-	OPTION_INT,
-	OPTION_UNSIGNED,
-	OPTION_U64,
+	OPTION_DIGITS,  /* a number: int, unsigned or uint64_t */
 	OPTION_CALL,
 };
 
 /* Where the argument of an option goes. */
 struct option_place {
 	enum option_kind kind;
-	size_t at;          /* offset in the struct of the command's arguments */
+	size_t size, at; /* of the member; AT: in the struct of the command's arguments */
 	uint64_t low, high; /* range of a number */
 	/*
 	 * OPTION_CALL: put the argument O->arg into SLOT.  Returns the exit status after
@@ -60,44 +58,40 @@ struct option_place {
 	int (*take)(const struct options *o, const struct option_help *row, void *slot);
 };
 
-/* The kind follows from the type of MEMBER, so that the two cannot differ. */
 /* clang-format off */
+/* The kind follows from the type of MEMBER, so that the two cannot differ. */
 #define OPTION_KIND(type, member)                  \
 	_Generic(((type *)NULL)->member,           \
 		 bool: OPTION_FLAG,                \
 		 const char *: OPTION_WORD,        \
 		 char *: OPTION_TEXT,              \
-		 int: OPTION_INT,                  \
-		 unsigned: OPTION_UNSIGNED,        \
-		 uint64_t: OPTION_U64)
+		 default: OPTION_DIGITS)
 #define OPTION_NUMBER(type, member, low, high)     \
-	{OPTION_KIND(type, member), offsetof(type, member), low, high, NULL}
-/* clang-format on */
+	{OPTION_KIND(type, member), sizeof(((type *)NULL)->member), offsetof(type, member), low, high, NULL}
 #define OPTION_PLACE(type, member) OPTION_NUMBER(type, member, 0, 0)
 #define OPTION_LEVEL(type, member) OPTION_NUMBER(type, member, 1, KP_LEVEL_MAX)
 #define OPTION_JOBS(type, member) OPTION_NUMBER(type, member, 1, 1024)
 /* TAKE gets the address of MEMBER, or with OPTION_TAKE_ALL that of the arguments. */
-#define OPTION_TAKE(type, member, take)                                                  \
-	{                                                                                \
-		OPTION_CALL, offsetof(type, member), 0, 0, take                          \
-	}
-#define OPTION_TAKE_ALL(take)                                                            \
-	{                                                                                \
-		OPTION_CALL, 0, 0, 0, take                                               \
-	}
-#define OPTION_IGNORED                                                                   \
-	{                                                                                \
-		0                                                                        \
-	}
+#define OPTION_TAKE(type, member, function) {.kind = OPTION_CALL, .at = offsetof(type, member), .take = function}
+#define OPTION_TAKE_ALL(function) {.kind = OPTION_CALL, .take = function}
+#define OPTION_IGNORED {.kind = OPTION_NOWHERE}
 /* The command's arguments are only this bool, or this const char *. */
-#define OPTION_FLAG_ALONE                                                                \
-	{                                                                                \
-		.kind = OPTION_FLAG                                                      \
-	}
-#define OPTION_WORD_ALONE                                                                \
-	{                                                                                \
-		.kind = OPTION_WORD                                                      \
-	}
+#define OPTION_FLAG_ALONE {.kind = OPTION_FLAG}
+#define OPTION_WORD_ALONE {.kind = OPTION_WORD}
+
+/* Rows that commands share: MEMBER, a bool of the command's arguments TYPE, becomes true. */
+#define OPTION_SWITCH(letter, name, text, type, member) {letter, name, NULL, text, OPTION_PLACE(type, member)}
+#define OPTION_JSON_ARRAY(type, member)            \
+	OPTION_SWITCH(0, "json", "print one JSON array of objects", type, member)
+#define OPTION_JSON_REPORT(type, member)           \
+	OPTION_SWITCH(0, "json", "print the report as JSON", type, member)
+#define OPTION_QUIET(type, member)                 \
+	OPTION_SWITCH('q', "quiet", "print only errors", type, member)
+#define OPTION_DRY_RUN(type, member)               \
+	OPTION_SWITCH('n', "dry-run", "write nothing: print what would be freed", type, member)
+#define OPTION_FORCE_FILES(type, member)           \
+	OPTION_SWITCH('f', "force", "replace files that exist", type, member)
+/* clang-format on */
 
 struct option_help {
 	char short_name;       /* 0: none */
@@ -106,23 +100,6 @@ struct option_help {
 	const char *text;
 	struct option_place place;
 };
-
-/* Rows that commands share: MEMBER, a bool of the command's arguments TYPE, becomes true. */
-#define OPTION_ROW(letter, name, text, type, member)                                     \
-	{                                                                                \
-		letter, name, NULL, text, OPTION_PLACE(type, member)                     \
-	}
-#define OPTION_JSON_ARRAY(type, member)                                                  \
-	OPTION_ROW(0, "json", "print one JSON array of objects", type, member)
-#define OPTION_JSON_REPORT(type, member)                                                 \
-	OPTION_ROW(0, "json", "print the report as JSON", type, member)
-#define OPTION_QUIET(type, member)                                                       \
-	OPTION_ROW('q', "quiet", "print only errors", type, member)
-#define OPTION_DRY_RUN(type, member)                                                     \
-	OPTION_ROW('n', "dry-run", "write nothing: print what would be freed", type,     \
-		   member)
-#define OPTION_FORCE_FILES(type, member)                                                 \
-	OPTION_ROW('f', "force", "replace files that exist", type, member)
 
 struct command_help {
 	const char *name;     /* "ls"; "mark show" for one with subcommands */

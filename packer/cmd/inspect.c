@@ -25,9 +25,9 @@ static const struct option_help inspect_options[] = {
 	{0, "extract", "DIR", "write every image as a file into DIR",
 	 OPTION_PLACE(struct inspect, extract.dir)},
 	OPTION_FORCE_FILES(struct inspect, extract.force),
-	OPTION_ROW(0, "json", "print one JSON object", struct inspect, json),
-	OPTION_ROW(0, "kernels", "list kernels even where there are many", struct inspect,
-		   kernels),
+	OPTION_SWITCH(0, "json", "print one JSON object", struct inspect, json),
+	OPTION_SWITCH(0, "kernels", "list kernels even where there are many",
+		      struct inspect, kernels),
 	{0},
 };
 

@@ -51,14 +51,14 @@ struct policy_args {
 
 static const struct option_help apply_options[] = {
 	PLACES_OPTIONS,
-	{'n', "dry-run", NULL, "change nothing: print what would be run",
-	 OPTION_PLACE(struct policy_args, dry)},
-	{0, "mounts", NULL, "only mount what has to be mounted",
-	 OPTION_PLACE(struct policy_args, mounts)},
-	{0, "no-mounts", NULL, "mount nothing: another program does",
-	 OPTION_PLACE(struct policy_args, no_mounts)},
-	{0, "unmount", NULL, "only unmount, so that packages can be installed",
-	 OPTION_PLACE(struct policy_args, unmount)},
+	OPTION_SWITCH('n', "dry-run", "change nothing: print what would be run",
+		      struct policy_args, dry),
+	OPTION_SWITCH(0, "mounts", "only mount what has to be mounted",
+		      struct policy_args, mounts),
+	OPTION_SWITCH(0, "no-mounts", "mount nothing: another program does",
+		      struct policy_args, no_mounts),
+	OPTION_SWITCH(0, "unmount", "only unmount, so that packages can be installed",
+		      struct policy_args, unmount),
 	OPTION_QUIET(struct policy_args, quiet),
 	{0},
 };

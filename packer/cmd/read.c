@@ -34,8 +34,9 @@ struct ls {
 };
 
 static const struct option_help ls_options[] = {
-	{'l', "long", NULL, "also type, ordinal, compressed size and metadata path",
-	 OPTION_PLACE(struct ls, long_form)},
+	OPTION_SWITCH('l', "long",
+		      "also type, ordinal, compressed size and metadata path", struct ls,
+		      long_form),
 	ARCH_FILTER_OPTIONS(struct ls, filter),
 	OPTION_JSON_ARRAY(struct ls, json),
 	{0},

@@ -33,8 +33,8 @@ static const struct option_help options[] = {
 	{0, "arch", "LIST",
 	 "also the code that stays for these GPUs; auto: this machine's",
 	 OPTION_TAKE(struct args, filter, arch_filter_take)},
-	OPTION_ROW(0, "json", "print the figures as JSON", struct args, json),
-	OPTION_ROW('q', "quiet", "no progress and no notes", struct args, quiet),
+	OPTION_SWITCH(0, "json", "print the figures as JSON", struct args, json),
+	OPTION_SWITCH('q', "quiet", "no progress and no notes", struct args, quiet),
 	{0},
 };
 

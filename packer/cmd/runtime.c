@@ -26,8 +26,8 @@ struct runtime_args {
 
 static const struct option_help runtime_options[] = {
 	{0, "hip", "FILE", "this runtime", OPTION_PLACE(struct runtime_args, file)},
-	OPTION_ROW(0, "ask", "also load each, and register a wrapper",
-		   struct runtime_args, ask),
+	OPTION_SWITCH(0, "ask", "also load each, and register a wrapper",
+		      struct runtime_args, ask),
 	OPTION_JSON_ARRAY(struct runtime_args, json),
 	{0},
 };
@@ -133,8 +133,8 @@ static const struct option_help run_options[] = {
 	 OPTION_TAKE(struct run_args, gpus, arch_filter_take)},
 	{0, "archives", "PLACE", "look first into this archive or directory; repeatable",
 	 OPTION_TAKE(struct run_args, places, take_place)},
-	OPTION_ROW('v', "verbose", "print where each code object comes from",
-		   struct run_args, verbose),
+	OPTION_SWITCH('v', "verbose", "print where each code object comes from",
+		      struct run_args, verbose),
 	{0},
 };
 

@@ -28,9 +28,9 @@ struct verify {
 static const struct option_help options[] = {
 	{'j', "jobs", "N", "decode on N threads (default: all cores)",
 	 OPTION_JOBS(struct verify, jobs)},
-	OPTION_ROW('q', "quiet", "report only faults", struct verify, quiet),
-	OPTION_ROW(0, "tree", "instead look for files that kernel databases miss",
-		   struct verify, tree),
+	OPTION_SWITCH('q', "quiet", "report only faults", struct verify, quiet),
+	OPTION_SWITCH(0, "tree", "instead look for files that kernel databases miss",
+		      struct verify, tree),
 	ARCH_FILTER_OPTIONS(struct verify, filter),
 	{0, "libraries", "LIST", "the libraries to look for, in that order",
 	 OPTION_PLACE(struct verify, libraries)},
