@@ -106,6 +106,12 @@ bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out
 	return true;
 }
 
+void option_texts_add(struct option_texts *texts, const char *text)
+{
+	xgrow(&texts->items, texts->count, &texts->cap, sizeof(*texts->items));
+	texts->items[texts->count++] = text;
+}
+
 /* Store the argument of ROW's option in ARGS. */
 static void put_option(const struct options *o, const struct option_help *row, void *args)
 {
@@ -126,6 +132,9 @@ static void put_option(const struct options *o, const struct option_help *row, v
 	case OPTION_TEXT:
 		free(*(char **)slot);
 		*(char **)slot = xstrdup(o->arg);
+		break;
+	case OPTION_TEXTS:
+		option_texts_add(slot, o->arg);
 		break;
 	case OPTION_DIGITS:
 		if (!options_number(o->arg, place->low, place->high, &n))

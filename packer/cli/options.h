@@ -31,6 +31,12 @@
 #include <unistd.h> /* optind */
 #include "core/base/scheme.h"
 
+/* The arguments of an option that can be repeated. */
+struct option_texts {
+	const char **items;
+	size_t count, cap;
+};
+
 /* Rows of the longest table, --help included. */
 #define OPTIONS_MAX 40
 
@@ -42,6 +48,7 @@ enum option_kind {
 	OPTION_FLAG,    /* bool, which becomes true */
 	OPTION_WORD,    /* const char *: the argument itself */
 	OPTION_TEXT,    /* char *: a copy of the argument; frees an earlier one */
+	OPTION_TEXTS,   /* struct option_texts, to which the argument is added */
 	OPTION_DIGITS,  /* a number: int, unsigned or uint64_t */
 	OPTION_CALL,
 };
@@ -65,6 +72,7 @@ struct option_place {
 		 bool: OPTION_FLAG,                \
 		 const char *: OPTION_WORD,        \
 		 char *: OPTION_TEXT,              \
+		 struct option_texts: OPTION_TEXTS, \
 		 default: OPTION_DIGITS)
 #define OPTION_NUMBER(type, member, low, high)     \
 	{OPTION_KIND(type, member), sizeof(((type *)NULL)->member), offsetof(type, member), low, high, NULL}
@@ -131,6 +139,8 @@ int options_parse(const struct command_help *help, int argc, char ***argv, void 
 /* Report a usage fault on stderr, "PROGRAM: NAME: TEXT", then the usage, and exit. */
 int options_usage(const struct command_help *help, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
+
+void option_texts_add(struct option_texts *texts, const char *text);
 
 /* What a command line must not be. */
 struct option_rule {

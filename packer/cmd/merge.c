@@ -23,24 +23,13 @@ struct merge_run {
 	const char *out; /* as given */
 	const char *given_family;
 	struct merge_options options;
-	const char **prefer; /* names of operands or archives, the best one first */
-	size_t n_prefer;
+	struct option_texts prefer; /* operands or archives, the best one first */
 	bool force, sync, json, quiet;
 	struct archives set;
 	struct merge_source *sources; /* per archive */
 	struct merge_report report;
 	struct merge_stats stats;
 };
-
-static int take_preferred(const struct options *o, const struct option_help *row,
-			  void *slot)
-{
-	struct merge_run *m = slot;
-
-	(void)row;
-	m->prefer[m->n_prefer++] = o->arg;
-	return EXIT_OK;
-}
 
 static int take_scheme(const struct options *o, const struct option_help *row, void *slot)
 {
@@ -58,7 +47,7 @@ static const struct option_help options[] = {
 	{0, "family", "NAME", "its gfx_arch_family (default: see below)",
 	 OPTION_PLACE(struct merge_run, given_family)},
 	{0, "prefer", "SOURCE", "take what clashes from this operand; may be repeated",
-	 OPTION_TAKE_ALL(take_preferred)},
+	 OPTION_PLACE(struct merge_run, prefer)},
 	{0, "scheme", "SCHEME", "none, zstd-per-kernel or zstd-shared (the archives')",
 	 OPTION_TAKE_ALL(take_scheme)},
 	{0, "level", "N", "compress everything again, at zstd level N, 1 to 22",
@@ -88,7 +77,7 @@ const struct command_help cmd_merge_help = {
 /* Open the archives of all operands, with their preference.  false: it was reported. */
 static bool open_sources(struct merge_run *m, int n, char **operands)
 {
-	bool *used = xcalloc(m->n_prefer, sizeof(*used)), ok = true;
+	bool *used = xcalloc(m->prefer.count, sizeof(*used)), ok = true;
 
 	for (int i = 0; i < n; i++) {
 		struct archives set;
@@ -102,24 +91,25 @@ static bool open_sources(struct merge_run *m, int n, char **operands)
 		for (size_t k = 0; k < set.count; k++) {
 			struct merge_source s = {.archive = set.items[k]};
 
-			for (size_t p = 0; p < m->n_prefer; p++) {
-				if (strcmp(m->prefer[p], operands[i]) != 0 &&
-				    strcmp(m->prefer[p], kp_archive_path(s.archive)) != 0)
+			for (size_t p = 0; p < m->prefer.count; p++) {
+				if (strcmp(m->prefer.items[p], operands[i]) != 0 &&
+				    strcmp(m->prefer.items[p],
+					   kp_archive_path(s.archive)) != 0)
 					continue;
 				used[p] = true;
 				if (!s.prefer)
-					s.prefer = (unsigned)(m->n_prefer - p);
+					s.prefer = (unsigned)(m->prefer.count - p);
 			}
 			m->sources[m->set.count] = s;
 			m->set.items[m->set.count++] = set.items[k];
 		}
 		free(set.items);
 	}
-	for (size_t p = 0; p < m->n_prefer && ok; p++)
+	for (size_t p = 0; p < m->prefer.count && ok; p++)
 		if (!used[p])
 			options_usage(&cmd_merge_help,
 				      "--prefer: %s: is none of the operands",
-				      m->prefer[p]);
+				      m->prefer.items[p]);
 	free(used);
 	return ok;
 }
@@ -296,7 +286,7 @@ static int join_parts(const struct merge_run *m, int n, char **operands)
 		.json = m->json,
 	};
 
-	if (m->options.group || m->given_family || m->n_prefer || m->force ||
+	if (m->options.group || m->given_family || m->prefer.count || m->force ||
 	    m->options.skip_faulty || m->sync || m->options.recode || m->options.level)
 		options_usage(&cmd_merge_help,
 			      "parts keep the options of their run: only --json and "
@@ -310,8 +300,8 @@ static int join_trees(const struct merge_run *m, int n, char **operands)
 		.trees = operands,
 		.n_trees = (size_t)n,
 		.out = m->out,
-		.prefer = m->prefer,
-		.n_prefer = m->n_prefer,
+		.prefer = m->prefer.items,
+		.n_prefer = m->prefer.count,
 		.force = m->force,
 		.json = m->json,
 		.quiet = m->quiet,
@@ -322,22 +312,22 @@ static int join_trees(const struct merge_run *m, int n, char **operands)
 		options_usage(&cmd_merge_help,
 			      "trees are joined as they are: only --prefer, --force, "
 			      "--json and --quiet go with them");
-	for (size_t i = 0; i < m->n_prefer; i++) {
+	for (size_t i = 0; i < m->prefer.count; i++) {
 		int k = 0;
 
-		while (k < n && strcmp(m->prefer[i], operands[k]) != 0)
+		while (k < n && strcmp(m->prefer.items[i], operands[k]) != 0)
 			k++;
 		if (k == n)
 			options_usage(&cmd_merge_help,
 				      "--prefer: %s: is none of the operands",
-				      m->prefer[i]);
+				      m->prefer.items[i]);
 	}
 	return merge_trees(&join);
 }
 
 int cmd_merge(int argc, char **argv)
 {
-	struct merge_run m = {.prefer = xcalloc((size_t)argc, sizeof(char *))};
+	struct merge_run m = {0};
 	int n = options_parse(&cmd_merge_help, argc, &argv, &m), status = EXIT_OK;
 	struct kpackx_error why = {0};
 	bool parts = false, trees = false;
@@ -359,6 +349,6 @@ int cmd_merge(int argc, char **argv)
 		status = parts   ? join_parts(&m, n, argv)
 			 : trees ? join_trees(&m, n, argv)
 				 : merge_archives(&m, n, argv);
-	free(m.prefer);
+	free(m.prefer.items);
 	return report_finish(status);
 }

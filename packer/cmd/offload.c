@@ -17,22 +17,6 @@
 #include "packer/inspect/extract.h"
 #include "packer/offload/offload.h"
 
-/* --- options of both of clang's tools --------------------------------------------------- */
-
-static void add_text(struct offload_texts *texts, const char *text)
-{
-	xgrow(&texts->items, texts->count, &texts->cap, sizeof(*texts->items));
-	texts->items[texts->count++] = text;
-}
-
-/* As `take` of struct option_place: append the argument. */
-static int take_text(const struct options *o, const struct option_help *row, void *slot)
-{
-	(void)row;
-	add_text(slot, o->arg);
-	return EXIT_OK;
-}
-
 /* Read the options of HELP in WORDS; returns the number of operands, which *OPERANDS become. */
 static int read_options(const struct command_help *help,
 			const struct offload_words *words, void *args, char ***operands)
@@ -51,17 +35,17 @@ static int read_options(const struct command_help *help,
 
 struct bundler_args {
 	struct bundler job;
-	struct offload_texts targets;
+	struct option_texts targets;
 };
 
-/* As take_text, for several texts with commas between them. */
+/* As `take` of struct option_place, for several texts with commas between them. */
 static int take_list(const struct options *o, const struct option_help *row, void *slot)
 {
 	char *next = (char *)o->arg, *text; /* of offload_words: it may be cut */
 
 	(void)row;
 	while ((text = strsep(&next, ",")))
-		add_text(slot, text);
+		option_texts_add(slot, text);
 	return EXIT_OK;
 }
 
@@ -103,13 +87,13 @@ static const struct option_help bundler_options[] = {
 		      "treat the kinds hip and openmp as the same", struct bundler_args,
 		      job.hip_openmp),
 	{0, "input", "FILE", "an input, in the order of the targets; - is stdin",
-	 OPTION_TAKE(struct bundler_args, job.inputs, take_text)},
+	 OPTION_PLACE(struct bundler_args, job.inputs)},
 	{0, "inputs", "FILE,...", "all inputs, as older versions have it",
 	 OPTION_TAKE(struct bundler_args, job.inputs, take_list)},
 	OPTION_SWITCH(0, "list", "print the IDs of all entries", struct bundler_args,
 		      job.list),
 	{0, "output", "FILE", "an output, in the order of the targets; - is stdout",
-	 OPTION_TAKE(struct bundler_args, job.outputs, take_text)},
+	 OPTION_PLACE(struct bundler_args, job.outputs)},
 	{0, "outputs", "FILE,...", "all outputs, as older versions have it",
 	 OPTION_TAKE(struct bundler_args, job.outputs, take_list)},
 	{0, "targets", "ID,...", "KIND-TRIPLE-TARGET of each file",
@@ -233,7 +217,7 @@ static const struct option_help packager_options[] = {
 	{0, "format-version", "N", "version to write: 1 (default), 2 or 3",
 	 OPTION_NUMBER(struct packager_args, version, 1, 3)},
 	{0, "image", "KEY=VALUE,...", "an image to pack, or to select",
-	 OPTION_TAKE(struct packager_args, job.images, take_text)},
+	 OPTION_PLACE(struct packager_args, job.images)},
 	{'o', "output", "FILE", "write the offload binary FILE",
 	 OPTION_PLACE(struct packager_args, job.output)},
 	{0},

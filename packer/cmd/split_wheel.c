@@ -18,9 +18,9 @@
 enum { ZSTD_LEVEL = 3 }; /* unless one is given */
 
 struct parser {
-	struct wheel_split_args
-		args;    /* its lists have room for all of the command line */
-	char *libraries; /* of --databases NAME... */
+	struct wheel_split_args args;
+	struct option_texts inputs, families, requires; /* of ARGS */
+	char *libraries;                                /* of --databases NAME... */
 	bool names_open; /* after --databases NAME: more names may follow */
 	bool host_variant;
 	const char *label; /* of the host variant */
@@ -82,18 +82,6 @@ static bool is_requirement(const char *text)
 	return isalnum((unsigned char)*text) && kp_text_ok(kp_span_str(text));
 }
 
-static int take_requirement(const struct options *o, const struct option_help *row,
-			    void *slot)
-{
-	struct wheel_split_args *args = slot;
-
-	(void)row;
-	if (!is_requirement(o->arg))
-		options_usage(o->help, "--requires '%s': not a requirement", o->arg);
-	args->requires[args->n_requires++] = o->arg;
-	return EXIT_OK;
-}
-
 /*
  * As AMD's program: any number of words, each a requirement, up to an option, a file, or the name
  * of a wheel.
@@ -101,32 +89,21 @@ static int take_requirement(const struct options *o, const struct option_help *r
 static int take_requirements(const struct options *o, const struct option_help *row,
 			     void *slot)
 {
-	struct options one = *o;
+	const char *text = o->arg;
 	struct stat st;
 
+	(void)row;
 	if (o->arg[0] == '-' && o->argv[optind - 1] == o->arg) {
 		optind--; /* no word: it is the next option */
 		return EXIT_OK;
 	}
 	do {
-		take_requirement(&one, row, slot);
-		one.arg = optind < o->argc ? o->argv[optind++] : NULL;
-	} while (one.arg && is_requirement(one.arg) &&
-		 !kp_span_ends(kp_span_str(one.arg), ".whl") &&
-		 below_lstat(one.arg, &st) < 0);
-	if (one.arg)
+		option_texts_add(slot, text);
+		text = optind < o->argc ? o->argv[optind++] : NULL;
+	} while (text && is_requirement(text) &&
+		 !kp_span_ends(kp_span_str(text), ".whl") && below_lstat(text, &st) < 0);
+	if (text)
 		optind--;
-	return EXIT_OK;
-}
-
-static int take_family(const struct options *o, const struct option_help *row, void *slot)
-{
-	struct wheel_split_args *args = slot;
-
-	(void)row;
-	if (!strchr(o->arg, '='))
-		options_usage(o->help, "--family %s: not NAME=ARCH,...", o->arg);
-	args->families[args->n_families++] = o->arg;
 	return EXIT_OK;
 }
 
@@ -157,15 +134,6 @@ static int take_compression(const struct options *o, const struct option_help *r
 	return EXIT_OK;
 }
 
-static int take_input(const struct options *o, const struct option_help *row, void *slot)
-{
-	struct wheel_split_args *args = slot;
-
-	(void)row;
-	args->inputs[args->n_inputs++] = (char *)o->arg;
-	return EXIT_OK;
-}
-
 static const struct option_help options[] = {
 	{'o', "output", "DIST", "directory that gets the wheels",
 	 OPTION_PLACE(struct parser, args.output)},
@@ -176,13 +144,13 @@ static const struct option_help options[] = {
 	{0, "device-prefix", "NAME", "distributions of device wheels (amd-DIST-device)",
 	 OPTION_PLACE(struct parser, args.prefix)},
 	{0, "family", "NAME=LIST", "one wheel for these targets",
-	 OPTION_TAKE(struct parser, args, take_family)},
+	 OPTION_PLACE(struct parser, families)},
 	{0, "databases", "WHAT",
 	 "plain: as files; packed: into archives; or library names",
 	 OPTION_TAKE_ALL(take_databases)},
 	{0, "requires", "REQUIREMENT",
 	 "what device wheels require; @GFXARCH@ is the target",
-	 OPTION_TAKE(struct parser, args, take_requirement)},
+	 OPTION_PLACE(struct parser, requires)},
 	{0, "prefer", "WHEEL", "the wheel that wins where several differ",
 	 OPTION_PLACE(struct parser, args.prefer)},
 	{0, "output-format", "FORMAT", "wheel or directory",
@@ -200,14 +168,14 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.tmp_dir)},
 	OPTION_SWITCH(0, "json", "report as JSON", struct parser, args.json),
 	OPTION_SWITCH('q', "quiet", "no progress, no table", struct parser, args.quiet),
-	{0, "input", "WHEEL", "WHEEL", OPTION_TAKE(struct parser, args, take_input)},
+	{0, "input", "WHEEL", "WHEEL", OPTION_PLACE(struct parser, inputs)},
 	{0, "output-dir", "DIST", "--output", OPTION_PLACE(struct parser, args.output)},
 	{0, "group-name", "NAME", "--group", OPTION_PLACE(struct parser, args.group)},
 	{0, "device-package-prefix", "NAME", "--device-prefix",
 	 OPTION_PLACE(struct parser, args.prefix)},
 	{0, "device-requires-dist", "REQUIREMENT...",
 	 "--requires, of any number of words",
-	 OPTION_TAKE(struct parser, args, take_requirements)},
+	 OPTION_TAKE(struct parser, requires, take_requirements)},
 	{0, "wheel-type", "TYPE", "torch-fat: --databases with torch's libraries",
 	 OPTION_TAKE_ALL(take_wheel_type)},
 	{0, "compression", "HOW", "compression of archives: zstd or none",
@@ -261,10 +229,18 @@ static void check_args(const struct wheel_split_args *args)
 	if (args->host_label && !wheel_label_ok(args->host_label))
 		options_usage(help, "--variant-label '%s': not made of [0-9a-z_.]",
 			      args->host_label);
-	for (size_t i = 0; i < args->n_families; i++)
+	for (size_t i = 0; i < args->n_requires; i++)
+		if (!is_requirement(args->requires[i]))
+			options_usage(help, "--requires '%s': not a requirement",
+				      args->requires[i]);
+	for (size_t i = 0; i < args->n_families; i++) {
+		if (!strchr(args->families[i], '='))
+			options_usage(help, "--family %s: not NAME=ARCH,...",
+				      args->families[i]);
 		if (wheel_family_add(&families, args->families[i], &why))
 			options_usage(help, "--family %s: %s", args->families[i],
 				      why.text);
+	}
 	if (library_set_open(args->libraries, NULL, &set, &why))
 		options_usage(help, "--databases: %s", why.text);
 	families_fini(&families);
@@ -273,7 +249,6 @@ static void check_args(const struct wheel_split_args *args)
 
 int cmd_split_wheel(int argc, char **argv)
 {
-	size_t room = (size_t)argc + 1;
 	struct parser p = {
 		.label = "variant",
 		.args =
@@ -282,9 +257,6 @@ int cmd_split_wheel(int argc, char **argv)
 				.zip_level = WHEEL_LEVEL_DEFAULT,
 				.jobs = option_jobs(),
 				.databases = DATABASES_IDENTIFIED,
-				.inputs = xcalloc(room, sizeof(char *)),
-				.families = xcalloc(room, sizeof(char *)),
-				.requires = xcalloc(room, sizeof(char *)),
 			},
 	};
 	struct wheel_split_args *args = &p.args;
@@ -297,18 +269,24 @@ int cmd_split_wheel(int argc, char **argv)
 		if (p.names_open && !library_set_open(argv[i], NULL, &set, NULL))
 			add_libraries(&p, argv[i]);
 		else
-			args->inputs[args->n_inputs++] = argv[i];
+			option_texts_add(&p.inputs, argv[i]);
 		library_set_close(&set);
 	}
+	args->inputs = (char **)p.inputs.items;
+	args->n_inputs = p.inputs.count;
+	args->families = p.families.items;
+	args->n_families = p.families.count;
+	args->requires = p.requires.items;
+	args->n_requires = p.requires.count;
 	args->host_label = p.host_variant ? p.label : NULL;
 	if (!args->level)
 		args->level = args->scheme == KP_COMPRESSION_ZSTD_SHARED ? KP_SHARED_LEVEL
 									 : ZSTD_LEVEL;
 	check_args(args);
 	status = wheel_split_run(args);
-	free(args->inputs);
-	free(args->families);
-	free(args->requires);
+	free(p.inputs.items);
+	free(p.families.items);
+	free(p.requires.items);
 	free(p.libraries);
 	return report_finish(status);
 }
