@@ -318,31 +318,19 @@ static int run_command(const struct policy_tree *t, const struct policy_command 
  */
 static void find_dropped(struct policy_tree *t, struct path_list *dropped)
 {
-	struct state *s = &t->state;
-	KP_AUTO(path_list) dirs = {0};
+	KP_AUTO_FREE char *root = policy_tree_path(t, "");
 	KP_AUTO(packages) packages = {0};
-	enum packages_answer answer;
+	enum packages_answer answer =
+		packages_ask(NULL, (const char *const[]){root}, 1, &packages);
 
-	for (size_t i = 0; i < s->n_files; i++) {
-		char *dir = policy_tree_path(t, s->files[i].path);
-
-		strrchr(dir, '/')[1] = '\0';
-		if (s->files[i].kind == STATE_PACKED &&
-		    (!dirs.count || strcmp(dirs.items[dirs.count - 1], dir) != 0))
-			path_list_add(&dirs, dir);
-		else
-			free(dir);
-	}
-	answer = packages_ask(NULL, (const char *const *)dirs.items, dirs.count,
-			      &packages);
 	if (answer == PACKAGES_FAILED)
 		report_error(
 			t->policy->name,
 			"note: files of packages are not known: files that an upgrade "
 			"dropped stay in the archives of %s",
 			t->policy->tree);
-	for (size_t i = 0; i < s->n_files && answer == PACKAGES_LISTED; i++) {
-		struct state_file *f = &s->files[i];
+	for (size_t i = 0; i < t->state.n_files && answer == PACKAGES_LISTED; i++) {
+		struct state_file *f = &t->state.files[i];
 		KP_AUTO_FREE char *path = policy_tree_path(t, f->path);
 
 		if (f->kind == STATE_PACKED && packages_have(&packages, path)) {
