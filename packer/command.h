@@ -8,7 +8,7 @@
 
 #include "packer/cli/exit.h"
 #include "packer/cli/options.h"
-#include "packer/cli/report.h"
+#include "packer/cli/rows.h"
 #include "packer/cli/xalloc.h"
 
 typedef int command_run(int argc, char **argv);

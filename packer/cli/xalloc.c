@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/base/alloc.h"
 
 /* Only calls that need no memory: stdout is not flushed, and no exit handler runs. */
 void xalloc_fail(size_t size)

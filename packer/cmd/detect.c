@@ -8,9 +8,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/alloc.h"
 #include "packer/cli/process.h"
-#include "packer/cli/rows.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/gpu/installed.h"

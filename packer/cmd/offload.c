@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/alloc.h"
 #include "core/base/path.h"
 #include "packer/command.h"
 #include "packer/inspect/extract.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 #include "core/archive/archive.h"
 #include "core/archive/naming.h"
-#include "core/base/alloc.h"
 #include "packer/cli/process.h"
 #include "packer/command.h"
 #include "packer/files/below.h"

@@ -20,9 +20,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include "core/archive/naming.h"
-#include "core/base/alloc.h"
 #include "packer/cli/process.h"
-#include "packer/cli/rows.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/leftovers.h"

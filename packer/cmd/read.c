@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/json.h"
 #include "core/base/order.h"
@@ -21,7 +20,6 @@
 #include "core/view/view.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/content.h"
-#include "packer/cli/rows.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/output.h"

@@ -8,10 +8,8 @@
 #include <libgen.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
-#include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/order.h"
-#include "packer/cli/rows.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/output.h"

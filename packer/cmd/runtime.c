@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/base/alloc.h"
 #include "packer/archives/arch_filter.h"
-#include "packer/cli/rows.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/gpu/runtimes.h"

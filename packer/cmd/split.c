@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/alloc.h"
 #include "core/target/target.h"
 #include "packer/command.h"
 #include "packer/files/below.h"

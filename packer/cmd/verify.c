@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/alloc.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/check.h"
 #include "packer/archives/content.h"

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "packer/cli/xalloc.h"

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
