@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "exit.h"
 #include "xalloc.h"
 
 static const char *program = "kpack";
@@ -84,7 +85,7 @@ static void print_message(FILE *out, const char *text)
 	free(shown);
 }
 
-void report_error(const char *file, const char *fmt, ...)
+int report_error(const char *file, const char *fmt, ...)
 {
 	char *text;
 	size_t n;
@@ -110,11 +111,13 @@ void report_error(const char *file, const char *fmt, ...)
 	putc('\n', stderr);
 	funlockfile(stderr);
 	free(text);
+	return EXIT_FAULT;
 }
 
-void report_why(const char *file, const struct kpackx_error *why)
+int report_why(const char *file, const struct kpackx_error *why)
 {
-	report_error(file, "%s", why->text[0] ? why->text : kpackx_error_name(why->code));
+	return report_error(file, "%s",
+			    why->text[0] ? why->text : kpackx_error_name(why->code));
 }
 
 void report_span(struct kp_span s)
@@ -139,7 +142,7 @@ int report_finish(int status)
 	/* the stream is broken: report_error must not try to flush it again */
 	report_error("standard output", "write: %s",
 		     errno ? kp_errno_text(errno) : "not everything was written");
-	return status ? status : 1;
+	return status ? status : EXIT_FAULT;
 }
 
 const char *report_size(uint64_t bytes, char out[24])

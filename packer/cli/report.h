@@ -29,13 +29,13 @@ void report_in_place(const char *path, const char *shown);
 /*
  * Print "PROGRAM: FILE: TEXT" on stderr, after flushing stdout.  FILE may be NULL.
  * FILE is escaped.  In TEXT control characters are escaped, but backslashes are not,
- * because texts from core contain names that are escaped already.
+ * because texts from core contain names that are escaped already.  Returns EXIT_FAULT.
  */
-void report_error(const char *file, const char *fmt, ...)
+int report_error(const char *file, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* As report_error, for a failure in core. */
-void report_why(const char *file, const struct kpackx_error *why);
+int report_why(const char *file, const struct kpackx_error *why);
 
 /* Print the text on stdout, escaped. */
 void report_span(struct kp_span s);

@@ -130,8 +130,7 @@ int cmd_inspect(int argc, char **argv)
 			{x->dir && (in.json || in.kernels), "--extract prints nothing"},
 			{0}});
 	if (inspect_file_open(&file, argv[0], &why) || explain_file(&in, &file, &why)) {
-		report_why(argv[0], &why);
-		status = EXIT_FAULT;
+		status = report_why(argv[0], &why);
 	} else {
 		if (file.faults > KP_FAULTS_MAX)
 			report_error(argv[0], "and %zu faults more",

@@ -339,10 +339,8 @@ int cmd_merge(int argc, char **argv)
 		err = shard_is_part(argv[i], &parts, &why);
 	if (!status && !err && !parts)
 		err = merge_trees_look(argv, (size_t)n, m.out, &trees, &why);
-	if (err) {
-		report_why(NULL, &why);
-		status = EXIT_FAULT;
-	}
+	if (err)
+		status = report_why(NULL, &why);
 	if (!status && (parts || trees) && (!m.out || !*m.out))
 		options_usage(&cmd_merge_help, "-o OUT is needed");
 	if (!status)

@@ -110,10 +110,8 @@ static int print_report(const struct packing *p, bool done)
 	KP_AUTO_FREE char *mount = NULL;
 
 	if (p->args.mode != PACK_ARCHIVES) {
-		if (!p->args.shard.count && find_mount(p, &mount, &why)) {
-			report_why(NULL, &why);
-			return EXIT_FAULT;
-		}
+		if (!p->args.shard.count && find_mount(p, &mount, &why))
+			return report_why(NULL, &why);
 		result.mount = mount;
 		result.dispositions = &p->dispositions;
 		if (!done)

@@ -437,10 +437,8 @@ static int work_on_tree(struct policy_tree *t)
 	s->when = time(NULL);
 	if (s->packed && s->n_mounts == 0)
 		s->n_mounts = 1; /* until it is known how many */
-	if (state_write(t->state_path, s, &why)) {
-		report_why(t->state_path, &why);
-		status = EXIT_FAULT;
-	}
+	if (state_write(t->state_path, s, &why))
+		status = report_why(t->state_path, &why);
 	return left ? EXIT_FAULT : status;
 }
 

@@ -303,8 +303,7 @@ int cmd_info(int argc, char **argv)
 
 		kp_archive_faults(a, &kept, &info.faults);
 		if (count_entries(a, &info, &why)) {
-			report_why(info.path, &why);
-			status = EXIT_FAULT;
+			status = report_why(info.path, &why);
 		} else if (json) {
 			report_array_add(&array, info_json(a, &info));
 		} else {

@@ -68,10 +68,8 @@ static int split_batch(const struct split_args *args)
 	struct dirent **names;
 	int status = EXIT_OK, n = below_scandir(args->batch, &names, is_artifact);
 
-	if (n < 0) {
-		report_error(args->batch, "%s", strerror(errno));
-		return EXIT_FAULT;
-	}
+	if (n < 0)
+		return report_error(args->batch, "%s", strerror(errno));
 	for (int i = 0; i < n; i++) {
 		KP_AUTO_FREE char *input =
 			xasprintf("%s/%s", args->batch, names[i]->d_name);
@@ -82,14 +80,10 @@ static int split_batch(const struct split_args *args)
 		int one = EXIT_OK;
 
 		/* it may be a link to its tree: its paths begin with the link's */
-		if (below_stat(manifest, &st) == 0) {
-			if (!below_root(input, &why)) {
-				one = split_one(args, input, artifact, &array);
-			} else {
-				report_why(input, &why);
-				one = EXIT_FAULT;
-			}
-		}
+		if (below_stat(manifest, &st) == 0)
+			one = below_root(input, &why)
+				      ? report_why(input, &why)
+				      : split_one(args, input, artifact, &array);
 		status = status ? status : one;
 		free(names[i]);
 	}
@@ -123,10 +117,8 @@ static int split_operands(const struct split_args *args)
 	if (!name) {
 		/* the last component of the input's real path */
 		real = below_real(args->input);
-		if (!real) {
-			report_error(args->input, "%s", strerror(errno));
-			return EXIT_FAULT;
-		}
+		if (!real)
+			return report_error(args->input, "%s", strerror(errno));
 		name = strrchr(real, '/') + 1;
 	}
 	return split_one(args, args->input, name, NULL);

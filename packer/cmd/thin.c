@@ -64,27 +64,25 @@ const struct command_help cmd_thin_help = {
 };
 
 /* A link to a directory is a tree; a link to a file is refused, because it would be replaced. */
-static bool check_tree(const char *tree)
+static int check_tree(const char *tree)
 {
 	KP_AUTO_FREE char *real = NULL;
 	struct stat st;
 
 	if (below_lstat(tree, &st) < 0 || !S_ISLNK(st.st_mode))
-		return true;
-	if (below_stat(tree, &st) < 0) {
-		report_error(tree, "a symbolic link: %s", strerror(errno));
-		return false;
-	}
+		return EXIT_OK;
+	if (below_stat(tree, &st) < 0)
+		return report_error(tree, "a symbolic link: %s", strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		return true;
+		return EXIT_OK;
 	real = below_real(tree);
-	report_error(tree, "a symbolic link, which is not followed: name the file, %s",
-		     real ? real : "which it leads to");
-	return false;
+	return report_error(tree,
+			    "a symbolic link, which is not followed: name the file, %s",
+			    real ? real : "which it leads to");
 }
 
-/* Read the command line.  false: the tree or the output cannot be used, which was reported. */
-static bool read_thin_arguments(struct thin_command *c, int argc, char **argv)
+/* Read the command line.  Returns the exit status, after reporting why it cannot be done. */
+static int read_thin_arguments(struct thin_command *c, int argc, char **argv)
 {
 	const struct command_help *help = &cmd_thin_help;
 	struct thin_args *args = &c->thin.args;
@@ -99,22 +97,17 @@ static bool read_thin_arguments(struct thin_command *c, int argc, char **argv)
 		options_usage(help, n < 1 ? "no TREE" : "too many operands");
 	args->tree = argv[0];
 	args->output = n == 2 ? argv[1] : NULL;
-	for (int i = 0; i < n; i++) {
-		if (below_root_if_directory(argv[i], &why)) {
-			report_why(argv[i], &why);
-			return false;
-		}
-	}
-	if (!check_tree(args->tree))
-		return false;
+	for (int i = 0; i < n; i++)
+		if (below_root_if_directory(argv[i], &why))
+			return report_why(argv[i], &why);
+	if (check_tree(args->tree))
+		return EXIT_FAULT;
 	if (args->output)
 		err = output_check(args->tree, args->output, &why);
 	if (err == KPACK_ERROR_INVALID_ARGUMENT)
 		options_usage(help, "%s", why.text);
-	if (err) {
-		report_why(args->tree, &why);
-		return false;
-	}
+	if (err)
+		return report_why(args->tree, &why);
 	limited = args->filter.chosen.limited;
 	options_check(help,
 		      (const struct option_rule[]){
@@ -133,7 +126,7 @@ static bool read_thin_arguments(struct thin_command *c, int argc, char **argv)
 	if (library_set_open(c->libraries, c->rules, &args->libraries, &why))
 		options_usage(help, "%s", why.text);
 	args->libraries.plain = true;
-	return true;
+	return EXIT_OK;
 }
 
 /* What a run did, in all; and the rows of its report. */
@@ -327,11 +320,12 @@ static int undo_thin(struct thin_command *c)
 int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 {
 	struct thin_command c = {0};
-	int status = EXIT_FAULT;
+	int status;
 
 	if (skip)
 		c.thin.args.skip = *skip;
-	if (read_thin_arguments(&c, argc, argv)) {
+	status = read_thin_arguments(&c, argc, argv);
+	if (!status) {
 		status = c.undo ? undo_thin(&c) : thin_run(&c.thin);
 		if (!status && !c.undo)
 			report_thin(&c);
@@ -477,8 +471,7 @@ int cmd_prune(int argc, char **argv)
 	if (below_stat(args->tree, &st) == 0 && !S_ISDIR(st.st_mode))
 		options_usage(&cmd_prune_help, "%s: not a directory", args->tree);
 	if (below_root(args->tree, &why)) {
-		report_why(args->tree, &why);
-		status = EXIT_FAULT;
+		status = report_why(args->tree, &why);
 	} else {
 		status = prune_run(&c.prune);
 		if (!status) {
