@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include "core/archive/naming.h"
+#include "core/base/order.h"
 #include "packer/cli/process.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
@@ -185,41 +186,15 @@ static int unmount_all(const struct policy_args *a, const struct policies *list)
 
 /* --- packages ------------------------------------------------------------------------ */
 
-/* Paths, which the list owns. */
-struct path_list {
-	char **items;
-	size_t count, cap;
-};
-
-static void path_list_add(struct path_list *list, char *path)
-{
-	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
-	list->items[list->count++] = path;
-}
-
-static bool path_list_has(const struct path_list *list, const char *path)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->items[i], path) == 0)
-			return true;
-	return false;
-}
-
-static void path_list_fini(struct path_list *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		free(list->items[i]);
-	free(list->items);
-}
-
 /* Report what only a reinstallation of packages can bring.  false: there is some. */
 static bool check_lacking(const struct policy_tree *t)
 {
 	KP_AUTO_FREE char *gpus = policy_tree_lacking(t), *text = NULL, *names = NULL;
 	const struct state *s = &t->state;
-	KP_AUTO(path_list) files = {0};
+	char **files = NULL;
 	struct packages packages;
 	bool packs = !s->packed;
+	size_t n = 0;
 
 	for (size_t i = 0; i < t->policy->n_commands; i++)
 		packs |= t->policy->commands[i].packs;
@@ -230,52 +205,36 @@ static bool check_lacking(const struct policy_tree *t)
 			     t->gone);
 	if (!gpus && packs)
 		return true;
+	files = xcalloc(s->n_files, sizeof(*files));
 	for (size_t i = 0; i < s->n_files; i++)
 		if (gpus ? policy_tree_lacks(t, &s->files[i])
 			 : s->files[i].kind != STATE_SEEN)
-			path_list_add(&files, policy_tree_path(t, s->files[i].path));
+			files[n++] = policy_tree_path(t, s->files[i].path);
 	text = gpus ? xasprintf("%s: was not wanted yet when %zu files of %s lost code: "
 				"to have its code",
-				gpus, files.count, t->policy->tree)
+				gpus, n, t->policy->tree)
 		    : xasprintf("%s is packed, and stays so: to have it thin",
 				t->policy->tree);
-	packages_ask(NULL, (const char *const *)files.items, files.count, &packages);
-	names = packages_names(&packages, (const char *const *)files.items, files.count);
+	packages_ask(NULL, (const char *const *)files, n, &packages);
+	names = packages_names(&packages, (const char *const *)files, n);
 	report_error(t->policy->name, "%s, reinstall%s", text,
 		     *names ? names : " what its files belong to");
 	packages_fini(&packages);
+	while (n)
+		free(files[--n]);
+	free(files);
 	return false;
 }
 
 /* --- commands ------------------------------------------------------------------------ */
 
-/*
- * The words of C, with the tree and the GPUs as they are now, and with OPTION behind the first one
- * unless it is NULL; words and array on the heap.
- */
-static char **words_of(const struct policy_tree *t, const struct policy_command *c,
-		       const char *option)
+/* Word I of C, with the tree and the GPUs as they are now, on the heap. */
+static char *word_of(const struct policy_tree *t, const struct policy_command *c,
+		     size_t i)
 {
-	char **words = xcalloc(c->n_words + 2, sizeof(*words)), **at = words;
-
-	for (size_t i = 0; i < c->n_words; i++) {
-		if (i == 1 && option)
-			*at++ = xstrdup(option);
-		if (i == c->arch)
-			*at++ = xasprintf("%.*s%s", (int)c->arch_skip, c->words[i],
-					  t->arch);
-		else
-			*at++ = xstrdup(i + 1 == c->n_words ? t->policy->tree
-							    : c->words[i]);
-	}
-	return words;
-}
-
-static void words_free(char **words)
-{
-	for (size_t i = 0; words[i]; i++)
-		free(words[i]);
-	free(words);
+	if (i == c->arch)
+		return xasprintf("%.*s%s", (int)c->arch_skip, c->words[i], t->arch);
+	return xstrdup(i + 1 == c->n_words ? t->policy->tree : c->words[i]);
 }
 
 static bool is_known(const void *arg, const char *path, const struct file_identity *id)
@@ -289,23 +248,29 @@ static bool is_known(const void *arg, const char *path, const struct file_identi
 static int run_command(const struct policy_tree *t, const struct policy_command *c)
 {
 	const struct scan_skip skip = {.known = is_known, .arg = t};
-	char **argv = words_of(t, c, "--quiet");
-	int argc = (int)c->n_words + 1, status = -1;
+	char quiet[] = "--quiet";
+	int status = -1, n = 0;
 	pid_t child;
 
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {
+		char **argv = xcalloc(c->n_words + 2, sizeof(*argv));
+
+		for (size_t i = 0; i < c->n_words; i++) {
+			if (i == 1)
+				argv[n++] = quiet;
+			argv[n++] = word_of(t, c, i);
+		}
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever ends this run means it */
 		exit((c->packs ? cmd_pack_changed
-			       : cmd_thin_changed)(argc, argv, t->anew ? NULL : &skip));
+			       : cmd_thin_changed)(n, argv, t->anew ? NULL : &skip));
 	}
 	if (child < 0)
-		report_error(NULL, "cannot make a process: %s", strerror(errno));
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		return report_error(NULL, "cannot make a process: %s", strerror(errno));
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
-	words_free(argv);
-	return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAULT;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAULT;
 }
 
 /* --- archives ------------------------------------------------------------------------ */
@@ -314,7 +279,7 @@ static int run_command(const struct policy_tree *t, const struct policy_command 
  * Find the packed files that an upgrade dropped, by their path in the tree: a package had them
  * in an earlier run, and none has them now, although one has something of their directory.
  */
-static void find_dropped(struct policy_tree *t, struct path_list *dropped)
+static void find_dropped(struct policy_tree *t)
 {
 	KP_AUTO_FREE char *root = policy_tree_path(t, "");
 	KP_AUTO(packages) packages = {0};
@@ -335,29 +300,32 @@ static void find_dropped(struct policy_tree *t, struct path_list *dropped)
 			f->owned = true;
 		} else if (f->kind == STATE_PACKED && f->owned) {
 			strrchr(path, '/')[1] = '\0';
-			if (packages_have(&packages, path))
-				path_list_add(dropped, xstrdup(f->path));
+			f->dropped = packages_have(&packages, path);
 		}
 	}
 }
 
-static bool is_dropped(const void *arg, struct kp_span path)
+/* As `file_goes` of struct prune_args; STATE is the tree's. */
+static bool is_dropped(const void *state, struct kp_span path)
 {
+	const struct state *s = state;
 	KP_AUTO_FREE char *text = xstrndup((const char *)path.data, path.size);
+	const struct state_file probe = {.path = text};
+	const struct state_file *f = kp_find(s->files, s->n_files, &probe,
+					     KP_BY_TEXT(struct state_file, path));
 
-	return path_list_has(arg, text);
+	return f && f->dropped;
 }
 
 /* Remove from the archives what nothing needs any more, and their directory with the last one. */
 static bool prune_archives(struct policy_tree *t)
 {
-	KP_AUTO(path_list) dropped = {0};
+	struct state *s = &t->state;
 	struct prune prune = {.args = {.tree = t->policy->tree,
 				       .force = true,
 				       .file_goes = is_dropped,
-				       .file_arg = &dropped}};
+				       .file_arg = s}};
 	struct kpackx_error why = {0};
-	struct state *s = &t->state;
 	size_t n, kept = 0;
 	bool fine = true;
 
@@ -367,7 +335,7 @@ static bool prune_archives(struct policy_tree *t)
 		report_why(t->policy->name, &why);
 		fine = false;
 	} else if (n) {
-		find_dropped(t, &dropped);
+		find_dropped(t);
 		fine = prune_run(&prune) == EXIT_OK;
 	}
 	prune_close(&prune);
@@ -376,7 +344,7 @@ static bool prune_archives(struct policy_tree *t)
 	for (size_t i = 0; i < s->n_files; i++) {
 		struct state_file *f = &s->files[i];
 
-		if (f->kind == STATE_PACKED && path_list_has(&dropped, f->path)) {
+		if (f->dropped) {
 			free(f->path);
 			continue;
 		}
@@ -458,16 +426,16 @@ static void print_dry_run(const struct policy_tree *t)
 	}
 	printf(": %zu files are new: would run\n", t->anew ? t->state.n_files : t->n_new);
 	for (size_t i = 0; i < t->policy->n_commands; i++) {
-		char **words = words_of(t, &t->policy->commands[i], NULL);
+		const struct policy_command *c = &t->policy->commands[i];
 
 		fputs("  kpack", stdout);
-		for (size_t k = 0; words[k]; k++) {
-			KP_AUTO_FREE char *word = shell_word(words[k]);
+		for (size_t k = 0; k < c->n_words; k++) {
+			KP_AUTO_FREE char *now = word_of(t, c, k);
+			KP_AUTO_FREE char *word = shell_word(now);
 
 			printf(" %s", word);
 		}
 		putchar('\n');
-		words_free(words);
 	}
 }
 

@@ -86,7 +86,8 @@ struct state_file {
 	uint64_t before;           /* unless it was only seen: its size before that */
 	uint64_t gpus;             /* and the number of the list it was done for */
 	bool owned; /* STATE_PACKED: a package had it in a run since it was packed */
-	bool fresh; /* it came, or was changed, since the last run; not stored */
+	bool fresh;   /* it came, or was changed, since the last run; not stored */
+	bool dropped; /* STATE_PACKED: by an upgrade of its package; not stored */
 };
 
 struct state {
