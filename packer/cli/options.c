@@ -83,26 +83,21 @@ bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out
 {
 	static const char letters[] = "KMG";
 	unsigned long long n;
-	unsigned shift = 0;
+	const char *letter;
+	unsigned shift;
 	char *end;
 
-	if (*text < '0' || *text > '9')
-		return false;
 	errno = 0;
 	n = strtoull(text, &end, 10);
-	if (*end) {
-		const char *at = strchr(letters, *end & ~0x20);
-
-		if (!at || !*at || end[1])
-			return false;
-		shift = 10 * (unsigned)(at - letters + 1);
-	}
-	if (errno != 0 || n > UINT64_MAX >> shift)
+	letter = *end ? strchr(letters, *end & ~0x20) : NULL;
+	/* strtoull also takes signs, blanks, and nothing */
+	if (*text < '0' || *text > '9' || errno ||
+	    (*end && (!letter || !*letter || end[1])))
 		return false;
-	n <<= shift;
-	if (n < low || n > high)
+	shift = letter ? 10 * (unsigned)(letter - letters + 1) : 0;
+	if (n > UINT64_MAX >> shift || n << shift < low || n << shift > high)
 		return false;
-	*out = n;
+	*out = n << shift;
 	return true;
 }
 

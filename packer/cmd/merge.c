@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "core/archive/naming.h"
+#include "core/base/path.h"
 #include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
 #include "packer/command.h"
@@ -217,8 +218,8 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 {
 	const struct command_help *help = &cmd_merge_help;
 	struct kpackx_error why = {0};
-	char *dir, *name, *family = NULL;
-	const char *slash;
+	const char *name = m->out ? kp_path_name(m->out) : NULL;
+	char *dir, *family = NULL;
 	int lock = -1, status = EXIT_FAULT;
 	struct stat st;
 
@@ -236,11 +237,9 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 		options_usage(help, "--group: is empty");
 	if (m->given_family && *m->given_family == '\0')
 		options_usage(help, "--family: is empty");
-	slash = strrchr(m->out, '/');
-	name = xstrdup(slash ? slash + 1 : m->out);
-	dir = !slash            ? xstrdup(".")
-	      : slash == m->out ? xstrdup("/")
-				: xstrndup(m->out, (size_t)(slash - m->out));
+	dir = name == m->out       ? xstrdup(".")
+	      : name == m->out + 1 ? xstrdup("/")
+				   : xstrndup(m->out, (size_t)(name - m->out - 1));
 	/*
 	 * Wait for runs that change archives in the directory of OUT, before one is opened: OUT
 	 * may be an operand; without --force it is no archive yet.  In a directory as /tmp any
@@ -269,7 +268,6 @@ out:
 	lock_close(lock);
 	free(m->sources);
 	free(dir);
-	free(name);
 	free(family);
 	return status;
 }
