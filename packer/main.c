@@ -95,6 +95,7 @@ static const struct command *named_command(const char *name)
 	return strncmp(name, "kpack-", 6) == 0 ? find_command(name + 6) : NULL;
 }
 
+/* What holds for all commands is set here, before they read their options. */
 static int run_command(const struct command *c, int argc, char **argv)
 {
 	struct rlimit limit;

@@ -33,6 +33,7 @@ static const struct option_help version_row = {
 /* The column at which texts begin. */
 #define TEXT_COLUMN 26
 
+/* Print a line of the help; a long name is a line of its own. */
 static void print_row(FILE *out, const struct option_help *row)
 {
 	char left[64];
@@ -149,6 +150,9 @@ static void put_option(const struct options *o, const struct option_help *row, v
 	}
 }
 
+/*
+ * The tables for getopt are built on the stack for each call: a command reads its options once.
+ */
 int options_read(struct options *o, void *args)
 {
 	int (*next)(int, char *const *, const char *, const struct option *, int *) =

@@ -73,6 +73,9 @@ static bool is_visible(const char *text)
 	return true;
 }
 
+/*
+ * Write TEXT between single quotes; one in it ends the quotes, and stands between two others.
+ */
 static void put_quoted(FILE *f, const char *text)
 {
 	fputc('\'', f);

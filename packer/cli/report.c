@@ -46,6 +46,7 @@ static char *made(char *text)
 	return text;
 }
 
+/* Most names have nothing to escape, and long ones are rare: only these cost an allocation. */
 static void print_escaped(FILE *out, struct kp_span s)
 {
 	size_t plain = kp_text_plain(s);

@@ -6,6 +6,7 @@
 #include "rows.h"
 #include <inttypes.h>
 
+/* Booleans and enums are numbers, too. */
 static uint64_t number_of(const struct row *r, const void *item)
 {
 	const void *place = (const char *)item + r->at;

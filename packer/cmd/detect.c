@@ -23,6 +23,7 @@ struct detect {
 	bool failed; /* the reason was reported */
 };
 
+/* For --arch: add the GPUs of the list to the kinds.  "auto" is remembered, and read later. */
 static int take_arches(const struct options *o, const struct option_help *row, void *slot)
 {
 	struct detect *d = slot;
@@ -190,6 +191,7 @@ static void find_served(struct detect *d, struct needs *item,
 	}
 }
 
+/* Print the names that were asked for, each once for all kinds that share it. */
 static void print_names(const struct needs *item)
 {
 	if (!item->new_label)
@@ -272,6 +274,7 @@ enum { STATUS_MAX = 1 << 28 };
 /* As dpkg's file has them, the fields that gpu_installed_parse takes. */
 #define FIELD(name) name ": ${" name "}\\n"
 
+/* Take the installed packages from dpkg-query: where dpkg keeps them is its own matter. */
 static kpack_error_t ask_dpkg(struct gpu_installed *out, struct kpackx_error *why)
 {
 	char name[] = "dpkg-query", show[] = "-W";
@@ -296,6 +299,7 @@ static kpack_error_t ask_dpkg(struct gpu_installed *out, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
+/* The same from a file like dpkg's, such as that of another root directory. */
 static kpack_error_t read_status(const char *path, struct gpu_installed *out,
 				 struct kpackx_error *why)
 {
@@ -352,6 +356,10 @@ static void print_installed(struct detect *d)
 		putchar('\n');
 }
 
+/*
+ * What goes together is checked before the machine is looked at: the reasons then name options
+ * only.
+ */
 int cmd_detect(int argc, char **argv)
 {
 	struct detect d = {0};

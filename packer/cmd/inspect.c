@@ -86,6 +86,10 @@ static kpack_error_t explain_archive(const struct inspect *in,
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Print or extract what FILE has.  Faults of single containers were reported when it was opened,
+ * and do not keep the others from being shown.
+ */
 static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
 				  struct kpackx_error *why)
 {
@@ -112,6 +116,10 @@ static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
 	return KPACK_SUCCESS;
 }
 
+/*
+ * The status is a fault's also when everything was printed, but something in the file was
+ * damaged.
+ */
 int cmd_inspect(int argc, char **argv)
 {
 	struct inspect in = {0};
@@ -169,6 +177,7 @@ const struct command_help cmd_mark_help = {
 	"'COMMAND --help' lists a command's options.",
 };
 
+/* Hand over to the command that argv[1] names, which gets its own name as argv[0]. */
 int cmd_mark(int argc, char **argv)
 {
 	if (argc > 1 && argv[1][0] != '-') {

@@ -32,6 +32,7 @@ struct merge_run {
 	struct merge_stats stats;
 };
 
+/* For --scheme: whatever schemes the archives have, the new one gets this one. */
 static int take_scheme(const struct options *o, const struct option_help *row, void *slot)
 {
 	struct merge_run *m = slot;
@@ -182,6 +183,7 @@ static bool join_archives(struct merge_run *m, const char *dir, const char *name
 	return !err;
 }
 
+/* Print what was done.  JSON is printed after a failure, too: it has the clashes. */
 static void print_merged(struct merge_run *m, bool done)
 {
 	const struct merge_stats *s = &m->stats;
@@ -214,6 +216,10 @@ static void print_merged(struct merge_run *m, bool done)
 		       s->unused);
 }
 
+/*
+ * Join archives into OUT.  The names of the new archive - its directory, its family - come from
+ * OUT, so that they agree with what a loader looks for.
+ */
 static int merge_archives(struct merge_run *m, int n, char **operands)
 {
 	const struct command_help *help = &cmd_merge_help;
@@ -274,6 +280,7 @@ out:
 
 /* --- parts and trees -------------------------------------------------------------------- */
 
+/* Join the parts of one run of kpack pack --shard. */
 static int join_parts(const struct merge_run *m, int n, char **operands)
 {
 	const struct shard_merge_options join = {
@@ -292,6 +299,7 @@ static int join_parts(const struct merge_run *m, int n, char **operands)
 	return below_hold(m->out) ? shard_merge(&join) : EXIT_FAULT;
 }
 
+/* Join the trees of a split into one. */
 static int join_trees(const struct merge_run *m, int n, char **operands)
 {
 	const struct merge_trees_args join = {
@@ -323,6 +331,10 @@ static int join_trees(const struct merge_run *m, int n, char **operands)
 	return merge_trees(&join);
 }
 
+/*
+ * Find out what the operands are, and join that.  They are held open first: what is looked at is
+ * then what is read.
+ */
 int cmd_merge(int argc, char **argv)
 {
 	struct merge_run m = {0};

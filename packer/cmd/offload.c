@@ -62,6 +62,7 @@ static bool parse_level(const char *text, int *out)
 	return true;
 }
 
+/* For --compression-level of the bundler. */
 static int take_level(const struct options *o, const struct option_help *row, void *slot)
 {
 	if (!parse_level(o->arg, slot))
@@ -115,6 +116,10 @@ const struct command_help cmd_offload_bundler_help = {
 	"A long option may begin with one hyphen.  @FILE stands for the words in FILE.",
 };
 
+/*
+ * Whether the variable of the environment is 1; kpack takes none when it runs with more rights
+ * than its user.
+ */
 static bool is_set(const char *variable)
 {
 	const char *text = secure_getenv(variable);
@@ -145,6 +150,7 @@ static void read_environment(struct bundler *b)
 			     text);
 }
 
+/* The first rule that is broken is reported: those behind it rely on those before. */
 int cmd_offload_bundler(int argc, char **argv)
 {
 	struct bundler_args a = {.job = {.align = 1,
@@ -230,6 +236,7 @@ const struct command_help cmd_offload_packager_help = {
 	"A long option may begin with one hyphen.  @FILE stands for the words in FILE.",
 };
 
+/* With --output the images are packed, without it FILE is taken apart. */
 int cmd_offload_packager(int argc, char **argv)
 {
 	KP_AUTO(offload_words) words = {0};
@@ -282,6 +289,9 @@ const struct command_help cmd_bulk_unbundle_help = {
 	"called like FILE, with .unbundled in place of its last suffix.",
 };
 
+/*
+ * Write the device code of the file PATH, and print the names of its files as AMD's program does.
+ */
 static int unbundle_file(const char *path, const struct bulk_unbundle *u)
 {
 	const char *name = kp_path_name(path), *dot = strrchr(name, '.');
@@ -320,6 +330,7 @@ static int unbundle_file(const char *path, const struct bulk_unbundle *u)
 	return err ? EXIT_FAULT : EXIT_OK;
 }
 
+/* As AMD's program, stop at the first file that fails. */
 int cmd_bulk_unbundle(int argc, char **argv)
 {
 	struct bulk_unbundle u = {0};

@@ -121,6 +121,10 @@ static int print_report(const struct packing *p, bool done)
 	return pack_report(&p->args, &result);
 }
 
+/*
+ * Do the work and report it: of a whole run, or of one shard, which may have been finished by an
+ * earlier run.
+ */
 int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 {
 	struct packing p = {0};
@@ -143,6 +147,10 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 	return report_finish(status < 0 ? EXIT_OK : status);
 }
 
+/*
+ * A damaged file that was left alone is a fault for whoever calls this command, but not for kpack
+ * apply.
+ */
 int cmd_pack(int argc, char **argv)
 {
 	int status = cmd_pack_changed(argc, argv, NULL);

@@ -118,6 +118,9 @@ static bool run_kpackfs(const char **argv)
 	return !err && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/*
+ * Take the mounts in TREE away.  false: one stays, because something uses it; that was reported.
+ */
 static bool unmount_tree(const char *tree)
 {
 	const char *argv[] = {"kpackfs", "--in-place", "--undo", "-q", tree, NULL};
@@ -237,6 +240,7 @@ static char *word_of(const struct policy_tree *t, const struct policy_command *c
 	return xstrdup(i + 1 == c->n_words ? t->policy->tree : c->words[i]);
 }
 
+/* As `known` of struct scan_skip: whether the last run left the file as it is now. */
 static bool is_known(const void *arg, const char *path, const struct file_identity *id)
 {
 	const struct policy_tree *t = arg;
@@ -372,6 +376,10 @@ static bool prune_archives(struct policy_tree *t)
 
 /* --- kpack apply --------------------------------------------------------------------- */
 
+/*
+ * Run the commands of T's policy, and write down what they did.  Whatever fails, the state is
+ * written: it has what was done, and without the policy's hash the next run begins anew.
+ */
 static int work_on_tree(struct policy_tree *t)
 {
 	const struct policy *p = t->policy;
@@ -417,6 +425,7 @@ static void print_tree_name(const struct policy *p)
 	report_text(p->tree);
 }
 
+/* Print the commands that a run would run, as words for a shell. */
 static void print_dry_run(const struct policy_tree *t)
 {
 	print_tree_name(t->policy);
@@ -439,6 +448,7 @@ static void print_dry_run(const struct policy_tree *t)
 	}
 }
 
+/* Print what this run changed; SAVED_BEFORE are the bytes that earlier runs saved. */
 static void print_done(const struct policy_tree *t, uint64_t saved_before)
 {
 	const struct policy_sums s = policy_tree_sums(t);
@@ -455,6 +465,7 @@ static void print_done(const struct policy_tree *t, uint64_t saved_before)
 		       s.fresh[STATE_PACKED], report_size(freed, size));
 }
 
+/* Do for one policy what the options say: mount, print, or run.  Returns the exit status. */
 static int apply_policy(const struct policy_args *a, const struct policy *p)
 {
 	struct policy_tree t;
@@ -565,6 +576,7 @@ int cmd_apply(int argc, char **argv)
 
 /* --- kpack status -------------------------------------------------------------------- */
 
+/* LACKING are the GPUs whose code a reinstallation would have to bring, or NULL. */
 static void print_status(const struct policy_tree *t, const char *lacking, bool complete)
 {
 	const struct state *s = &t->state;
@@ -647,6 +659,7 @@ static json_t *status_json(const struct policy_tree *t, const char *lacking,
 			 "lacking", lacking ? lacking : "");
 }
 
+/* The status is 0 if all trees are complete, so that a script can ask for that. */
 int cmd_status(int argc, char **argv)
 {
 	struct policy_args a = {.places = {POLICY_DIR, STATE_DIR, NULL}};

@@ -236,6 +236,10 @@ static kpack_error_t count_entries(const struct kpack_archive *a, struct info *i
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Print the rows as a list; what is declared, and present, has a line for each architecture
+ * between them.
+ */
 static void print_info_text(const struct kpack_archive *a, const struct info *info)
 {
 	size_t n = kp_archive_arch_count(a);
@@ -258,6 +262,7 @@ static void print_info_text(const struct kpack_archive *a, const struct info *in
 	rows_list(info_rows + N_ROWS_ABOVE, KP_COUNT(info_rows) - N_ROWS_ABOVE, info);
 }
 
+/* The same rows as an object, with lists in it. */
 static json_t *info_json(const struct kpack_archive *a, struct info *info)
 {
 	size_t kept;
@@ -278,6 +283,7 @@ static json_t *info_json(const struct kpack_archive *a, struct info *info)
 	return rows_object(ROWS(info_rows), info);
 }
 
+/* An archive with refused entries is described as far as it can be read, and is a fault. */
 int cmd_info(int argc, char **argv)
 {
 	bool json = false;
@@ -343,6 +349,7 @@ static kpack_error_t put_piece(const void *data, size_t size, void *sink,
 	return kp_sink_put(sink, data, size, why);
 }
 
+/* As `write` of struct kp_sink. */
 static kpack_error_t put_stdout(void *arg, const void *data, size_t size,
 				struct kpackx_error *why)
 {
@@ -352,6 +359,7 @@ static kpack_error_t put_stdout(void *arg, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
+/* Write the entry to the file OUTPUT, or to standard output if that is NULL or a device. */
 static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 				 const char *output, struct kpackx_error *why)
 {
@@ -489,6 +497,7 @@ static bool make_level(struct extract *x, struct level *level)
 	return false;
 }
 
+/* Write the entry to the file PATH, whose directory exists. */
 static kpack_error_t extract_file(const struct extract *x, const char *path,
 				  const struct kpack_archive *a, size_t entry,
 				  struct kpackx_error *why)

@@ -105,6 +105,7 @@ static json_t *named_json(const struct report_row *r, const char *name)
 	return row;
 }
 
+/* The sums of a library, and its sums for each architecture. */
 static json_t *library_json(const struct report_figures *f, const struct report_row *r)
 {
 	json_t *row = named_json(r, "library"), *arches = json_array();
@@ -125,6 +126,7 @@ static json_t *library_json(const struct report_figures *f, const struct report_
 	return row;
 }
 
+/* A stored object is shown by its first entry. */
 static json_t *object_json(const struct report_input *in, const struct report_object *o)
 {
 	const struct report_archive *a = &in->archives[o->archive];
@@ -138,6 +140,7 @@ static json_t *object_json(const struct report_input *in, const struct report_ob
 	return row;
 }
 
+/* GPUs that could share an archive, and what that would save. */
 static json_t *family_json(const struct report_figures *f,
 			   const struct report_family *family)
 {
@@ -153,6 +156,10 @@ static json_t *family_json(const struct report_figures *f,
 	return row;
 }
 
+/*
+ * All figures.  The page's script reads this object by the names in it: a name that changes here
+ * changes in packer/inspect/report.js.
+ */
 static json_t *figures_json(const char *title, const struct report_input *in,
 			    const struct report_figures *f)
 {
@@ -279,6 +286,10 @@ static char *make_page(json_t *figures, size_t *size)
 	return page;
 }
 
+/*
+ * Write the page to PATH, which is replaced when the page is whole, or to standard output ("-",
+ * or a device).
+ */
 static kpack_error_t write_page(const char *path, json_t *figures,
 				struct kpackx_error *why)
 {
@@ -312,6 +323,7 @@ static void print_sums(const struct report_row *r, struct kp_span name)
 	putchar('\n');
 }
 
+/* The tables have what the page shows first; the rest is in the page and in the JSON. */
 static void print_tables(const struct report_input *in, const struct report_figures *f)
 {
 	struct report_row all = {
@@ -365,6 +377,10 @@ static char *default_title(int n, char **operands)
 	return title;
 }
 
+/*
+ * What is not packed yet is packed for its figures, which takes time: a bar shows it, unless the
+ * figures go to the terminal anyway.
+ */
 int cmd_report(int argc, char **argv)
 {
 	struct args args = {0};

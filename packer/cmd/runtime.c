@@ -49,6 +49,9 @@ static const struct row rows[] = {
 	ROW_AS("asked", ROW_LINE | ROW_JSON, struct hip_runtime, asked, ROW_ANSWER, NULL),
 };
 
+/*
+ * The status is 0 if one runtime takes converted binaries, so that a script can ask for that.
+ */
 int cmd_runtime(int argc, char **argv)
 {
 	struct hip_runtimes list = {0};
@@ -180,6 +183,10 @@ static int preload_helper(void)
 	return EXIT_NOT_RUN;
 }
 
+/*
+ * Set the environment, and become the program.  Usage faults are ours; what comes later has
+ * env(1)'s exit codes, because the program's own may be anything.
+ */
 int cmd_run(int argc, char **argv)
 {
 	struct options o = {

@@ -38,6 +38,7 @@ static int split_one(const struct split_args *args, const char *input, const cha
 
 /* --- a batch ------------------------------------------------------------------------- */
 
+/* For scandir: all but hidden files, and generic trees, which have no code to split. */
 static int is_artifact(const struct dirent *e)
 {
 	static const char generic[] = "_" KP_ARCH_GENERIC;
@@ -95,6 +96,7 @@ static int split_batch(const struct split_args *args)
 
 /* ------------------------------------------------------------------------------------- */
 
+/* Split what the arguments name: a batch, archives, or a tree. */
 static int split_operands(const struct split_args *args)
 {
 	KP_AUTO_FREE char *real = NULL;

@@ -49,6 +49,10 @@ static void add_libraries(struct parser *p, const char *names)
 	p->args.libraries = p->libraries;
 }
 
+/*
+ * For --databases: how databases are stored, or the libraries whose are looked for; see
+ * cmd_split_wheel.
+ */
 static int take_databases(const struct options *o, const struct option_help *row,
 			  void *slot)
 {
@@ -66,6 +70,7 @@ static int take_databases(const struct options *o, const struct option_help *row
 	return EXIT_OK;
 }
 
+/* For AMD's --wheel-type, which stands for a list of libraries. */
 static int take_wheel_type(const struct options *o, const struct option_help *row,
 			   void *slot)
 {
@@ -119,12 +124,14 @@ static bool is_second(const struct options *o, const struct option_help *row,
 	return found;
 }
 
+/* For --output-format; SLOT is whether the wheels stay directories. */
 static int take_format(const struct options *o, const struct option_help *row, void *slot)
 {
 	*(bool *)slot = is_second(o, row, "wheel", "directory");
 	return EXIT_OK;
 }
 
+/* For AMD's --compression; SLOT is the scheme of archives. */
 static int take_compression(const struct options *o, const struct option_help *row,
 			    void *slot)
 {
@@ -247,6 +254,7 @@ static void check_args(const struct wheel_split_args *args)
 	library_set_close(&set);
 }
 
+/* AMD's options and ours fill the same arguments; the last one wins, as with our own. */
 int cmd_split_wheel(int argc, char **argv)
 {
 	struct parser p = {

@@ -185,6 +185,7 @@ static char *find_packages(const struct thin *t)
 	return names;
 }
 
+/* Files of which nothing went are left out, as in the table. */
 static void print_thin_json(const struct thin *t, struct thin_sums *s)
 {
 	KP_AUTO_FREE char *names = t->args.output ? xstrdup("") : find_packages(t);
@@ -210,6 +211,7 @@ static void print_thin_json(const struct thin *t, struct thin_sums *s)
 	report_json(rows_object(ROWS(thin_rows), s));
 }
 
+/* The last line says how to undo it: by what was kept, or by the packages of the files. */
 static void print_thin_table(const struct thin *t, const struct thin_sums *s)
 {
 	const char *freed = s->dry ? "would be freed" : "freed";
@@ -258,6 +260,7 @@ static void print_thin_table(const struct thin *t, const struct thin_sums *s)
 	putchar('\n');
 }
 
+/* Sum up the files that became smaller, and print that. */
 static void report_thin(const struct thin_command *c)
 {
 	const struct thin *t = &c->thin;
@@ -290,6 +293,7 @@ static const struct row undo_rows[] = {
 	ROW_WORDS("status", ROW_JSON, struct undo_file, state, undo_states),
 };
 
+/* Put the originals back.  The libraries of --libraries are handed over to the run. */
 static int undo_thin(struct thin_command *c)
 {
 	struct thin_args *args = &c->thin.args;
@@ -317,6 +321,9 @@ static int undo_thin(struct thin_command *c)
 	return status;
 }
 
+/*
+ * A run that only left damaged files alone is EXIT_LEFT, which kpack apply takes for a success.
+ */
 int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 {
 	struct thin_command c = {0};
@@ -394,6 +401,7 @@ static uint64_t freed_bytes(const struct pruned *p)
 	return p->before > p->after ? p->before - p->after : 0;
 }
 
+/* An archive is a row of the table, or an object; the sums of all come last. */
 static void report_prune(const struct prune_command *c)
 {
 	static const char *const reasons[] = {
@@ -455,6 +463,7 @@ static void report_prune(const struct prune_command *c)
 	       freed_bytes(&sum), freed);
 }
 
+/* Without --arch nothing is for another GPU, and only what the tree no longer asks for goes. */
 int cmd_prune(int argc, char **argv)
 {
 	struct prune_command c = {0};

@@ -51,6 +51,7 @@ const struct command_help cmd_verify_help = {
 
 /* --- archives -------------------------------------------------------------------- */
 
+/* For archives_paths: check one archive, whose faults are counted in ARG, a struct verify. */
 static void verify_archive(const char *path, void *arg)
 {
 	struct verify *v = arg;
@@ -128,18 +129,16 @@ static kpack_error_t open_tree(struct install_tree_of *of, const char *real,
 	return err;
 }
 
-static void report_missing(void *arg, const char *path, const char *text)
-{
-	(void)arg;
-	report_error(path, "%s", text);
-}
-
-static void report_left(void *arg, const char *file, const char *text)
+/* As closure_report; ARG counts. */
+static void report_fault(void *arg, const char *file, const char *text)
 {
 	report_error(file, "%s", text);
 	++*(size_t *)arg;
 }
 
+/*
+ * Check that every file that a loader will ask for exists, in plain files and archives together.
+ */
 static int verify_tree(const struct verify *v, int n, char **paths)
 {
 	struct library_set libraries;
@@ -148,7 +147,7 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 	struct install_tree tree;
 	KP_AUTO_FREE char *real = NULL;
 	struct kpackx_error why = {0};
-	size_t faults = 0;
+	size_t faults = 0, reported = 0;
 	kpack_error_t err = library_set_open(v->libraries, v->rules, &libraries, &why);
 
 	if (err == KPACK_ERROR_INVALID_ARGUMENT && !v->rules)
@@ -165,13 +164,13 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 	real = n == 1 ? below_real(paths[0]) : NULL;
 	err = open_tree(&of, real, &tree, &why);
 	if (!err)
-		err = closure_check(&tree.found, &v->filter.chosen, report_missing, NULL,
-				    &faults, &why);
+		err = closure_check(&tree.found, &v->filter.chosen, report_fault,
+				    &reported, &faults, &why);
 	if (err)
 		report_why(NULL, &why);
 	faults += tree.n_faults;
 	for (int i = 0; i < n && !err; i++)
-		generic_tree_check(paths[i], report_left, &faults);
+		generic_tree_check(paths[i], report_fault, &faults);
 	if (!err && tree.files.count + faults == 0) {
 		report_error(n == 1 ? paths[0] : NULL, "there is no file to check");
 		faults++;

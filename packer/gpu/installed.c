@@ -184,6 +184,10 @@ static bool serves_kind(const struct gpu_installed_package *p,
 	return false;
 }
 
+/*
+ * What is not known - a family, a future processor - may be for one of the GPUs, and is never
+ * reported as useless.
+ */
 bool gpu_installed_serves(const struct gpu_installed_package *p,
 			  const struct gpu_kinds *kinds)
 {
@@ -202,6 +206,10 @@ bool gpu_installed_serves(const struct gpu_installed_package *p,
 	return false;
 }
 
+/*
+ * P needs a part for KIND if it has parts at all, none of which - and not P itself - has code for
+ * KIND.
+ */
 char *gpu_installed_lacks(const struct gpu_installed *list,
 			  const struct gpu_installed_package *p,
 			  const struct gpu_kind *kind)
@@ -250,6 +258,9 @@ static bool has_entries(const struct kpack_archive *a, bool neutral)
 	return false;
 }
 
+/*
+ * Archives without a group are grouped by their names, so that each such file stands for itself.
+ */
 void gpu_served_open(struct gpu_served *served, int n, char **operands, const char *group)
 {
 	struct archives *set = &served->archives;

@@ -27,6 +27,7 @@ static const struct gpu_subfamily table[] = {
 	{"gfx13_1", "gfx13", "gfx131X"},
 };
 
+/* Only known processors have a sub-family: the rule for names alone would take any digit. */
 const struct gpu_subfamily *gpu_subfamily_of(struct kp_span target)
 {
 	const uint8_t *colon = target.size ? memchr(target.data, ':', target.size) : NULL;

@@ -118,6 +118,7 @@ static void runtime_fini(struct hip_runtime *r)
 	free(r->version);
 }
 
+/* A file that cannot be read may be a runtime, and stays in the list with its reason. */
 void runtimes_add(struct hip_runtimes *list, const char *path)
 {
 	struct kpackx_error unresolved = {0};
@@ -184,6 +185,10 @@ bool runtimes_add_tree(struct hip_runtimes *list, const char *tree)
 	return whole;
 }
 
+/*
+ * For each_named in the directories of an installation, where scripts and static libraries stand
+ * as well.
+ */
 static void add_named(void *list, const char *path)
 {
 	if (runtime_is_name(kp_path_name(path)))
@@ -305,6 +310,10 @@ char *helper_find(void)
 
 /* --- judging -------------------------------------------------------------------- */
 
+/*
+ * One that takes converted binaries, or may, is enough: which one a program loads is its own
+ * choice.
+ */
 bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse)
 {
 	char path[4096];
@@ -343,6 +352,10 @@ static void look_at_comgr(void *arg, const char *path)
 	comgr->confuses |= has[HAS_CACHE] && has[HAS_LLVM] && has[HAS_SLICE];
 }
 
+/*
+ * Here every runtime must be right, because the files are ordinary fat binaries that any program
+ * loads.
+ */
 bool runtimes_judge_compressed(struct hip_runtimes *list)
 {
 	static const char refuses[] =
