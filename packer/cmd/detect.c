@@ -191,21 +191,6 @@ static void find_served(struct detect *d, struct needs *item,
 	}
 }
 
-/* Print the names that were asked for, each once for all kinds that share it. */
-static void print_names(const struct needs *item)
-{
-	if (!item->new_label)
-		return;
-	if (item->archive)
-		puts(item->archive);
-	if (item->package)
-		puts(item->package);
-	if (item->wheel && *item->extra)
-		puts(item->wheel);
-	if (!item->archive && !item->package && !item->wheel)
-		puts(item->label);
-}
-
 /*
  * Print what each kind needs.  For pip and apt it is one line: "torch[device-gfx942,device-gfx1100]",
  * or packages.
@@ -247,8 +232,15 @@ static void print_needs(struct detect *d, int n, char **operands)
 		} else if (d->apt && item->new_label) {
 			printf("%s%s", printed ? " " : "", item->package);
 			printed++;
-		} else if (!d->pip && !d->apt && !n && named) {
-			print_names(item);
+		} else if (!d->pip && !d->apt && !n && item->new_label) {
+			if (item->archive)
+				puts(item->archive);
+			if (item->package)
+				puts(item->package);
+			if (item->wheel && *item->extra)
+				puts(item->wheel);
+			if (!item->archive && !item->package && !item->wheel)
+				puts(item->label);
 		} else if (!n && !named) {
 			rows_line(ROWS(rows), item, ROW_LINE, ' ');
 		}

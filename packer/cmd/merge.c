@@ -116,38 +116,6 @@ static bool open_sources(struct merge_run *m, int n, char **operands)
 	return ok;
 }
 
-/* NAME, on the heap, where the archive is called "<group>-<NAME>.kpack"; else NULL. */
-static char *family_of_name(const struct merge_run *m, const char *name)
-{
-	struct kp_span group = m->options.group ? kp_span_str(m->options.group)
-						: kp_archive_group(m->set.items[0]);
-	size_t stem = kp_archive_stem(kp_span_str(name));
-
-	if (group.size == 0 || stem < group.size + 2 ||
-	    memcmp(name, group.data, group.size) != 0 || name[group.size] != '-')
-		return NULL;
-	return xstrndup(name + group.size + 1, stem - group.size - 1);
-}
-
-/*
- * Whether OUT may be written.  An archive that replaces one is flushed first; a new one
- * can be made again.
- */
-static bool is_free(struct merge_run *m)
-{
-	struct stat st;
-	int error = below_lstat(m->out, &st) == 0 ? 0 : errno;
-
-	m->options.lazy = error == ENOENT && !m->sync;
-	if (m->force || error == ENOENT)
-		return true;
-	if (error)
-		report_error(m->out, "cannot look at it: %s", strerror(error));
-	else
-		report_error(m->out, "already exists (--force replaces it)");
-	return false;
-}
-
 /* Join the archives into NAME in DIR.  Error texts name the file. */
 static bool join_archives(struct merge_run *m, const char *dir, const char *name)
 {
@@ -226,8 +194,11 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 	struct kpackx_error why = {0};
 	const char *name = m->out ? kp_path_name(m->out) : NULL;
 	char *dir, *family = NULL;
-	int lock = -1, status = EXIT_FAULT;
+	int lock = -1, status = EXIT_FAULT, error;
+	struct kp_span group;
 	struct stat st;
+	size_t stem;
+	bool done;
 
 	if (n == 0)
 		options_usage(help, "no archives given");
@@ -260,15 +231,27 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 	}
 	if (!open_sources(m, n, operands))
 		goto out;
-	m->options.family = m->given_family;
-	if (!m->given_family)
-		m->options.family = family = family_of_name(m, name);
-	if (is_free(m)) {
-		bool done = join_archives(m, dir, name);
-
-		print_merged(m, done);
-		status = done ? EXIT_OK : EXIT_FAULT;
+	/* the family is NAME where the archive is called "<group>-<NAME>.kpack" */
+	group = m->options.group ? kp_span_str(m->options.group)
+				 : kp_archive_group(m->set.items[0]);
+	stem = kp_archive_stem(kp_span_str(name));
+	if (!m->given_family && group.size && stem >= group.size + 2 &&
+	    memcmp(name, group.data, group.size) == 0 && name[group.size] == '-')
+		family = xstrndup(name + group.size + 1, stem - group.size - 1);
+	m->options.family = family ? family : m->given_family;
+	/* an archive that replaces one is flushed first; a new one can be made again */
+	error = below_lstat(m->out, &st) == 0 ? 0 : errno;
+	m->options.lazy = error == ENOENT && !m->sync;
+	if (!m->force && error != ENOENT) {
+		if (error)
+			report_error(m->out, "cannot look at it: %s", strerror(error));
+		else
+			report_error(m->out, "already exists (--force replaces it)");
+		goto out;
 	}
+	done = join_archives(m, dir, name);
+	print_merged(m, done);
+	status = done ? EXIT_OK : EXIT_FAULT;
 out:
 	archives_close(&m->set);
 	lock_close(lock);

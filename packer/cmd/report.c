@@ -250,15 +250,18 @@ static void put_policy_hash(FILE *out, const char *text)
 }
 
 /*
- * The template, with what its @NAMES@ stand for, on the heap.  In the JSON every "<" is an escape,
- * because "</script>" in a name would end the element that holds it.
+ * Write the template, with what its @NAMES@ stand for, to PATH, which is replaced when the page is
+ * whole, or to standard output ("-", or a device).  In the JSON every "<" is an escape, because
+ * "</script>" in a name would end the element that holds it.
  */
-static char *make_page(json_t *figures, size_t *size)
+static kpack_error_t write_page(const char *path, json_t *figures,
+				struct kpackx_error *why)
 {
-	KP_AUTO_FREE char *json = report_json_new(figures, JSON_COMPACT);
+	KP_AUTO_FREE char *json = report_json_new(figures, JSON_COMPACT), *page = NULL;
 	const char *from = report_page_html, *at;
-	char *page = NULL;
-	FILE *out = xmemstream(&page, size);
+	bool stream = true;
+	size_t size;
+	FILE *out = xmemstream(&page, &size);
 
 	while ((at = strchr(from, '@'))) {
 		const char *name = at + 1, *end = strchr(name, '@');
@@ -283,26 +286,12 @@ static char *make_page(json_t *figures, size_t *size)
 	}
 	fputs(from, out);
 	fclose(out);
-	return page;
-}
-
-/*
- * Write the page to PATH, which is replaced when the page is whole, or to standard output ("-",
- * or a device).
- */
-static kpack_error_t write_page(const char *path, json_t *figures,
-				struct kpackx_error *why)
-{
-	size_t size = 0;
-	KP_AUTO_FREE char *text = make_page(figures, &size);
-	bool stream = true;
-
 	if (strcmp(path, "-") != 0)
 		KP_TRY(output_open(path, &stream, why));
 	if (!stream)
 		return below_file_write(
-			path, 0666, (struct kp_span){(const uint8_t *)text, size}, why);
-	fwrite(text, 1, size, stdout); /* report_finish reports what goes wrong */
+			path, 0666, (struct kp_span){(const uint8_t *)page, size}, why);
+	fwrite(page, 1, size, stdout); /* report_finish reports what goes wrong */
 	return KPACK_SUCCESS;
 }
 
