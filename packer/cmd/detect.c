@@ -8,6 +8,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "core/archive/naming.h"
+#include "core/target/target.h"
+#include "core/base/path.h"
+#include "packer/archives/operands.h"
 #include "packer/cli/process.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
@@ -129,7 +133,7 @@ static void find_names(struct detect *d, struct needs *item, const struct needs 
 	const struct gpu_names *names = &d->names;
 	char part[GPU_NAME_PART_MAX], other[GPU_NAME_PART_MAX];
 
-	item->label = gpu_names_label(names, item->kind);
+	item->label = !names->family ? item->arch : item->series;
 	if (!item->label) {
 		report_error(NULL, "%s: its family is not known", item->arch);
 		d->failed = true;
@@ -148,25 +152,64 @@ static void find_names(struct detect *d, struct needs *item, const struct needs 
 			*item->extra = '\0';
 	}
 	if (names->group)
-		item->archive = gpu_archive_name(names, item->label);
+		item->archive = xasprintf("%s%c%s" KP_ARCHIVE_SUFFIX, names->group,
+					  names->family ? '-' : '_', item->label);
 	if (names->package)
-		item->package = gpu_package_name(names, item->label);
+		item->package = gpu_package_name(names->package, item->label);
 	if (names->dist)
-		item->wheel = gpu_wheel_name(names, item->label);
+		item->wheel = xasprintf("%s[device-%s]", names->dist, part);
 	if (d->json)
 		item->extras = json_pack("[o, s]", json_sprintf("device-%s", part), part);
 }
 
-/* Say which archives ITEM's kind can use, and which groups have none for it. */
-static void find_served(struct detect *d, struct needs *item,
-			const struct gpu_served *served)
+/* The group of A; if it states none, its file's name, so that each such file stands for itself. */
+static struct kp_span group_of(const struct kpack_archive *a)
 {
+	struct kp_span group = kp_archive_group(a);
+
+	return group.size ? group : kp_span_str(kp_path_name(kp_archive_path(a)));
+}
+
+/* Whether A has entries that are for every GPU (NEUTRAL), or that are not. */
+static bool has_entries(const struct kpack_archive *a, bool neutral)
+{
+	struct kp_target t;
+
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		if ((!kp_target_parse(kp_span_str(kp_archive_arch(a, i)), &t, NULL) &&
+		     kp_target_neutral(&t)) == neutral)
+			return true;
+	return false;
+}
+
+/*
+ * Say which archives of SET ITEM's kind can use, and which of the groups have none for it: those
+ * that have code for some architecture, and GROUP, which was asked for by name.
+ */
+static void find_served(struct detect *d, struct needs *item, const struct archives *set)
+{
+	const struct kp_target *gpu = &item->kind->target;
+	struct kp_span *groups = xcalloc(set->count + 1, sizeof(*groups));
+	bool *served = xcalloc(set->count + 1, sizeof(*served));
+	size_t n = 0, g;
+
 	item->archives = d->json ? json_array() : NULL;
 	item->missing = d->json ? json_array() : NULL;
-	for (size_t i = 0; i < served->archives.count; i++) {
-		const char *path = kp_archive_path(served->archives.items[i]);
+	if (d->names.group)
+		groups[n++] = kp_span_str(d->names.group);
+	for (size_t i = 0; i < set->count; i++) {
+		const struct kpack_archive *a = set->items[i];
+		const char *path = kp_archive_path(a);
+		bool serves = kp_archive_serves(a, gpu);
 
-		if (!gpu_served_by(served, i, item->kind))
+		if (d->names.group && !kp_span_is(group_of(a), d->names.group))
+			continue;
+		for (g = 0; g < n && !kp_span_eq(groups[g], group_of(a));)
+			g++;
+		if (g == n && has_entries(a, false))
+			groups[n++] = group_of(a);
+		served[g] |= g < n && serves;
+		if (!serves && !has_entries(a, true))
 			continue;
 		if (d->json) {
 			json_array_append_new(item->archives, report_json_text(path));
@@ -176,19 +219,19 @@ static void find_served(struct detect *d, struct needs *item,
 		report_text(path);
 		putchar('\n');
 	}
-	for (size_t g = 0; g < served->n_groups; g++) {
-		const struct kp_span *group = &served->groups[g];
-
-		if (gpu_served_group(served, g, item->kind))
+	for (g = 0; g < n; g++) {
+		if (served[g])
 			continue;
 		d->failed = true;
 		if (d->json)
-			json_array_append_new(item->missing, report_json_span(*group));
+			json_array_append_new(item->missing, report_json_span(groups[g]));
 		else
 			report_error(NULL, "%s: missing: %.*s_%s.kpack", item->arch,
-				     (int)group->size, (const char *)group->data,
+				     (int)groups[g].size, (const char *)groups[g].data,
 				     item->arch);
 	}
+	free(groups);
+	free(served);
 }
 
 /*
@@ -201,12 +244,17 @@ static void print_needs(struct detect *d, int n, char **operands)
 	bool named = names->family || names->group || names->package || names->dist;
 	struct needs *list = xcalloc(d->kinds.count, sizeof(*list));
 	struct report_array array = {0};
-	struct gpu_served served = {0};
+	struct archives set = {0};
 	size_t printed = 0;
 
 	if (n) {
-		gpu_served_open(&served, n, operands, names->group);
-		d->failed |= served.archives.failed || served.archives.count == 0;
+		size_t count = 0;
+
+		archives_open(&set, n, operands);
+		for (size_t i = 0; i < set.count; i++)
+			count += !names->group ||
+				 kp_span_is(group_of(set.items[i]), names->group);
+		d->failed |= set.failed || count == 0;
 	}
 	for (size_t i = 0; i < d->kinds.count; i++) {
 		const struct gpu_kind *kind = &d->kinds.items[i];
@@ -218,11 +266,12 @@ static void print_needs(struct detect *d, int n, char **operands)
 				       .subfamily = s ? s->name : NULL,
 				       .family = s ? s->family : NULL,
 				       .series = s ? s->series : NULL,
-				       .generic = gpu_kind_generic(kind)};
+				       .generic = kp_processor_generic(
+					       kp_span_str(kind->target.processor))};
 		if (d->json || (!n && named))
 			find_names(d, item, list, i);
 		if (n)
-			find_served(d, item, &served);
+			find_served(d, item, &set);
 		if (d->json) {
 			report_array_add(&array, rows_object(ROWS(rows), item));
 		} else if (d->pip && item->new_label && *item->extra) {
@@ -255,7 +304,7 @@ static void print_needs(struct detect *d, int n, char **operands)
 		free(list[i].wheel);
 	}
 	free(list);
-	gpu_served_close(&served);
+	archives_close(&set);
 }
 
 /* --- installed packages -------------------------------------------------------------- */

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 #include "core/base/order.h"
-#include "core/base/path.h"
 #include "packer/cli/xalloc.h"
 
 /* --- dpkg's file ---------------------------------------------------------------- */
@@ -214,7 +213,6 @@ char *gpu_installed_lacks(const struct gpu_installed *list,
 			  const struct gpu_installed_package *p,
 			  const struct gpu_kind *kind)
 {
-	const struct gpu_names names = {.package = p->name};
 	KP_AUTO_FREE char *code = xasprintf("%s-device-code", p->name);
 	const char *suggests = p->suggests ? p->suggests : "", *word;
 	bool has_parts = false; /* for GPUs: P suggests them, or one is installed */
@@ -233,82 +231,5 @@ char *gpu_installed_lacks(const struct gpu_installed *list,
 			return NULL;
 		has_parts = true;
 	}
-	return has_parts ? gpu_package_name(&names, kind->arch) : NULL;
-}
-
-/* --- which archives have code for them ------------------------------------------ */
-
-/* The group of A; if it states none, its file's name. */
-static struct kp_span group_of(const struct kpack_archive *a)
-{
-	struct kp_span group = kp_archive_group(a);
-
-	return group.size ? group : kp_span_str(kp_path_name(kp_archive_path(a)));
-}
-
-/* Whether A has entries that are for every GPU (NEUTRAL), or that are not. */
-static bool has_entries(const struct kpack_archive *a, bool neutral)
-{
-	struct kp_target t;
-
-	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
-		if ((!kp_target_parse(kp_span_str(kp_archive_arch(a, i)), &t, NULL) &&
-		     kp_target_neutral(&t)) == neutral)
-			return true;
-	return false;
-}
-
-/*
- * Archives without a group are grouped by their names, so that each such file stands for itself.
- */
-void gpu_served_open(struct gpu_served *served, int n, char **operands, const char *group)
-{
-	struct archives *set = &served->archives;
-	size_t kept = 0;
-
-	*served = (struct gpu_served){0};
-	archives_open(set, n, operands);
-	for (size_t i = 0; i < set->count; i++) {
-		if (!group || kp_span_is(group_of(set->items[i]), group))
-			set->items[kept++] = set->items[i];
-		else
-			kp_archive_close(set->items[i]);
-	}
-	set->count = kept;
-	served->groups = xcalloc(set->count + 1, sizeof(*served->groups));
-	/* a group that was requested by name counts even if it has no archive */
-	if (group)
-		served->groups[served->n_groups++] = kp_span_str(group);
-	for (size_t i = 0; i < set->count; i++) {
-		bool listed = !has_entries(set->items[i], false);
-
-		for (size_t g = 0; g < served->n_groups && !listed; g++)
-			listed = kp_span_eq(served->groups[g], group_of(set->items[i]));
-		if (!listed)
-			served->groups[served->n_groups++] = group_of(set->items[i]);
-	}
-}
-
-void gpu_served_close(struct gpu_served *served)
-{
-	free(served->groups);
-	archives_close(&served->archives);
-	*served = (struct gpu_served){0};
-}
-
-bool gpu_served_by(const struct gpu_served *served, size_t i, const struct gpu_kind *kind)
-{
-	const struct kpack_archive *a = served->archives.items[i];
-
-	return kp_archive_serves(a, &kind->target) || has_entries(a, true);
-}
-
-bool gpu_served_group(const struct gpu_served *served, size_t g,
-		      const struct gpu_kind *kind)
-{
-	for (size_t i = 0; i < served->archives.count; i++)
-		if (kp_span_eq(group_of(served->archives.items[i]), served->groups[g]) &&
-		    kp_archive_serves(served->archives.items[i], &kind->target))
-			return true;
-	return false;
+	return has_parts ? gpu_package_name(p->name, kind->arch) : NULL;
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "core/archive/naming.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
 #include "packer/cli/xalloc.h"
@@ -110,11 +109,6 @@ void gpu_kinds_fini(struct gpu_kinds *kinds)
 	*kinds = (struct gpu_kinds){0};
 }
 
-const char *gpu_kind_generic(const struct gpu_kind *kind)
-{
-	return kp_processor_generic(kp_span_str(kind->target.processor));
-}
-
 /* --- names of archives, packages and wheels ------------------------------------- */
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
@@ -153,13 +147,6 @@ kpack_error_t gpu_names_check(const struct gpu_names *names, struct kpackx_error
 			  why);
 }
 
-const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind *kind)
-{
-	if (!names->family)
-		return kind->arch;
-	return kind->subfamily ? kind->subfamily->series : NULL;
-}
-
 /*
  * LABEL as a part of a name: "_" and ":" become "-"; a "+" or "-" at the end of a part after a colon
  * is a feature's sign, which becomes a word: "gfx90a-xnack-on".
@@ -189,14 +176,8 @@ void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX])
 	spell_label(text, out);
 }
 
-char *gpu_archive_name(const struct gpu_names *names, const char *label)
-{
-	return xasprintf("%s%c%s" KP_ARCHIVE_SUFFIX, names->group,
-			 names->family ? '-' : '_', label);
-}
-
 /* The label in lower case: "gfx90a-xnack-on", "gfx12-0", "gfx110x". */
-char *gpu_package_name(const struct gpu_names *names, const char *label)
+char *gpu_package_name(const char *package, const char *label)
 {
 	char part[GPU_NAME_PART_MAX];
 
@@ -204,15 +185,7 @@ char *gpu_package_name(const struct gpu_names *names, const char *label)
 	for (char *s = part; *s; s++)
 		if (*s >= 'A' && *s <= 'Z')
 			*s = (char)(*s - 'A' + 'a');
-	return xasprintf("%s-%s", names->package, part);
-}
-
-char *gpu_wheel_name(const struct gpu_names *names, const char *label)
-{
-	char part[GPU_NAME_PART_MAX];
-
-	gpu_extra_part(label, part);
-	return xasprintf("%s[device-%s]", names->dist, part);
+	return xasprintf("%s-%s", package, part);
 }
 
 /* --- families of an archive ----------------------------------------------------- */

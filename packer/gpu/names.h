@@ -58,9 +58,6 @@ kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
 			      struct kpackx_error *why);
 void gpu_kinds_fini(struct gpu_kinds *kinds);
 
-/* The generic target that covers KIND, or NULL. */
-const char *gpu_kind_generic(const struct gpu_kind *kind);
-
 /* The kinds of names that are requested; NULL: not that kind. */
 struct gpu_names {
 	const char *group;   /* archives "<group>_gfx1100.kpack" */
@@ -76,9 +73,6 @@ struct gpu_names {
  */
 kpack_error_t gpu_names_check(const struct gpu_names *names, struct kpackx_error *why);
 
-/* The label of KIND in names: "gfx1100", "gfx110X"; NULL: its family is not known. */
-const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind *kind);
-
 #define GPU_NAME_PART_MAX (2 * KP_TARGET_TEXT_MAX)
 
 /*
@@ -88,10 +82,8 @@ const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind
  */
 void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX]);
 
-/* The names for LABEL, on the heap. */
-char *gpu_archive_name(const struct gpu_names *names, const char *label);
-char *gpu_package_name(const struct gpu_names *names, const char *label);
-char *gpu_wheel_name(const struct gpu_names *names, const char *label);
+/* The native package of PACKAGE with code for LABEL, on the heap. */
+char *gpu_package_name(const char *package, const char *label);
 
 /* Architectures that go into one archive together, as --family defines them. */
 struct family {
