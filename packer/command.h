@@ -8,26 +8,24 @@
 
 #include "packer/cli/exit.h"
 #include "packer/cli/options.h"
+#include "packer/cli/rows.h"
+#include "packer/cli/xalloc.h"
 
-int cmd_pack(int argc, char **argv);
-int cmd_mark(int argc, char **argv);
-int cmd_ls(int argc, char **argv);
-int cmd_cat(int argc, char **argv);
-int cmd_extract(int argc, char **argv);
-int cmd_info(int argc, char **argv);
-int cmd_verify(int argc, char **argv);
-int cmd_inspect(int argc, char **argv);
-int cmd_split(int argc, char **argv);
-int cmd_merge(int argc, char **argv);
-int cmd_split_wheel(int argc, char **argv);
-int cmd_detect(int argc, char **argv);
-int cmd_thin(int argc, char **argv);
-int cmd_prune(int argc, char **argv);
-int cmd_apply(int argc, char **argv);
-int cmd_status(int argc, char **argv);
-int cmd_report(int argc, char **argv);
-int cmd_run(int argc, char **argv);
-int cmd_runtime(int argc, char **argv);
+typedef int command_run(int argc, char **argv);
+
+command_run cmd_pack, cmd_mark, cmd_ls, cmd_cat, cmd_extract, cmd_info, cmd_verify,
+	cmd_inspect, cmd_split, cmd_merge, cmd_split_wheel, cmd_detect, cmd_thin,
+	cmd_prune, cmd_apply, cmd_status, cmd_report, cmd_run, cmd_runtime;
+/* Replacements for clang's tools, and for a program of AMD's. */
+command_run cmd_offload_bundler, cmd_offload_packager, cmd_bulk_unbundle;
+
+extern const struct command_help cmd_pack_help, cmd_mark_help, cmd_ls_help, cmd_cat_help,
+	cmd_extract_help, cmd_info_help, cmd_verify_help, cmd_inspect_help,
+	cmd_split_help, cmd_merge_help, cmd_split_wheel_help, cmd_detect_help,
+	cmd_thin_help, cmd_prune_help, cmd_apply_help, cmd_status_help, cmd_report_help,
+	cmd_run_help, cmd_runtime_help, cmd_offload_bundler_help,
+	cmd_offload_packager_help, cmd_bulk_unbundle_help;
+
 /*
  * For kpack apply: leave files alone that SKIP knows; NULL: look at all.  Returns EXIT_LEFT if all
  * is done but for damaged files, which were reported.
@@ -36,34 +34,5 @@ struct scan_skip;
 enum { EXIT_LEFT = 3 };
 int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip);
 int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip);
-
-/* Replacements for clang's tools, with their options, messages and exit codes. */
-int cmd_offload_bundler(int argc, char **argv);
-int cmd_offload_packager(int argc, char **argv);
-/* A replacement for AMD's program of that name. */
-int cmd_bulk_unbundle(int argc, char **argv);
-
-extern const struct command_help cmd_pack_help;
-extern const struct command_help cmd_mark_help;
-extern const struct command_help cmd_ls_help;
-extern const struct command_help cmd_cat_help;
-extern const struct command_help cmd_extract_help;
-extern const struct command_help cmd_info_help;
-extern const struct command_help cmd_verify_help;
-extern const struct command_help cmd_inspect_help;
-extern const struct command_help cmd_split_help;
-extern const struct command_help cmd_merge_help;
-extern const struct command_help cmd_split_wheel_help;
-extern const struct command_help cmd_detect_help;
-extern const struct command_help cmd_thin_help;
-extern const struct command_help cmd_prune_help;
-extern const struct command_help cmd_apply_help;
-extern const struct command_help cmd_status_help;
-extern const struct command_help cmd_report_help;
-extern const struct command_help cmd_run_help;
-extern const struct command_help cmd_runtime_help;
-extern const struct command_help cmd_offload_bundler_help;
-extern const struct command_help cmd_offload_packager_help;
-extern const struct command_help cmd_bulk_unbundle_help;
 
 #endif

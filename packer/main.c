@@ -4,22 +4,18 @@
  * NAME, and called as one of clang's or AMD's tools it replaces that tool.
  */
 #include <getopt.h>
-#include <jansson.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include "command.h"
-#include "packer/cli/xalloc.h"
-#include "packer/cli/report.h"
 
 #ifndef KP_VERSION
 #define KP_VERSION "0.1"
 #endif
 
 static const struct command {
-	int (*run)(int argc, char **argv);
+	command_run *run;
 	const struct command_help *help;
 } commands[] = {
 	{cmd_pack, &cmd_pack_help},
@@ -46,17 +42,22 @@ static const struct command {
 	{cmd_bulk_unbundle, &cmd_bulk_unbundle_help},
 };
 
-#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-static const char usage_line[] = "usage: kpack [--help] [--version] COMMAND ...\n";
+enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static void print_commands(FILE *out)
 {
-	fprintf(out, "%s\ncommands:\n", usage_line);
+	fputs("usage: kpack [--help] [--version] COMMAND ...\n\ncommands:\n", out);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		fprintf(out, "  %-17s %s\n", commands[i].help->name,
 			commands[i].help->summary);
 	fputs("\n'kpack COMMAND --help' lists a command's options.\n", out);
+}
+
+static int usage_error(const char *what, const char *text)
+{
+	report_error(what, "%s", text);
+	print_commands(stderr);
+	return EXIT_USAGE;
 }
 
 static const struct command *find_command(const char *name)
@@ -67,57 +68,9 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-static int usage_error(const char *what, const char *text)
-{
-	report_error(what, "%s", text);
-	print_commands(stderr);
-	return EXIT_USAGE;
-}
-
 /*
- * Handle the options before the subcommand.  Returns an exit status, or -1 to go on with
- * the subcommand.
- */
-static int main_options(int argc, char **argv)
-{
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"version", no_argument, NULL, 'V'},
-					      {0}};
-	int value;
-
-	opterr = 0;
-	while ((value = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
-		if (value == 'h')
-			print_commands(stdout);
-		else if (value == 'V')
-			printf("kpack %s\n", KP_VERSION);
-		else
-			return usage_error(argv[optind > 1 ? optind - 1 : 1],
-					   "unknown option");
-		return report_finish(EXIT_OK);
-	}
-	return -1;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* Whether NAME, perhaps with a version after it ("-22"), is TOOL. */
-static bool is_tool(const char *name, const char *tool)
-{
-	size_t n = strlen(tool);
-
-	return strncmp(name, tool, n) == 0 &&
-	       (!name[n] || (name[n] == '-' &&
-			     name[n + 1 + strspn(name + n + 1, "0123456789.")] == '\0'));
-}
-
-/*
- * Returns the command that a program of that name is; NULL: the first argument names it.
+ * The command that a program called NAME is: kpack-COMMAND, or one of the tools that we stand in
+ * for, perhaps with a version behind it ("-22").  NULL: the first argument names the command.
  */
 static const struct command *named_command(const char *name)
 {
@@ -130,26 +83,28 @@ static const struct command *named_command(const char *name)
 		{"bulk_unbundle", "bulk-unbundle"},
 	};
 
-	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++)
-		if (is_tool(name, tools[i].tool))
+	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+		size_t n = strlen(tools[i].tool);
+
+		if (strncmp(name, tools[i].tool, n) == 0 &&
+		    (!name[n] ||
+		     (name[n] == '-' &&
+		      name[n + 1 + strspn(name + n + 1, "0123456789.")] == '\0')))
 			return find_command(tools[i].command);
+	}
 	return strncmp(name, "kpack-", 6) == 0 ? find_command(name + 6) : NULL;
 }
 
-/* Raise the limit of open files: each archive and each directory operand stays open. */
-static void raise_descriptor_limit(void)
+/* What holds for all commands is set here, before they read their options. */
+static int run_command(const struct command *c, int argc, char **argv)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static int run_command(const struct command *c, int argc, char **argv)
-{
-	raise_descriptor_limit();
+	/* each archive and each directory operand stays open */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	/* else values that jansson has no memory for are left out of objects without an error */
 	json_set_alloc_funcs(xmalloc, free);
 	/* so that a write past a limit of file sizes fails, with a message, instead of
@@ -161,21 +116,33 @@ static int run_command(const struct command *c, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	const char *name = argc > 0 ? base_name(argv[0]) : "kpack";
+	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+					      {"version", no_argument, NULL, 'V'},
+					      {0}};
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "kpack";
 	const struct command *c = named_command(name);
-	int status;
 
 	if (c) {
 		report_set_program(name);
 		return run_command(c, argc, argv);
 	}
-	status = main_options(argc, argv);
-	if (status >= 0)
-		return status;
+	opterr = 0;
+	switch (getopt_long(argc, argv, "+hV", longs, NULL)) {
+	case 'h':
+		print_commands(stdout);
+		return report_finish(EXIT_OK);
+	case 'V':
+		printf("kpack %s\n", KP_VERSION);
+		return report_finish(EXIT_OK);
+	case -1:
+		break;
+	default:
+		return usage_error(argv[optind > 1 ? optind - 1 : 1], "unknown option");
+	}
 	if (optind >= argc)
 		return usage_error(NULL, "a command is missing");
 	c = find_command(argv[optind]);
-	if (!c)
-		return usage_error(argv[optind], "unknown command");
-	return run_command(c, argc - optind, argv + optind);
+	return c ? run_command(c, argc - optind, argv + optind)
+		 : usage_error(argv[optind], "unknown command");
 }

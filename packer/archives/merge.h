@@ -15,7 +15,6 @@
 
 #include "core/archive/archive.h"
 #include "core/writer/writer.h"
-#include "packer/cli/progress.h"
 #include "packer/cli/report.h"
 
 /* Everything is borrowed until the plan is freed. */

@@ -33,6 +33,7 @@ static const struct option_help version_row = {
 /* The column at which texts begin. */
 #define TEXT_COLUMN 26
 
+/* Print a line of the help; a long name is a line of its own. */
 static void print_row(FILE *out, const struct option_help *row)
 {
 	char left[64];
@@ -59,21 +60,6 @@ static void print_usage(FILE *out, const struct command_help *help)
 			help->operands);
 }
 
-static void print_help(const struct options *o)
-{
-	const struct command_help *help = o->help;
-
-	print_usage(stdout, help);
-	printf("\n%s\n\noptions:\n", help->summary);
-	for (const struct option_help *row = help->options; row && row->long_name; row++)
-		print_row(stdout, row);
-	print_row(stdout, &help_row);
-	if (o->single_dash)
-		print_row(stdout, &version_row);
-	if (help->more)
-		printf("\n%s\n", help->more);
-}
-
 int options_usage(const struct command_help *help, const char *fmt, ...)
 {
 	char text[512];
@@ -84,49 +70,52 @@ int options_usage(const struct command_help *help, const char *fmt, ...)
 	va_end(ap);
 	report_error(help->name, "%s", text);
 	print_usage(stderr, help);
-	return 2;
+	exit(EXIT_USAGE);
+}
+
+void options_check(const struct command_help *help, const struct option_rule *rules)
+{
+	for (; rules->text; rules++)
+		if (rules->broken)
+			options_usage(help, "%s", rules->text);
 }
 
 bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out)
 {
 	static const char letters[] = "KMG";
 	unsigned long long n;
-	unsigned shift = 0;
+	const char *letter;
+	unsigned shift;
 	char *end;
 
-	if (*text < '0' || *text > '9')
-		return false;
 	errno = 0;
 	n = strtoull(text, &end, 10);
-	if (*end) {
-		const char *at = strchr(letters, *end & ~0x20);
-
-		if (!at || !*at || end[1])
-			return false;
-		shift = 10 * (unsigned)(at - letters + 1);
-	}
-	if (errno != 0 || n > UINT64_MAX >> shift)
+	letter = *end ? strchr(letters, *end & ~0x20) : NULL;
+	/* strtoull also takes signs, blanks, and nothing */
+	if (*text < '0' || *text > '9' || errno ||
+	    (*end && (!letter || !*letter || end[1])))
 		return false;
-	n <<= shift;
-	if (n < low || n > high)
+	shift = letter ? 10 * (unsigned)(letter - letters + 1) : 0;
+	if (n > UINT64_MAX >> shift || n << shift < low || n << shift > high)
 		return false;
-	*out = n;
+	*out = n << shift;
 	return true;
 }
 
-/* Store the argument of ROW's option in ARGS.  Returns the exit status. */
-static int put_option(const struct options *o, const struct option_help *row, void *args)
+void option_texts_add(struct option_texts *texts, const char *text)
+{
+	xgrow(&texts->items, texts->count, &texts->cap, sizeof(*texts->items));
+	texts->items[texts->count++] = text;
+}
+
+/* Store the argument of ROW's option in ARGS. */
+static void put_option(const struct options *o, const struct option_help *row, void *args)
 {
 	const struct option_place *place = &row->place;
 	void *slot = (char *)args + place->at;
 	uint64_t n = 0;
+	int status;
 
-	if ((place->kind == OPTION_INT || place->kind == OPTION_UNSIGNED ||
-	     place->kind == OPTION_U64) &&
-	    !options_number(o->arg, place->low, place->high, &n))
-		return options_usage(o->help,
-				     "--%s %s: not a number from %" PRIu64 " to %" PRIu64,
-				     row->long_name, o->arg, place->low, place->high);
 	switch (place->kind) {
 	case OPTION_NOWHERE:
 		break;
@@ -140,32 +129,30 @@ static int put_option(const struct options *o, const struct option_help *row, vo
 		free(*(char **)slot);
 		*(char **)slot = xstrdup(o->arg);
 		break;
-	case OPTION_INT:
-		*(int *)slot = (int)n;
+	case OPTION_TEXTS:
+		option_texts_add(slot, o->arg);
 		break;
-	case OPTION_UNSIGNED:
-		*(unsigned *)slot = (unsigned)n;
-		break;
-	case OPTION_U64:
-		*(uint64_t *)slot = n;
+	case OPTION_DIGITS:
+		if (!options_number(o->arg, place->low, place->high, &n))
+			options_usage(o->help,
+				      "--%s %s: not a number from %" PRIu64
+				      " to %" PRIu64,
+				      row->long_name, o->arg, place->low, place->high);
+		if (place->size == sizeof(uint64_t))
+			*(uint64_t *)slot = n;
+		else
+			*(unsigned *)slot = (unsigned)n;
 		break;
 	case OPTION_CALL:
-		return place->take(o, row, slot);
+		status = place->take(o, row, slot);
+		if (status)
+			exit(report_finish(status));
 	}
-	return EXIT_OK;
 }
 
-/* Report that getopt did not take an option, of which it left a letter or the word. */
-static int refuse_option(const struct options *o, const char *what)
-{
-	char letter[] = {'-', (char)optopt, '\0'};
-	bool is_word = optopt == 0 || optopt >= ROW_VALUE(0);
-
-	return options_usage(o->help, "%s: %s",
-			     is_word ? o->argv[optind > 0 ? optind - 1 : 0] : letter,
-			     what);
-}
-
+/*
+ * The tables for getopt are built on the stack for each call: a command reads its options once.
+ */
 int options_read(struct options *o, void *args)
 {
 	int (*next)(int, char *const *, const char *, const struct option *, int *) =
@@ -173,8 +160,8 @@ int options_read(struct options *o, void *args)
 	const struct option_help *rows[OPTIONS_MAX];
 	struct option longs[OPTIONS_MAX + 1] = {0};
 	char shorts[2 * OPTIONS_MAX + 3], *end = shorts;
-	int value, status = EXIT_OK;
 	size_t n = 0, i;
+	int value;
 
 	for (const struct option_help *r = o->help->options; r && r->long_name; r++) {
 		if (n + 2 == OPTIONS_MAX)
@@ -199,23 +186,46 @@ int options_read(struct options *o, void *args)
 	*end = '\0';
 	optind = 0; /* GNU: forget the scan of main's options */
 	opterr = 0;
-	while (!status && (value = next(o->argc, o->argv, shorts, longs, NULL)) != -1) {
-		if (value == '?' || value == ':')
-			return refuse_option(o, value == '?' ? "unknown option"
-							     : "an argument is missing");
+	while ((value = next(o->argc, o->argv, shorts, longs, NULL)) != -1) {
+		if (value == '?' || value == ':') {
+			/* of a short option getopt left the letter, of a long one the word */
+			char letter[] = {'-', (char)optopt, '\0'};
+			bool is_word = optopt == 0 || optopt >= ROW_VALUE(0);
+
+			options_usage(o->help, "%s: %s",
+				      is_word ? o->argv[optind > 0 ? optind - 1 : 0]
+					      : letter,
+				      value == '?' ? "unknown option"
+						   : "an argument is missing");
+		}
 		for (i = 0; rows[i]->short_name != value && ROW_VALUE((int)i) != value;)
 			i++;
 		o->arg = optarg;
-		if (rows[i] == &help_row)
-			print_help(o);
-		else if (rows[i] == &version_row)
+		if (rows[i] == &help_row) {
+			print_usage(stdout, o->help);
+			printf("\n%s\n\noptions:\n", o->help->summary);
+			for (i = 0; i < n; i++)
+				print_row(stdout, rows[i]);
+			if (o->help->more)
+				printf("\n%s\n", o->help->more);
+			exit(report_finish(EXIT_OK));
+		}
+		if (rows[i] == &version_row) {
 			printf("kpack %s %s\n", o->help->name, KP_VERSION);
-		else
-			status = put_option(o, rows[i], args);
-		if (rows[i] == &help_row || rows[i] == &version_row)
-			return report_finish(EXIT_OK);
+			exit(report_finish(EXIT_OK));
+		}
+		put_option(o, rows[i], args);
 	}
-	return status ? status : -1;
+	return -1;
+}
+
+int options_parse(const struct command_help *help, int argc, char ***argv, void *args)
+{
+	struct options o = {.help = help, .argc = argc, .argv = *argv};
+
+	options_read(&o, args);
+	*argv += optind;
+	return argc - optind;
 }
 
 unsigned option_jobs(void)
@@ -223,4 +233,12 @@ unsigned option_jobs(void)
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return cores > 0 ? (unsigned)cores : 1;
+}
+
+int scheme_take(const struct options *o, const struct option_help *row, void *slot)
+{
+	if (kp_scheme_find(kp_span_str(o->arg), slot))
+		return EXIT_OK;
+	options_usage(o->help, "--%s %s: not none, zstd-per-kernel or zstd-shared",
+		      row->long_name, o->arg);
 }

@@ -16,11 +16,11 @@
  *	const struct command_help cmd_ls_help = {
  *		"ls", "FILE...", "list entries", table, NULL};
  *
- *	struct options o = {.help = &cmd_ls_help, .argc = argc, .argv = argv};
- *	status = options_read(&o, &ls);
- *	if (status >= 0)
- *		return status;
- *	operands: argv[optind] to argv[argc - 1]
+ *	int n = options_parse(&cmd_ls_help, argc, &argv, &ls);
+ *	operands: argv[0] to argv[n - 1]
+ *
+ * Whatever is wrong with a command line ends the process with status 2, before work has begun:
+ * options_usage, options_read and options_parse do not return then.
  */
 #ifndef PACKER_CLI_OPTIONS_H
 #define PACKER_CLI_OPTIONS_H
@@ -30,6 +30,12 @@
 #include <stdint.h>
 #include <unistd.h> /* optind */
 #include "core/base/scheme.h"
+
+/* The arguments of an option that can be repeated. */
+struct option_texts {
+	const char **items;
+	size_t count, cap;
+};
 
 /* Rows of the longest table, --help included. */
 #define OPTIONS_MAX 40
@@ -42,62 +48,58 @@ enum option_kind {
 	OPTION_FLAG,    /* bool, which becomes true */
 	OPTION_WORD,    /* const char *: the argument itself */
 	OPTION_TEXT,    /* char *: a copy of the argument; frees an earlier one */
-	OPTION_INT,
-	OPTION_UNSIGNED,
-	OPTION_U64,
+	OPTION_TEXTS,   /* struct option_texts, to which the argument is added */
+	OPTION_DIGITS,  /* a number: int, unsigned or uint64_t */
 	OPTION_CALL,
 };
 
 /* Where the argument of an option goes. */
 struct option_place {
 	enum option_kind kind;
-	size_t at;          /* offset in the struct of the command's arguments */
+	size_t size, at; /* of the member; AT: in the struct of the command's arguments */
 	uint64_t low, high; /* range of a number */
 	/*
-	 * OPTION_CALL: put the argument O->arg into SLOT.  Errors are reported.  Returns
-	 * the exit status.
+	 * OPTION_CALL: put the argument O->arg into SLOT.  Returns the exit status after
+	 * reporting a fault, which ends the process, or EXIT_OK.
 	 */
 	int (*take)(const struct options *o, const struct option_help *row, void *slot);
 };
 
-/* The kind follows from the type of MEMBER, so that the two cannot differ. */
 /* clang-format off */
+/* The kind follows from the type of MEMBER, so that the two cannot differ. */
 #define OPTION_KIND(type, member)                  \
 	_Generic(((type *)NULL)->member,           \
 		 bool: OPTION_FLAG,                \
 		 const char *: OPTION_WORD,        \
 		 char *: OPTION_TEXT,              \
-		 int: OPTION_INT,                  \
-		 unsigned: OPTION_UNSIGNED,        \
-		 uint64_t: OPTION_U64)
+		 struct option_texts: OPTION_TEXTS, \
+		 default: OPTION_DIGITS)
 #define OPTION_NUMBER(type, member, low, high)     \
-	{OPTION_KIND(type, member), offsetof(type, member), low, high, NULL}
-/* clang-format on */
+	{OPTION_KIND(type, member), sizeof(((type *)NULL)->member), offsetof(type, member), low, high, NULL}
 #define OPTION_PLACE(type, member) OPTION_NUMBER(type, member, 0, 0)
 #define OPTION_LEVEL(type, member) OPTION_NUMBER(type, member, 1, KP_LEVEL_MAX)
 #define OPTION_JOBS(type, member) OPTION_NUMBER(type, member, 1, 1024)
 /* TAKE gets the address of MEMBER, or with OPTION_TAKE_ALL that of the arguments. */
-#define OPTION_TAKE(type, member, take)                                                  \
-	{                                                                                \
-		OPTION_CALL, offsetof(type, member), 0, 0, take                          \
-	}
-#define OPTION_TAKE_ALL(take)                                                            \
-	{                                                                                \
-		OPTION_CALL, 0, 0, 0, take                                               \
-	}
-#define OPTION_IGNORED                                                                   \
-	{                                                                                \
-		0                                                                        \
-	}
+#define OPTION_TAKE(type, member, function) {.kind = OPTION_CALL, .at = offsetof(type, member), .take = function}
+#define OPTION_TAKE_ALL(function) {.kind = OPTION_CALL, .take = function}
+#define OPTION_IGNORED {.kind = OPTION_NOWHERE}
 /* The command's arguments are only this bool, or this const char *. */
-#define OPTION_FLAG_ALONE                                                                \
-	{                                                                                \
-		.kind = OPTION_FLAG                                                      \
-	}
-#define OPTION_WORD_ALONE                                                                \
-	{                                                                                \
-		.kind = OPTION_WORD                                                      \
-	}
+#define OPTION_FLAG_ALONE {.kind = OPTION_FLAG}
+#define OPTION_WORD_ALONE {.kind = OPTION_WORD}
+
+/* Rows that commands share: MEMBER, a bool of the command's arguments TYPE, becomes true. */
+#define OPTION_SWITCH(letter, name, text, type, member) {letter, name, NULL, text, OPTION_PLACE(type, member)}
+#define OPTION_JSON_ARRAY(type, member)            \
+	OPTION_SWITCH(0, "json", "print one JSON array of objects", type, member)
+#define OPTION_JSON_REPORT(type, member)           \
+	OPTION_SWITCH(0, "json", "print the report as JSON", type, member)
+#define OPTION_QUIET(type, member)                 \
+	OPTION_SWITCH('q', "quiet", "print only errors", type, member)
+#define OPTION_DRY_RUN(type, member)               \
+	OPTION_SWITCH('n', "dry-run", "write nothing: print what would be freed", type, member)
+#define OPTION_FORCE_FILES(type, member)           \
+	OPTION_SWITCH('f', "force", "replace files that exist", type, member)
+/* clang-format on */
 
 struct option_help {
 	char short_name;       /* 0: none */
@@ -106,23 +108,6 @@ struct option_help {
 	const char *text;
 	struct option_place place;
 };
-
-/* Rows that commands share: MEMBER, a bool of the command's arguments TYPE, becomes true. */
-#define OPTION_ROW(letter, name, text, type, member)                                     \
-	{                                                                                \
-		letter, name, NULL, text, OPTION_PLACE(type, member)                     \
-	}
-#define OPTION_JSON_ARRAY(type, member)                                                  \
-	OPTION_ROW(0, "json", "print one JSON array of objects", type, member)
-#define OPTION_JSON_REPORT(type, member)                                                 \
-	OPTION_ROW(0, "json", "print the report as JSON", type, member)
-#define OPTION_QUIET(type, member)                                                       \
-	OPTION_ROW('q', "quiet", "print only errors", type, member)
-#define OPTION_DRY_RUN(type, member)                                                     \
-	OPTION_ROW('n', "dry-run", "write nothing: print what would be freed", type,     \
-		   member)
-#define OPTION_FORCE_FILES(type, member)                                                 \
-	OPTION_ROW('f', "force", "replace files that exist", type, member)
 
 struct command_help {
 	const char *name;     /* "ls"; "mark show" for one with subcommands */
@@ -142,18 +127,35 @@ struct options {
 };
 
 /*
- * Read all options into ARGS.  Every table also has --help (-h).  Options may follow
- * operands, but not a program; "--" ends them.  Returns -1 to go on, or the exit status:
- * --help was answered, or a fault was reported.
+ * Read all options into ARGS, which gets the offsets of the table.  Every table also has --help
+ * (-h), which is answered and ends the process.  Options may follow operands, but not a program;
+ * "--" ends them.  Returns -1; argv[optind] is the first operand.
  */
 int options_read(struct options *o, void *args);
+
+/* The same for the command HELP.  *ARGV becomes the operands; returns how many there are. */
+int options_parse(const struct command_help *help, int argc, char ***argv, void *args);
+
+/* Report a usage fault on stderr, "PROGRAM: NAME: TEXT", then the usage, and exit. */
+int options_usage(const struct command_help *help, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+
+void option_texts_add(struct option_texts *texts, const char *text);
+
+/* What a command line must not be. */
+struct option_rule {
+	bool broken;
+	const char *text; /* NULL ends the rules */
+};
+
+/* Report the first of RULES that is broken, as options_usage does. */
+void options_check(const struct command_help *help, const struct option_rule *rules);
 
 /* The default of --jobs: a thread for each core. */
 unsigned option_jobs(void);
 
-/* Report a usage fault on stderr: "PROGRAM: NAME: TEXT", then the usage.  Returns 2. */
-int options_usage(const struct command_help *help, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+/* For --scheme of commands that write archives, as `take`; SLOT is a kpack_compression_t. */
+int scheme_take(const struct options *o, const struct option_help *row, void *slot);
 
 /* Parse a decimal number in [LOW, HIGH]; its optional suffix is K, M or G (1024). */
 bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out);

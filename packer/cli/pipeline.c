@@ -89,17 +89,25 @@ static void commit_ready(struct run *r)
 	}
 }
 
-static void work_jobs(struct run *r, void *state)
+/* A thread: jobs, one after the other, with a state of its own. */
+static void *thread_main(void *arg)
 {
+	struct run *r = arg;
 	const struct pipeline *p = r->p;
+	struct kpackx_error why = {0};
+	void *state = NULL;
+	kpack_error_t err = p->begin ? p->begin(p->arg, &state, &why) : KPACK_SUCCESS;
 	size_t job;
 
 	pthread_mutex_lock(&r->lock);
-	while (take_job(r, &job)) {
-		struct kpackx_error why = {0};
+	if (err) {
+		state = NULL;
+		fail_run(r, err, &why);
+	}
+	while (!err && take_job(r, &job)) {
 		void *result = NULL;
-		kpack_error_t err;
 
+		why = (struct kpackx_error){0};
 		pthread_mutex_unlock(&r->lock);
 		err = p->work(p->arg, state, job, &result, &why);
 		pthread_mutex_lock(&r->lock);
@@ -110,39 +118,9 @@ static void work_jobs(struct run *r, void *state)
 		commit_ready(r);
 	}
 	pthread_mutex_unlock(&r->lock);
-}
-
-static void *thread_main(void *arg)
-{
-	struct run *r = arg;
-	struct kpackx_error why = {0};
-	void *state = NULL;
-	kpack_error_t err =
-		r->p->begin ? r->p->begin(r->p->arg, &state, &why) : KPACK_SUCCESS;
-
-	if (err) {
-		pthread_mutex_lock(&r->lock);
-		fail_run(r, err, &why);
-		pthread_mutex_unlock(&r->lock);
-		return NULL;
-	}
-	work_jobs(r, state);
-	if (r->p->end)
-		r->p->end(state);
+	if (state && p->end)
+		p->end(state);
 	return NULL;
-}
-
-static void run_threads(struct run *r, pthread_t *threads, unsigned n)
-{
-	unsigned started = 0;
-
-	/* this thread works too, so a thread that cannot be started is no failure */
-	while (started + 1 < n &&
-	       !pthread_create(&threads[started], NULL, thread_main, r))
-		started++;
-	thread_main(r);
-	while (started)
-		pthread_join(threads[--started], NULL);
 }
 
 kpack_error_t pipeline_run(const struct pipeline *p, size_t *committed,
@@ -155,8 +133,15 @@ kpack_error_t pipeline_run(const struct pipeline *p, size_t *committed,
 		.slots = xcalloc(p->n_jobs, sizeof(*r.slots)),
 	};
 	pthread_t *threads = xcalloc(p->threads, sizeof(*threads));
+	unsigned started = 0;
 
-	run_threads(&r, threads, p->threads);
+	/* this thread works too, so a thread that cannot be started is no failure */
+	while (started + 1 < p->threads &&
+	       !pthread_create(&threads[started], NULL, thread_main, &r))
+		started++;
+	thread_main(&r);
+	while (started)
+		pthread_join(threads[--started], NULL);
 	for (size_t i = 0; i < p->n_jobs; i++)
 		if (r.slots[i].result)
 			p->discard(p->arg, r.slots[i].result);

@@ -12,8 +12,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "core/base/json.h"
 #include "core/base/text.h"
+#include "exit.h"
 #include "xalloc.h"
 
 static const char *program = "kpack";
@@ -44,6 +46,7 @@ static char *made(char *text)
 	return text;
 }
 
+/* Most names have nothing to escape, and long ones are rare: only these cost an allocation. */
 static void print_escaped(FILE *out, struct kp_span s)
 {
 	size_t plain = kp_text_plain(s);
@@ -83,21 +86,10 @@ static void print_message(FILE *out, const char *text)
 	free(shown);
 }
 
-static void print_file(FILE *out, const char *file)
-{
-	size_t n = hidden ? strlen(hidden) : 0;
-
-	if (n && strncmp(file, hidden, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
-		print_escaped(out, kp_span_str(in_place));
-		file += n;
-	}
-	print_escaped(out, kp_span_str(file));
-	fputs(": ", out);
-}
-
-void report_error(const char *file, const char *fmt, ...)
+int report_error(const char *file, const char *fmt, ...)
 {
 	char *text;
+	size_t n;
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -107,17 +99,26 @@ void report_error(const char *file, const char *fmt, ...)
 	fflush(stdout);
 	flockfile(stderr);
 	fprintf(stderr, "%s: ", program);
-	if (file)
-		print_file(stderr, file);
+	n = hidden && file ? strlen(hidden) : 0;
+	if (n && strncmp(file, hidden, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
+		print_escaped(stderr, kp_span_str(in_place));
+		file += n;
+	}
+	if (file) {
+		print_escaped(stderr, kp_span_str(file));
+		fputs(": ", stderr);
+	}
 	print_message(stderr, text);
 	putc('\n', stderr);
 	funlockfile(stderr);
 	free(text);
+	return EXIT_FAULT;
 }
 
-void report_why(const char *file, const struct kpackx_error *why)
+int report_why(const char *file, const struct kpackx_error *why)
 {
-	report_error(file, "%s", why->text[0] ? why->text : kpackx_error_name(why->code));
+	return report_error(file, "%s",
+			    why->text[0] ? why->text : kpackx_error_name(why->code));
 }
 
 void report_span(struct kp_span s)
@@ -142,7 +143,7 @@ int report_finish(int status)
 	/* the stream is broken: report_error must not try to flush it again */
 	report_error("standard output", "write: %s",
 		     errno ? kp_errno_text(errno) : "not everything was written");
-	return status ? status : 1;
+	return status ? status : EXIT_FAULT;
 }
 
 const char *report_size(uint64_t bytes, char out[24])
@@ -253,6 +254,15 @@ json_t *report_json_message(const char *text)
 	return value;
 }
 
+json_t *report_json_list(const char *const *texts, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, report_json_text(texts[i]));
+	return list;
+}
+
 void report_array_next(struct report_array *array)
 {
 	fputs(array->begun ? ",\n" : "[\n", stdout);
@@ -278,4 +288,52 @@ bool report_json(json_t *value)
 	report_json_put(stdout, value, JSON_INDENT(1));
 	putchar('\n');
 	return true;
+}
+
+/* The bar is one line, drawn over itself ten times a second at most, and cleared at the end. */
+enum { BAR_WIDTH = 30, BAR_INTERVAL_MS = 100 };
+
+static void draw_bar(const struct progress *p)
+{
+	char what[128], done[24], total[24], bar[BAR_WIDTH + 1] = "";
+	double part = p->total ? (double)p->done / (double)p->total : 1.0;
+
+	for (int i = 0; i < BAR_WIDTH; i++)
+		bar[i] = i < (int)(part * BAR_WIDTH) ? '#' : '.';
+	fprintf(stderr, "\r%s [%s] %3d%% %s of %s\033[K",
+		kp_text_escape(kp_span_str(p->what), what, sizeof(what)), bar,
+		(int)(part * 100), report_size(p->done, done),
+		report_size(p->total, total));
+	fflush(stderr);
+}
+
+void progress_begin(struct progress *p, const char *what, uint64_t total, bool wanted)
+{
+	*p = (struct progress){.what = what, .total = total};
+	p->on = wanted && isatty(STDERR_FILENO);
+	if (p->on)
+		draw_bar(p);
+}
+
+void progress_add(struct progress *p, uint64_t bytes)
+{
+	struct timespec now;
+
+	p->done += bytes;
+	if (!p->on)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if ((now.tv_sec - p->shown.tv_sec) * 1000 +
+		    (now.tv_nsec - p->shown.tv_nsec) / 1000000 <
+	    BAR_INTERVAL_MS)
+		return;
+	p->shown = now;
+	draw_bar(p);
+}
+
+void progress_end(struct progress *p)
+{
+	if (p->on)
+		fputs("\r\033[K", stderr);
+	p->on = false;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program's output: messages on stderr, tables and JSON on stdout.
- * Names from archives and the command line never reach a terminal unescaped.
+ * The program's output: messages and progress on stderr, text and JSON on stdout; rows.h makes
+ * both from one description.  Names from archives and the command line never reach a terminal
+ * unescaped.
  */
 #ifndef PACKER_CLI_REPORT_H
 #define PACKER_CLI_REPORT_H
@@ -10,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 #include "core/base/errors.h"
 #include "core/base/span.h"
 
@@ -27,13 +29,13 @@ void report_in_place(const char *path, const char *shown);
 /*
  * Print "PROGRAM: FILE: TEXT" on stderr, after flushing stdout.  FILE may be NULL.
  * FILE is escaped.  In TEXT control characters are escaped, but backslashes are not,
- * because texts from core contain names that are escaped already.
+ * because texts from core contain names that are escaped already.  Returns EXIT_FAULT.
  */
-void report_error(const char *file, const char *fmt, ...)
+int report_error(const char *file, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* As report_error, for a failure in core. */
-void report_why(const char *file, const struct kpackx_error *why);
+int report_why(const char *file, const struct kpackx_error *why);
 
 /* Print the text on stdout, escaped. */
 void report_span(struct kp_span s);
@@ -63,6 +65,8 @@ json_t *report_json_text(const char *s);
 
 /* A JSON string of a message, whose names are escaped already. */
 json_t *report_json_message(const char *text);
+/* A JSON array of N texts. */
+json_t *report_json_list(const char *const *texts, size_t n);
 
 /*
  * Write VALUE as JSON with jansson's FLAGS: UTF-8, in which characters that are not
@@ -84,5 +88,19 @@ bool report_array_end(struct report_array *array); /* true */
 
 /* Print one JSON value on stdout.  Takes VALUE, as report_array_add does.  Returns true. */
 bool report_json(json_t *value);
+
+/* A progress bar, drawn only on a terminal. */
+struct progress {
+	const char *what;
+	uint64_t total, done;
+	struct timespec shown; /* when it was drawn last */
+	bool on;
+};
+
+/* Begin.  If WANTED is false, or stderr is not a terminal, nothing is ever drawn. */
+void progress_begin(struct progress *p, const char *what, uint64_t total, bool wanted);
+void progress_add(struct progress *p, uint64_t bytes);
+/* Remove the bar. */
+void progress_end(struct progress *p);
 
 #endif

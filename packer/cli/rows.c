@@ -6,8 +6,11 @@
 #include "rows.h"
 #include <inttypes.h>
 
-static uint64_t number_of(const struct row *r, const void *place)
+/* Booleans and enums are numbers, too. */
+static uint64_t number_of(const struct row *r, const void *item)
 {
+	const void *place = (const char *)item + r->at;
+
 	switch (r->size) {
 	case 1:
 		return *(const uint8_t *)place;
@@ -20,8 +23,9 @@ static uint64_t number_of(const struct row *r, const void *place)
 	}
 }
 
-static struct kp_span text_of(const struct row *r, const void *place)
+static struct kp_span text_of(const struct row *r, const void *item)
 {
+	const void *place = (const char *)item + r->at;
 	const char *text;
 
 	if (r->kind == ROW_SPAN)
@@ -33,26 +37,26 @@ static struct kp_span text_of(const struct row *r, const void *place)
 static void print_value(const struct row *r, const void *item)
 {
 	static const char *const answers[] = {"no", "yes", "unknown"};
-	const void *place = (const char *)item + r->at;
 	struct kp_span text;
 
 	switch (r->kind) {
 	case ROW_TEXT:
 	case ROW_SPAN:
-		text = text_of(r, place);
+		text = text_of(r, item);
 		report_span(r->where & ROW_NONE && !text.size ? kp_span_str("-") : text);
 		break;
 	case ROW_NUMBER:
-		report_number(number_of(r, place));
+		report_number(number_of(r, item));
 		break;
 	case ROW_BOOL:
-		fputs(answers[*(const bool *)place], stdout);
-		break;
 	case ROW_ANSWER:
-		fputs(answers[number_of(r, place)], stdout);
+		fputs(answers[number_of(r, item)], stdout);
+		break;
+	case ROW_WORD:
+		fputs(r->words[number_of(r, item)], stdout);
 		break;
 	case ROW_RATIO:
-		printf("%.2f", *(const double *)place);
+		printf("%.2f", *(const double *)((const char *)item + r->at));
 		break;
 	}
 }
@@ -86,45 +90,63 @@ void rows_list(const struct row *rows, size_t n, const void *item)
 		if (r->unit)
 			printf(" %s", r->unit);
 		if (r->unit && strcmp(r->unit, "bytes") == 0)
-			printf(" (%s)",
-			       report_size(number_of(r, (const char *)item + r->at),
-					   size));
+			printf(" (%s)", report_size(number_of(r, item), size));
 		putchar('\n');
 	}
 }
 
+/* The value of ITEM's row in JSON; NULL: it is left out. */
 static json_t *value_of(const struct row *r, const void *item)
 {
-	const void *place = (const char *)item + r->at;
 	struct kp_span text;
+	uint64_t n;
 
 	switch (r->kind) {
 	case ROW_TEXT:
 	case ROW_SPAN:
-		text = text_of(r, place);
+		text = text_of(r, item);
+		if (r->where & ROW_OPTIONAL && !text.size)
+			return NULL;
 		return r->where & ROW_NONE && !text.size ? json_null()
 							 : report_json_span(text);
 	case ROW_NUMBER:
-		return json_integer((json_int_t)number_of(r, place));
+		n = number_of(r, item);
+		return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
 	case ROW_BOOL:
-		return json_boolean(*(const bool *)place);
 	case ROW_ANSWER:
-		return number_of(r, place) > 1 ? json_null()
-					       : json_boolean(number_of(r, place));
+		n = number_of(r, item);
+		return n > 1 ? json_null() : json_boolean(n);
+	case ROW_WORD:
+		return json_string(r->words[number_of(r, item)]);
 	case ROW_RATIO:
-		return json_real(*(const double *)place);
+		return json_real(*(const double *)((const char *)item + r->at));
 	default:
-		return *(json_t *const *)place;
+		return *(json_t *const *)((const char *)item + r->at);
 	}
+}
+
+void rows_add(json_t *object, const struct row *rows, size_t n, const void *item)
+{
+	for (const struct row *r = rows; r < rows + n; r++)
+		if (r->where & ROW_JSON)
+			json_object_set_new(object, r->name, value_of(r, item));
 }
 
 json_t *rows_object(const struct row *rows, size_t n, const void *item)
 {
 	json_t *object = json_object();
 
-	for (size_t i = 0; i < n; i++)
-		if (rows[i].where & ROW_JSON)
-			json_object_set_new(object, rows[i].name,
-					    value_of(&rows[i], item));
+	rows_add(object, rows, n, item);
 	return object;
+}
+
+json_t *rows_array(const struct row *rows, size_t n, const void *items, size_t count,
+		   size_t size)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(
+			array, rows_object(rows, n, (const char *)items + i * size));
+	return array;
 }

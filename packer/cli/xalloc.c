@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/base/alloc.h"
 
 /* Only calls that need no memory: stdout is not flushed, and no exit handler runs. */
 void xalloc_fail(size_t size)
@@ -27,31 +26,27 @@ void xalloc_fail(size_t size)
 	_exit(1);
 }
 
-void *xmalloc(size_t size)
+/* BLOCK, of SIZE bytes, which is there. */
+static void *checked(void *block, size_t size)
 {
-	void *block = malloc(size ? size : 1);
-
 	if (!block)
 		xalloc_fail(size);
 	return block;
+}
+
+void *xmalloc(size_t size)
+{
+	return checked(malloc(size ? size : 1), size);
 }
 
 void *xcalloc(size_t n, size_t size)
 {
-	void *block = calloc(n ? n : 1, size ? size : 1);
-
-	if (!block)
-		xalloc_fail(n * size);
-	return block;
+	return checked(calloc(n ? n : 1, size ? size : 1), n * size);
 }
 
 void *xrealloc(void *block, size_t size)
 {
-	void *bigger = realloc(block, size ? size : 1);
-
-	if (!bigger)
-		xalloc_fail(size);
-	return bigger;
+	return checked(realloc(block, size ? size : 1), size);
 }
 
 char *xstrdup(const char *text)
@@ -61,11 +56,7 @@ char *xstrdup(const char *text)
 
 char *xstrndup(const char *text, size_t size)
 {
-	char *copy = strndup(text, size);
-
-	if (!copy)
-		xalloc_fail(size);
-	return copy;
+	return checked(strndup(text, size), size);
 }
 
 char *xasprintf(const char *format, ...)

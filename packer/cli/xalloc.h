@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include "core/base/alloc.h"
 
 void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));

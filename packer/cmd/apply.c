@@ -20,7 +20,7 @@
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "packer/cli/report.h"
-#include "packer/cli/shell_word.h"
+#include "packer/cli/process.h"
 #include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"

@@ -8,10 +8,11 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "packer/cli/program.h"
-#include "packer/cli/rows.h"
-#include "packer/cli/xalloc.h"
-#include "packer/cli/report.h"
+#include "core/archive/naming.h"
+#include "core/target/target.h"
+#include "core/base/path.h"
+#include "packer/archives/operands.h"
+#include "packer/cli/process.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/gpu/installed.h"
@@ -24,10 +25,9 @@ struct detect {
 	const char *status; /* dpkg's file of installed packages; NULL: dpkg is asked */
 	bool chosen, pip, apt, json, installed;
 	bool failed; /* the reason was reported */
-	bool with_archives;
-	struct gpu_served served;
 };
 
+/* For --arch: add the GPUs of the list to the kinds.  "auto" is remembered, and read later. */
 static int take_arches(const struct options *o, const struct option_help *row, void *slot)
 {
 	struct detect *d = slot;
@@ -36,7 +36,7 @@ static int take_arches(const struct options *o, const struct option_help *row, v
 	(void)row;
 	d->chosen = true;
 	if (gpu_kinds_parse(&d->kinds, o->arg, &why))
-		return options_usage(o->help, "--arch: %s", why.text);
+		options_usage(o->help, "--arch: %s", why.text);
 	return EXIT_OK;
 }
 
@@ -45,20 +45,20 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct detect, topology)},
 	{0, "arch", "LIST", "for these GPUs; auto: this machine's",
 	 OPTION_TAKE_ALL(take_arches)},
-	{0, "family", NULL, "their families, such as gfx110X",
-	 OPTION_PLACE(struct detect, names.family)},
+	OPTION_SWITCH(0, "family", "their families, such as gfx110X", struct detect,
+		      names.family),
 	{0, "group", "NAME", "the archives of a group",
 	 OPTION_PLACE(struct detect, names.group)},
 	{0, "package", "NAME", "the packages for a base package",
 	 OPTION_PLACE(struct detect, names.package)},
 	{0, "dist", "NAME", "the extras of a wheel",
 	 OPTION_PLACE(struct detect, names.dist)},
-	{0, "pip", NULL, "what pip installs, in one word (with --dist)",
-	 OPTION_PLACE(struct detect, pip)},
-	{0, "apt", NULL, "what apt installs, in one line (with --package)",
-	 OPTION_PLACE(struct detect, apt)},
-	{0, "installed", NULL, "which Debian packages to install and to remove",
-	 OPTION_PLACE(struct detect, installed)},
+	OPTION_SWITCH(0, "pip", "what pip installs, in one word (with --dist)",
+		      struct detect, pip),
+	OPTION_SWITCH(0, "apt", "what apt installs, in one line (with --package)",
+		      struct detect, apt),
+	OPTION_SWITCH(0, "installed", "which Debian packages to install and to remove",
+		      struct detect, installed),
 	{0, "dpkg-status", "FILE", "a file that lists packages as dpkg's status does",
 	 OPTION_PLACE(struct detect, status)},
 	OPTION_JSON_ARRAY(struct detect, json),
@@ -74,8 +74,7 @@ const struct command_help cmd_detect_help = {
 	"the paper's family, generic target.  With archives: which of them it can use.",
 };
 
-/* --- the GPUs --------------------------------------------------------------------- */
-
+/* Add this machine's GPUs to the kinds. */
 static void read_gpus(struct detect *d)
 {
 	const char *place = d->topology ? d->topology : KP_TOPOLOGY;
@@ -100,226 +99,212 @@ static void read_gpus(struct detect *d)
 	kp_gpus_fini(&gpus);
 }
 
-static void fail_label(struct detect *d, const struct gpu_kind *kind)
-{
-	report_error(NULL, "%s: its family is not known", kind->arch);
-	d->failed = true;
-}
+/* --- what a kind of GPU is and needs -------------------------------------------------- */
 
-/*
- * Returns the label of item I in names; NULL: it has none, or an earlier item has the
- * same.
- */
-static const char *new_label(struct detect *d, size_t i)
-{
-	const char *label = gpu_names_label(&d->names, &d->kinds.items[i]);
-
-	if (!label) {
-		fail_label(d, &d->kinds.items[i]);
-		return NULL;
-	}
-	for (size_t k = 0; k < i; k++) {
-		const char *other = gpu_names_label(&d->names, &d->kinds.items[k]);
-
-		if (other && strcmp(other, label) == 0)
-			return NULL;
-	}
-	return label;
-}
-
-/* Whether no item before I has the extra of LABEL: settings of features share one. */
-static bool is_new_extra(const struct detect *d, size_t i, const char *label)
-{
-	char part[GPU_NAME_PART_MAX], other[GPU_NAME_PART_MAX];
-
-	gpu_extra_part(label, part);
-	for (size_t k = 0; k < i; k++) {
-		label = gpu_names_label(&d->names, &d->kinds.items[k]);
-		if (!label)
-			continue;
-		gpu_extra_part(label, other);
-		if (strcmp(part, other) == 0)
-			return false;
-	}
-	return true;
-}
-
-/* --- text ------------------------------------------------------------------------- */
-
-/* What is known of a kind of GPU. */
-struct kind_facts {
+/* Facts and names; NULL: not known, or not asked for. */
+struct needs {
+	const struct gpu_kind *kind;
 	const char *arch, *subfamily, *family, *series, *generic;
+	const char *label; /* of the kind in names; an earlier kind may have the same */
+	const char *new_label; /* the label, if none has */
+	char *archive, *package, *wheel;
+	char extra[GPU_NAME_PART_MAX]; /* "": settings of features share an earlier one */
+	json_t *extras, *archives, *missing;
 };
 
 static const struct row rows[] = {
-	ROW("arch", ROW_LINE | ROW_JSON, struct kind_facts, arch),
-	ROW("subfamily", ROW_LINE | ROW_JSON | ROW_NONE, struct kind_facts, subfamily),
-	ROW("family", ROW_LINE | ROW_JSON | ROW_NONE, struct kind_facts, family),
-	ROW("series", ROW_LINE | ROW_JSON | ROW_NONE, struct kind_facts, series),
-	ROW("generic", ROW_LINE | ROW_JSON | ROW_NONE, struct kind_facts, generic),
+	ROW("arch", ROW_LINE | ROW_JSON, struct needs, arch),
+	ROW("subfamily", ROW_LINE | ROW_JSON | ROW_NONE, struct needs, subfamily),
+	ROW("family", ROW_LINE | ROW_JSON | ROW_NONE, struct needs, family),
+	ROW("series", ROW_LINE | ROW_JSON | ROW_NONE, struct needs, series),
+	ROW("generic", ROW_LINE | ROW_JSON | ROW_NONE, struct needs, generic),
+	ROW("archive", ROW_JSON | ROW_OPTIONAL, struct needs, archive),
+	ROW("package", ROW_JSON | ROW_OPTIONAL, struct needs, package),
+	ROW("wheel", ROW_JSON | ROW_OPTIONAL, struct needs, wheel),
+	ROW("extras", ROW_JSON, struct needs, extras),
+	ROW("archives", ROW_JSON, struct needs, archives),
+	ROW("missing", ROW_JSON, struct needs, missing),
 };
 
-static struct kind_facts facts_of(const struct gpu_kind *kind)
+/* Find the names of ITEM for its label; the N kinds before it are EARLIER. */
+static void find_names(struct detect *d, struct needs *item, const struct needs *earlier,
+		       size_t n)
 {
-	const struct gpu_subfamily *s = kind->subfamily;
+	const struct gpu_names *names = &d->names;
+	char part[GPU_NAME_PART_MAX], other[GPU_NAME_PART_MAX];
 
-	return (struct kind_facts){kind->arch, s ? s->name : NULL, s ? s->family : NULL,
-				   s ? s->series : NULL, gpu_kind_generic(kind)};
-}
-
-static void print_name(char *name)
-{
-	puts(name);
-	free(name);
-}
-
-static void print_names(struct detect *d, size_t i)
-{
-	const char *label = new_label(d, i);
-
-	if (!label)
+	item->label = !names->family ? item->arch : item->series;
+	if (!item->label) {
+		report_error(NULL, "%s: its family is not known", item->arch);
+		d->failed = true;
 		return;
-	if (d->names.group)
-		print_name(gpu_archive_name(&d->names, label));
-	if (d->names.package)
-		print_name(gpu_package_name(&d->names, label));
-	if (d->names.dist && is_new_extra(d, i, label))
-		print_name(gpu_wheel_name(&d->names, label));
-	if (!d->names.group && !d->names.package && !d->names.dist)
-		puts(label);
+	}
+	gpu_extra_part(item->label, part);
+	item->new_label = item->label;
+	strcpy(item->extra, part);
+	for (size_t k = 0; k < n; k++) {
+		if (!earlier[k].label)
+			continue;
+		gpu_extra_part(earlier[k].label, other);
+		if (strcmp(earlier[k].label, item->label) == 0)
+			item->new_label = NULL;
+		if (strcmp(part, other) == 0)
+			*item->extra = '\0';
+	}
+	if (names->group)
+		item->archive = xasprintf("%s%c%s" KP_ARCHIVE_SUFFIX, names->group,
+					  names->family ? '-' : '_', item->label);
+	if (names->package)
+		item->package = gpu_package_name(names->package, item->label);
+	if (names->dist)
+		item->wheel = xasprintf("%s[device-%s]", names->dist, part);
+	if (d->json)
+		item->extras = json_pack("[o, s]", json_sprintf("device-%s", part), part);
 }
 
-/* Print the archives that KIND needs, and report the groups that have none. */
-static void print_served(struct detect *d, const struct gpu_kind *kind)
+/* The group of A; if it states none, its file's name, so that each such file stands for itself. */
+static struct kp_span group_of(const struct kpack_archive *a)
 {
-	const struct gpu_served *served = &d->served;
+	struct kp_span group = kp_archive_group(a);
 
-	for (size_t i = 0; i < served->archives.count; i++) {
-		if (!gpu_served_by(served, i, kind))
+	return group.size ? group : kp_span_str(kp_path_name(kp_archive_path(a)));
+}
+
+/* Whether A has entries that are for every GPU (NEUTRAL), or that are not. */
+static bool has_entries(const struct kpack_archive *a, bool neutral)
+{
+	struct kp_target t;
+
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		if ((!kp_target_parse(kp_span_str(kp_archive_arch(a, i)), &t, NULL) &&
+		     kp_target_neutral(&t)) == neutral)
+			return true;
+	return false;
+}
+
+/*
+ * Say which archives of SET ITEM's kind can use, and which of the groups have none for it: those
+ * that have code for some architecture, and GROUP, which was asked for by name.
+ */
+static void find_served(struct detect *d, struct needs *item, const struct archives *set)
+{
+	const struct kp_target *gpu = &item->kind->target;
+	struct kp_span *groups = xcalloc(set->count + 1, sizeof(*groups));
+	bool *served = xcalloc(set->count + 1, sizeof(*served));
+	size_t n = 0, g;
+
+	item->archives = d->json ? json_array() : NULL;
+	item->missing = d->json ? json_array() : NULL;
+	if (d->names.group)
+		groups[n++] = kp_span_str(d->names.group);
+	for (size_t i = 0; i < set->count; i++) {
+		const struct kpack_archive *a = set->items[i];
+		const char *path = kp_archive_path(a);
+		bool serves = kp_archive_serves(a, gpu);
+
+		if (d->names.group && !kp_span_is(group_of(a), d->names.group))
 			continue;
-		printf("%s ", kind->arch);
-		report_text(kp_archive_path(served->archives.items[i]));
+		for (g = 0; g < n && !kp_span_eq(groups[g], group_of(a));)
+			g++;
+		if (g == n && has_entries(a, false))
+			groups[n++] = group_of(a);
+		served[g] |= g < n && serves;
+		if (!serves && !has_entries(a, true))
+			continue;
+		if (d->json) {
+			json_array_append_new(item->archives, report_json_text(path));
+			continue;
+		}
+		printf("%s ", item->arch);
+		report_text(path);
 		putchar('\n');
 	}
-	for (size_t g = 0; g < served->n_groups; g++) {
-		const struct kp_span *group = &served->groups[g];
-
-		if (gpu_served_group(served, g, kind))
+	for (g = 0; g < n; g++) {
+		if (served[g])
 			continue;
-		report_error(NULL, "%s: missing: %.*s_%s.kpack", kind->arch,
-			     (int)group->size, (const char *)group->data, kind->arch);
 		d->failed = true;
-	}
-}
-
-static void print_each(struct detect *d)
-{
-	const struct gpu_names *n = &d->names;
-
-	for (size_t i = 0; i < d->kinds.count; i++) {
-		struct kind_facts facts = facts_of(&d->kinds.items[i]);
-
-		if (d->with_archives)
-			print_served(d, &d->kinds.items[i]);
-		else if (n->family || n->group || n->package || n->dist)
-			print_names(d, i);
+		if (d->json)
+			json_array_append_new(item->missing, report_json_span(groups[g]));
 		else
-			rows_line(rows, KP_COUNT(rows), &facts, ROW_LINE, ' ');
+			report_error(NULL, "%s: missing: %.*s_%s.kpack", item->arch,
+				     (int)groups[g].size, (const char *)groups[g].data,
+				     item->arch);
 	}
+	free(groups);
+	free(served);
 }
 
-/* Print "torch[device-gfx942,device-gfx1100]" for pip, or the packages in a line for apt. */
-static void print_installable(struct detect *d)
+/*
+ * Print what each kind needs.  For pip and apt it is one line: "torch[device-gfx942,device-gfx1100]",
+ * or packages.
+ */
+static void print_needs(struct detect *d, int n, char **operands)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < d->kinds.count; i++) {
-		const char *label = new_label(d, i);
-
-		if (!label || (d->pip && !is_new_extra(d, i, label)))
-			continue;
-		if (d->pip) {
-			char part[GPU_NAME_PART_MAX];
-
-			gpu_extra_part(label, part);
-			printf("%s%sdevice-%s", n ? "" : d->names.dist, n ? "," : "[",
-			       part);
-		} else {
-			char *name = gpu_package_name(&d->names, label);
-
-			printf("%s%s", n ? " " : "", name);
-			free(name);
-		}
-		n++;
-	}
-	if (n)
-		puts(d->pip ? "]" : "");
-}
-
-/* --- JSON ------------------------------------------------------------------------- */
-
-/* Set NAME to the string TEXT, which is on the heap. */
-static void set_text(json_t *o, const char *name, char *text)
-{
-	json_object_set_new(o, name, json_string(text));
-	free(text);
-}
-
-/* Set the names for KIND, whose label is LABEL. */
-static void set_names(const struct detect *d, json_t *o, const char *label)
-{
-	char part[GPU_NAME_PART_MAX];
-
-	if (d->names.group)
-		set_text(o, "archive", gpu_archive_name(&d->names, label));
-	if (d->names.package)
-		set_text(o, "package", gpu_package_name(&d->names, label));
-	if (d->names.dist)
-		set_text(o, "wheel", gpu_wheel_name(&d->names, label));
-	gpu_extra_part(label, part);
-	json_object_set_new(o, "extras",
-			    json_pack("[o, s]", json_sprintf("device-%s", part), part));
-}
-
-static void set_served(struct detect *d, json_t *o, const struct gpu_kind *kind)
-{
-	const struct gpu_served *served = &d->served;
-	json_t *archives = json_array(), *missing = json_array();
-
-	for (size_t i = 0; i < served->archives.count; i++)
-		if (gpu_served_by(served, i, kind))
-			json_array_append_new(archives,
-					      report_json_text(kp_archive_path(
-						      served->archives.items[i])));
-	for (size_t g = 0; g < served->n_groups; g++) {
-		if (gpu_served_group(served, g, kind))
-			continue;
-		json_array_append_new(missing, report_json_span(served->groups[g]));
-		d->failed = true;
-	}
-	json_object_set_new(o, "archives", archives);
-	json_object_set_new(o, "missing", missing);
-}
-
-static void print_json(struct detect *d)
-{
+	const struct gpu_names *names = &d->names;
+	bool named = names->family || names->group || names->package || names->dist;
+	struct needs *list = xcalloc(d->kinds.count, sizeof(*list));
 	struct report_array array = {0};
+	struct archives set = {0};
+	size_t printed = 0;
 
+	if (n) {
+		size_t count = 0;
+
+		archives_open(&set, n, operands);
+		for (size_t i = 0; i < set.count; i++)
+			count += !names->group ||
+				 kp_span_is(group_of(set.items[i]), names->group);
+		d->failed |= set.failed || count == 0;
+	}
 	for (size_t i = 0; i < d->kinds.count; i++) {
 		const struct gpu_kind *kind = &d->kinds.items[i];
-		const char *label = gpu_names_label(&d->names, kind);
-		struct kind_facts facts = facts_of(kind);
-		json_t *o = rows_object(rows, KP_COUNT(rows), &facts);
+		const struct gpu_subfamily *s = kind->subfamily;
+		struct needs *item = &list[i];
 
-		if (label)
-			set_names(d, o, label);
-		else
-			fail_label(d, kind);
-		if (d->with_archives)
-			set_served(d, o, kind);
-		report_array_add(&array, o);
+		*item = (struct needs){.kind = kind,
+				       .arch = kind->arch,
+				       .subfamily = s ? s->name : NULL,
+				       .family = s ? s->family : NULL,
+				       .series = s ? s->series : NULL,
+				       .generic = kp_processor_generic(
+					       kp_span_str(kind->target.processor))};
+		if (d->json || (!n && named))
+			find_names(d, item, list, i);
+		if (n)
+			find_served(d, item, &set);
+		if (d->json) {
+			report_array_add(&array, rows_object(ROWS(rows), item));
+		} else if (d->pip && item->new_label && *item->extra) {
+			printf("%s%sdevice-%s", printed ? "" : names->dist,
+			       printed ? "," : "[", item->extra);
+			printed++;
+		} else if (d->apt && item->new_label) {
+			printf("%s%s", printed ? " " : "", item->package);
+			printed++;
+		} else if (!d->pip && !d->apt && !n && item->new_label) {
+			if (item->archive)
+				puts(item->archive);
+			if (item->package)
+				puts(item->package);
+			if (item->wheel && *item->extra)
+				puts(item->wheel);
+			if (!item->archive && !item->package && !item->wheel)
+				puts(item->label);
+		} else if (!n && !named) {
+			rows_line(ROWS(rows), item, ROW_LINE, ' ');
+		}
 	}
-	report_array_end(&array);
+	if (d->json)
+		report_array_end(&array);
+	else if (printed)
+		puts(d->pip ? "]" : "");
+	for (size_t i = 0; i < d->kinds.count; i++) {
+		free(list[i].archive);
+		free(list[i].package);
+		free(list[i].wheel);
+	}
+	free(list);
+	archives_close(&set);
 }
 
 /* --- installed packages -------------------------------------------------------------- */
@@ -327,36 +312,21 @@ static void print_json(struct detect *d)
 /* A machine has a few thousand packages, of some kilobytes each. */
 enum { STATUS_MAX = 1 << 28 };
 
-static kpack_error_t read_status(const char *path, struct gpu_installed *out,
-				 struct kpackx_error *why)
-{
-	uint8_t *data;
-	size_t size;
-
-	KP_TRY(below_file_load(path, STATUS_MAX, "the list of packages", &data, &size,
-			       why));
-	gpu_installed_parse((struct kp_span){data, size}, out);
-	free(data);
-	return KPACK_SUCCESS;
-}
-
-/* As the file has them, the fields that gpu_installed_parse takes. */
+/* As dpkg's file has them, the fields that gpu_installed_parse takes. */
 #define FIELD(name) name ": ${" name "}\\n"
-static const char packages_format[] = FIELD("Package") FIELD("Status") FIELD("Enhances")
-	FIELD("Suggests") FIELD("X-Rocm-Gpu-Architecture") "\\n";
 
+/* Take the installed packages from dpkg-query: where dpkg keeps them is its own matter. */
 static kpack_error_t ask_dpkg(struct gpu_installed *out, struct kpackx_error *why)
 {
-	static const char program[] = "/usr/bin/dpkg-query";
-	char name[] = "dpkg-query", show[] = "-W", *format;
-	char *argv[] = {name, show, NULL, NULL}, *data = NULL;
+	char name[] = "dpkg-query", show[] = "-W";
+	char format[] = "-f=" FIELD("Package") FIELD("Status") FIELD("Enhances")
+		FIELD("Suggests") FIELD("X-Rocm-Gpu-Architecture") "\\n";
+	char *argv[] = {name, show, format, NULL};
+	KP_AUTO_FREE char *data = NULL;
 	size_t size = 0, cap = 0, n = 1;
 	struct program p;
-	int err;
+	int err = program_start(&p, "/usr/bin/dpkg-query", argv);
 
-	argv[2] = format = xasprintf("-f=%s", packages_format);
-	err = program_start(&p, program, argv);
-	free(format);
 	if (err)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s", strerror(err));
 	while (n && size < STATUS_MAX) {
@@ -364,20 +334,33 @@ static kpack_error_t ask_dpkg(struct gpu_installed *out, struct kpackx_error *wh
 		n = fread(data + size, 1, cap - size, p.output);
 		size += n;
 	}
-	err = program_end(&p);
-	if (!err)
-		gpu_installed_parse((struct kp_span){(uint8_t *)data, size}, out);
-	free(data);
-	return err ? kp_fail(why, KPACK_ERROR_IO_ERROR, "failed") : KPACK_SUCCESS;
+	if (program_end(&p))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "failed");
+	gpu_installed_parse((struct kp_span){(uint8_t *)data, size}, out);
+	return KPACK_SUCCESS;
 }
 
-static void print_advice(const struct detect *d, const char *what, const char *name,
+/* The same from a file like dpkg's, such as that of another root directory. */
+static kpack_error_t read_status(const char *path, struct gpu_installed *out,
+				 struct kpackx_error *why)
+{
+	KP_AUTO_FREE uint8_t *data = NULL;
+	size_t size;
+
+	KP_TRY(below_file_load(path, STATUS_MAX, "the list of packages", &data, &size,
+			       why));
+	gpu_installed_parse((struct kp_span){data, size}, out);
+	return KPACK_SUCCESS;
+}
+
+/* "apt install NAME-" removes NAME. */
+static void print_advice(const struct detect *d, bool removes, const char *name,
 			 const char **between)
 {
-	if (d->apt) /* "apt install NAME-" removes NAME */
-		printf("%s%s%s", *between, name, *what == 'r' ? "-" : "");
+	if (d->apt)
+		printf("%s%s%s", *between, name, removes ? "-" : "");
 	else
-		printf("%s %s\n", what, name);
+		printf("%s %s\n", removes ? "remove" : "install", name);
 	*between = " ";
 }
 
@@ -385,7 +368,7 @@ static void print_advice(const struct detect *d, const char *what, const char *n
 static void print_installed(struct detect *d)
 {
 	const char *between = "";
-	struct gpu_installed list = {0};
+	KP_AUTO(gpu_installed) list = {0};
 	struct kpackx_error why = {0};
 
 	/* packages of a GPU that was not found must not go */
@@ -397,84 +380,57 @@ static void print_installed(struct detect *d)
 		return;
 	}
 	for (size_t i = 0; i < list.count; i++) {
+		const struct gpu_installed_package *p = &list.items[i];
+
 		for (size_t k = 0; k < d->kinds.count; k++) {
-			char *name = gpu_installed_lacks(&list, &list.items[i],
-							 &d->kinds.items[k]);
+			KP_AUTO_FREE char *name =
+				gpu_installed_lacks(&list, p, &d->kinds.items[k]);
 
 			if (name)
-				print_advice(d, "install", name, &between);
+				print_advice(d, false, name, &between);
 			d->failed |= name != NULL;
-			free(name);
 		}
-		if (list.items[i].base &&
-		    !gpu_installed_serves(&list.items[i], &d->kinds))
-			print_advice(d, "remove", list.items[i].name, &between);
+		if (p->base && !gpu_installed_serves(p, &d->kinds))
+			print_advice(d, true, p->name, &between);
 	}
 	if (d->apt && *between)
 		putchar('\n');
-	gpu_installed_fini(&list);
 }
 
-/* --- the command ------------------------------------------------------------------ */
-
-static int detect_gpus(struct detect *d, int n, char **operands)
-{
-	if (!d->chosen || d->kinds.find)
-		read_gpus(d);
-	d->with_archives = n > 0;
-	if (n)
-		gpu_served_open(&d->served, n, operands, d->names.group);
-	d->failed |= d->served.archives.failed || (n && d->served.archives.count == 0);
-	if (d->installed)
-		print_installed(d);
-	else if (d->json)
-		print_json(d);
-	else if (d->pip || d->apt)
-		print_installable(d);
-	else
-		print_each(d);
-	return d->failed ? EXIT_FAULT : EXIT_OK;
-}
-
-/* Returns an exit status, or -1 to go on. */
-static int check_options(const struct detect *d, const struct options *o)
-{
-	bool operands = optind < o->argc;
-	struct kpackx_error why = {0};
-
-	if (gpu_names_check(&d->names, &why))
-		return options_usage(o->help, "%s", why.text);
-	if (d->chosen && !d->kinds.find && d->topology)
-		return options_usage(o->help, "--arch and --topology exclude each other, "
-					      "except for --arch auto");
-	if (d->pip + d->apt + d->json + (operands && !d->json) > 1)
-		return options_usage(
-			o->help, "--pip, --apt, --json and archives exclude each other");
-	if (d->pip && !d->names.dist)
-		return options_usage(o->help, "--pip needs --dist");
-	if (d->apt && !d->names.package && !d->installed)
-		return options_usage(o->help, "--apt needs --package or --installed");
-	if (d->status && !d->installed)
-		return options_usage(o->help, "--dpkg-status needs --installed");
-	if (d->installed && (d->pip || d->json || operands || d->names.family ||
-			     d->names.group || d->names.package || d->names.dist))
-		return options_usage(
-			o->help,
-			"--installed excludes names, archives, --pip and --json");
-	return -1;
-}
-
+/*
+ * What goes together is checked before the machine is looked at: the reasons then name options
+ * only.
+ */
 int cmd_detect(int argc, char **argv)
 {
-	struct options o = {.help = &cmd_detect_help, .argc = argc, .argv = argv};
 	struct detect d = {0};
-	int status = options_read(&o, &d);
+	int n = options_parse(&cmd_detect_help, argc, &argv, &d);
+	const struct gpu_names *names = &d.names;
+	struct kpackx_error why = {0};
+	const struct option_rule rules[] = {
+		{d.chosen && !d.kinds.find && d.topology,
+		 "--arch and --topology exclude each other, except for --arch auto"},
+		{d.pip + d.apt + d.json + (n && !d.json) > 1,
+		 "--pip, --apt, --json and archives exclude each other"},
+		{d.pip && !names->dist, "--pip needs --dist"},
+		{d.apt && !names->package && !d.installed,
+		 "--apt needs --package or --installed"},
+		{d.status && !d.installed, "--dpkg-status needs --installed"},
+		{d.installed && (d.pip || d.json || n || names->family || names->group ||
+				 names->package || names->dist),
+		 "--installed excludes names, archives, --pip and --json"},
+		{0},
+	};
 
-	if (status < 0)
-		status = check_options(&d, &o);
-	if (status < 0)
-		status = report_finish(detect_gpus(&d, argc - optind, argv + optind));
-	gpu_served_close(&d.served);
+	if (gpu_names_check(names, &why))
+		options_usage(&cmd_detect_help, "%s", why.text);
+	options_check(&cmd_detect_help, rules);
+	if (!d.chosen || d.kinds.find)
+		read_gpus(&d);
+	if (d.installed)
+		print_installed(&d);
+	else
+		print_needs(&d, n, argv);
 	gpu_kinds_fini(&d.kinds);
-	return status;
+	return report_finish(d.failed ? EXIT_FAULT : EXIT_OK);
 }

@@ -2,29 +2,31 @@
 /*
  * kpack inspect: explain or extract the device code in any file.  The file is opened and searched
  * once; a kpack archive, which has no foreign container, only gets a hint at the commands for it.
+ *
+ * kpack mark, about the markers of converted binaries: a command with commands of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include "core/archive/archive.h"
+#include "core/base/bounds.h"
 #include "packer/command.h"
 #include "packer/inspect/inspect.h"
-#include "core/base/bounds.h"
-#include "packer/cli/report.h"
+#include "packer/inspect/mark.h"
 
 struct inspect {
-	const char *path;
 	struct inspect_extract extract;
 	bool json, kernels;
 };
 
-static const struct option_help options[] = {
+static const struct option_help inspect_options[] = {
 	ARCH_FILTER_OPTIONS(struct inspect, extract.filter),
 	{0, "extract", "DIR", "write every image as a file into DIR",
 	 OPTION_PLACE(struct inspect, extract.dir)},
 	OPTION_FORCE_FILES(struct inspect, extract.force),
-	{0, "json", NULL, "print one JSON object", OPTION_PLACE(struct inspect, json)},
-	{0, "kernels", NULL, "list kernels even where there are many",
-	 OPTION_PLACE(struct inspect, kernels)},
+	OPTION_SWITCH(0, "json", "print one JSON object", struct inspect, json),
+	OPTION_SWITCH(0, "kernels", "list kernels even where there are many",
+		      struct inspect, kernels),
 	{0},
 };
 
@@ -33,7 +35,7 @@ const struct command_help cmd_inspect_help = {
 	"[--json] [--kernels] [--extract DIR [--arch LIST [--arch-exact]] [--force]] "
 	"FILE",
 	"print what device code a file holds",
-	options,
+	inspect_options,
 	"FILE is anything with device code in it: a host binary or object, a static "
 	"library, an\n"
 	"offload bundle (text, plain or compressed), an offload binary, a CUDA fatbin, a "
@@ -41,70 +43,65 @@ const struct command_help cmd_inspect_help = {
 	"object, cubin, PTX, TileIR, LLVM bitcode or SPIR-V.",
 };
 
-/* --- kpack's own archives --------------------------------------------------------- */
-
-static int inspect_archive(const struct inspect *in, const struct inspect_file *file)
+/* Print what the kpack archive FILE has; what was opened is read, not what has its name by now. */
+static kpack_error_t explain_archive(const struct inspect *in,
+				     const struct inspect_file *file,
+				     struct kpackx_error *why)
 {
-	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
 	json_t *arches;
-	size_t entries;
+	size_t entries, n;
 	int fd;
 
-	if (in->extract.dir) {
-		report_error(in->path, "is a kpack archive: 'kpack extract' writes it");
-		return EXIT_FAULT;
-	}
-	/* what was looked at, not what has its name by now */
+	if (in->extract.dir)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "is a kpack archive: 'kpack extract' writes it");
 	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		kp_fail_errno(&why, errno, "cannot open");
-	if (fd < 0 || kp_archive_open_fd(fd, in->path, &a, &why)) {
-		report_why(in->path, &why);
-		return EXIT_FAULT;
-	}
+		return kp_fail_errno(why, errno, "cannot open");
+	KP_TRY(kp_archive_open_fd(fd, file->path, &a, why));
 	entries = kp_archive_entry_count(a);
-	arches = json_array();
-	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
-		json_array_append_new(arches, report_json_text(kp_archive_arch(a, i)));
+	n = kp_archive_arch_count(a);
 	if (in->json) {
-		report_json(json_pack("{so ss s[] s[] sb s[] sI sO}", "file",
-				      report_json_text(in->path), "format", "kpack",
+		arches = json_array();
+		for (size_t i = 0; i < n; i++)
+			json_array_append_new(arches,
+					      report_json_text(kp_archive_arch(a, i)));
+		report_json(json_pack("{so ss s[] s[] sb s[] sI so}", "file",
+				      report_json_text(file->path), "format", "kpack",
 				      "images", "wrappers", "converted", 0, "tree",
 				      "entries", (json_int_t)entries, "arches", arches));
 	} else {
-		report_text(in->path);
+		report_text(file->path);
 		printf(": kpack archive, %zu entr%s for", entries,
 		       entries == 1 ? "y" : "ies");
-		for (size_t i = 0; i < json_array_size(arches); i++) {
+		for (size_t i = 0; i < n; i++) {
 			fputs(i ? ", " : " ", stdout);
 			report_text(kp_archive_arch(a, i));
 		}
 		puts("\n'kpack ls' lists them, 'kpack info' prints more");
 	}
-	json_decref(arches);
 	kp_archive_close(a);
-	return EXIT_OK;
-}
-
-static kpack_error_t find_archive(const struct inspect_file *file, bool *found,
-				  struct kpackx_error *why)
-{
-	uint8_t magic[4];
-
-	*found = false;
-	if (file->list.count || file->source.size < sizeof(magic))
-		return KPACK_SUCCESS;
-	KP_TRY(kp_source_read(&file->source, 0, magic, sizeof(magic), why));
-	*found = memcmp(magic, "KPAK", sizeof(magic)) == 0;
 	return KPACK_SUCCESS;
 }
 
-/* --- the command ------------------------------------------------------------------ */
-
+/*
+ * Print or extract what FILE has.  Faults of single containers were reported when it was opened,
+ * and do not keep the others from being shown.
+ */
 static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
 				  struct kpackx_error *why)
 {
+	uint8_t magic[4] = {0};
+
+	if (!file->list.count && file->source.size >= sizeof(magic))
+		KP_TRY(kp_source_read(&file->source, 0, magic, sizeof(magic), why));
+	if (memcmp(magic, "KPAK", sizeof(magic)) == 0)
+		return explain_archive(in, file, why);
+	if (!file->device && !file->elf.n_wrappers)
+		return file->faults ? KPACK_SUCCESS /* which were reported */
+				    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					      "no device code in it");
 	if (in->json)
 		return inspect_json_print(file, why);
 	if (!in->extract.dir)
@@ -118,72 +115,78 @@ static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
 	return KPACK_SUCCESS;
 }
 
-static int inspect_opened(struct inspect *in, struct inspect_file *file)
-{
-	struct kpackx_error why = {0};
-
-	if (!file->device && !file->elf.n_wrappers) {
-		if (!file->faults)
-			report_error(in->path, "no device code in it");
-		return EXIT_FAULT;
-	}
-	if (explain_file(in, file, &why)) {
-		report_why(in->path, &why);
-		return EXIT_FAULT;
-	}
-	if (file->faults > KP_FAULTS_MAX)
-		report_error(in->path, "and %zu faults more",
-			     file->faults - KP_FAULTS_MAX);
-	return file->faults ? EXIT_FAULT : EXIT_OK;
-}
-
-static int inspect_path(struct inspect *in)
-{
-	struct inspect_file file;
-	struct kpackx_error why = {0};
-	bool archive;
-	int status;
-
-	if (inspect_file_open(&file, in->path, &why) ||
-	    find_archive(&file, &archive, &why)) {
-		report_why(in->path, &why);
-		status = EXIT_FAULT;
-	} else if (archive) {
-		status = inspect_archive(in, &file);
-	} else {
-		status = inspect_opened(in, &file);
-	}
-	inspect_file_close(&file);
-	return status;
-}
-
-/* Returns an exit status, or -1 to go on. */
-static int read_options(struct inspect *in, struct options *o)
-{
-	struct inspect_extract *x = &in->extract;
-	int status = arch_filter_read(o, in, &x->filter);
-
-	if (status >= 0)
-		return status;
-	if (o->argc - optind != 1)
-		return options_usage(o->help, "one FILE is needed");
-	if (!x->dir && (x->filter.chosen.limited || x->force))
-		return options_usage(o->help, "--arch and --force are for --extract");
-	if (x->dir && (in->json || in->kernels))
-		return options_usage(o->help, "--extract prints nothing");
-	return -1;
-}
-
+/*
+ * The status is a fault's also when everything was printed, but something in the file was
+ * damaged.
+ */
 int cmd_inspect(int argc, char **argv)
 {
-	struct options o = {.help = &cmd_inspect_help, .argc = argc, .argv = argv};
 	struct inspect in = {0};
-	int status = read_options(&in, &o);
+	struct inspect_extract *x = &in.extract;
+	int n = options_parse(&cmd_inspect_help, argc, &argv, &in), status;
+	struct inspect_file file;
+	struct kpackx_error why = {0};
 
-	if (status < 0) {
-		in.path = argv[optind];
-		status = report_finish(inspect_path(&in));
+	arch_filter_check(&x->filter, &cmd_inspect_help);
+	options_check(
+		&cmd_inspect_help,
+		(const struct option_rule[]){
+			{n != 1, "one FILE is needed"},
+			{!x->dir && (x->filter.chosen.limited || x->force),
+			 "--arch and --force are for --extract"},
+			{x->dir && (in.json || in.kernels), "--extract prints nothing"},
+			{0}});
+	if (inspect_file_open(&file, argv[0], &why) || explain_file(&in, &file, &why)) {
+		status = report_why(argv[0], &why);
+	} else {
+		if (file.faults > KP_FAULTS_MAX)
+			report_error(argv[0], "and %zu faults more",
+				     file.faults - KP_FAULTS_MAX);
+		status = file.faults ? EXIT_FAULT : EXIT_OK;
 	}
-	arch_filter_fini(&in.extract.filter);
-	return status;
+	inspect_file_close(&file);
+	arch_filter_fini(&x->filter);
+	return report_finish(status);
+}
+
+/* --- kpack mark ---------------------------------------------------------------------- */
+
+static const struct subcommand {
+	command_run *run;
+	const struct command_help *help;
+} mark_commands[] = {
+	{mark_show, &mark_show_help},       {mark_convert, &mark_convert_help},
+	{mark_set, &mark_set_help},         {mark_check, &mark_check_help},
+	{mark_restore, &mark_restore_help}, {mark_strip_safe, &mark_strip_safe_help},
+};
+
+const struct command_help cmd_mark_help = {
+	"mark",
+	"COMMAND [OPTION]... FILE...",
+	"convert binaries, and look after converted ones",
+	NULL,
+	"commands:\n"
+	"  show        print what files carry: marker, wrappers, layout\n"
+	"  convert     convert one fat binary: device code out, marker in\n"
+	"  set         change the marker of converted binaries\n"
+	"  check       check that converted binaries find their objects\n"
+	"  restore     make a converted binary fat again\n"
+	"  strip-safe  repair converted binaries after strip and its like\n"
+	"\n"
+	"'COMMAND --help' lists a command's options.",
+};
+
+/* Hand over to the command that argv[1] names, which gets its own name as argv[0]. */
+int cmd_mark(int argc, char **argv)
+{
+	if (argc > 1 && argv[1][0] != '-') {
+		for (size_t i = 0; i < KP_COUNT(mark_commands); i++)
+			if (strcmp(strrchr(mark_commands[i].help->name, ' ') + 1,
+				   argv[1]) == 0)
+				return mark_commands[i].run(argc - 1, argv + 1);
+		options_usage(&cmd_mark_help, "%s: unknown command", argv[1]);
+	}
+	/* --help is answered, and an option in place of a command is refused */
+	options_parse(&cmd_mark_help, argc > 1 ? 2 : 1, &argv, NULL);
+	options_usage(&cmd_mark_help, "a command is missing");
 }

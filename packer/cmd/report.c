@@ -8,11 +8,8 @@
 #include <libgen.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
-
 #include "core/base/file.h"
 #include "core/base/order.h"
-#include "packer/cli/report.h"
-#include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/target.h"
@@ -23,8 +20,6 @@ struct args {
 	const char *title;
 	struct arch_filter filter;
 	bool json, quiet;
-	int n;
-	char **operands;
 };
 
 static const struct option_help options[] = {
@@ -35,9 +30,8 @@ static const struct option_help options[] = {
 	{0, "arch", "LIST",
 	 "also the code that stays for these GPUs; auto: this machine's",
 	 OPTION_TAKE(struct args, filter, arch_filter_take)},
-	{0, "json", NULL, "print the figures as JSON", OPTION_PLACE(struct args, json)},
-	{'q', "quiet", NULL, "no progress and no notes",
-	 OPTION_PLACE(struct args, quiet)},
+	OPTION_SWITCH(0, "json", "print the figures as JSON", struct args, json),
+	OPTION_SWITCH('q', "quiet", "no progress and no notes", struct args, quiet),
 	{0},
 };
 
@@ -58,32 +52,63 @@ const struct command_help cmd_report_help = {
 /* The most objects, and the most duplicates, that are listed. */
 enum { MOST_OBJECTS = 100 };
 
-static json_t *number_json(uint64_t n)
-{
-	return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
-}
+static const struct row figure_rows[] = {
+	ROW("architectures", ROW_JSON, struct report_figures, arches.count),
+	ROW("binaries", ROW_JSON, struct report_figures, binaries),
+	ROW("objects", ROW_JSON, struct report_figures, n_objects),
+	ROW("entries", ROW_JSON, struct report_figures, n_entries),
+	ROW("decoded", ROW_JSON, struct report_figures, decoded),
+	ROW("stored", ROW_JSON, struct report_figures, stored),
+	ROW("shared", ROW_JSON, struct report_figures, shared),
+	ROW("saved", ROW_JSON, struct report_figures, saved),
+	ROW("saving", ROW_JSON, struct report_figures, saving),
+};
 
-static json_t *sums_json(const struct report_row *r)
-{
-	return json_pack("{so so so so}", "objects", number_json(r->objects), "entries",
-			 number_json(r->entries), "decoded", number_json(r->decoded),
-			 "stored", number_json(r->stored));
-}
+static const struct row sum_rows[] = {
+	ROW("objects", ROW_JSON, struct report_row, objects),
+	ROW("entries", ROW_JSON, struct report_row, entries),
+	ROW("decoded", ROW_JSON, struct report_row, decoded),
+	ROW("stored", ROW_JSON, struct report_row, stored),
+};
 
+static const struct row cell_rows[] = {
+	ROW("arch", ROW_JSON, struct report_row, second),
+	ROW("decoded", ROW_JSON, struct report_row, decoded),
+	ROW("stored", ROW_JSON, struct report_row, stored),
+};
+
+static const struct row family_rows[] = {
+	ROW("apart", ROW_JSON, struct report_family, apart),
+	ROW("together", ROW_JSON, struct report_family, together),
+	ROW("least", ROW_JSON, struct report_family, least),
+	ROW("most", ROW_JSON, struct report_family, most),
+};
+
+static const struct row object_rows[] = {
+	ROW("entries", ROW_JSON, struct report_object, entries),
+	ROW("decoded", ROW_JSON, struct report_object, size),
+	ROW("stored", ROW_JSON, struct report_object, stored),
+};
+
+static const struct row duplicate_rows[] = {
+	ROW("copies", ROW_JSON, struct report_duplicate, copies),
+	ROW("saving", ROW_JSON, struct report_duplicate, saving),
+};
+
+/* The sums of R, whose name is called NAME. */
 static json_t *named_json(const struct report_row *r, const char *name)
 {
-	json_t *row = json_pack("{so}", name, report_json_span(r->name)),
-	       *sums = sums_json(r);
+	json_t *row = json_pack("{so}", name, report_json_span(r->name));
 
-	json_object_update(row, sums);
-	json_decref(sums);
+	rows_add(row, ROWS(sum_rows), r);
 	return row;
 }
 
-/* What the library R stores for each architecture: cells are sorted by library. */
-static json_t *cells_json(const struct report_figures *f, const struct report_row *r)
+/* The sums of a library, and its sums for each architecture. */
+static json_t *library_json(const struct report_figures *f, const struct report_row *r)
 {
-	json_t *list = json_array();
+	json_t *row = named_json(r, "library"), *arches = json_array();
+	/* what it stores for each architecture: cells are sorted by library */
 	size_t at = kp_lower_bound(f->cells.items, f->cells.count, r,
 				   KP_BY_SPAN(struct report_row, name),
 				   KP_BY_NUMBER(struct report_row, database));
@@ -93,142 +118,125 @@ static json_t *cells_json(const struct report_figures *f, const struct report_ro
 
 		if (cell->database != r->database || !kp_span_eq(cell->name, r->name))
 			break;
-		json_array_append_new(list,
-				      json_pack("{so so so}", "arch",
-						report_json_span(cell->second), "decoded",
-						number_json(cell->decoded), "stored",
-						number_json(cell->stored)));
+		json_array_append_new(arches, rows_object(ROWS(cell_rows), cell));
 	}
-	return list;
+	json_object_set_new(row, "database", json_boolean(r->database));
+	json_object_set_new(row, "arches", arches);
+	return row;
 }
 
+/* A stored object is shown by its first entry. */
 static json_t *object_json(const struct report_input *in, const struct report_object *o)
 {
 	const struct report_archive *a = &in->archives[o->archive];
 	struct kp_entry_info e;
+	json_t *row;
 
 	kp_archive_entry(a->archive, o->entry, &e);
-	return json_pack("{so so so so so so}", "archive", report_json_text(a->name),
-			 "key", report_json_span(e.key), "arch", report_json_span(e.arch),
-			 "entries", number_json(o->entries), "decoded",
-			 number_json(o->size), "stored", number_json(o->stored));
+	row = json_pack("{so so so}", "archive", report_json_text(a->name), "key",
+			report_json_span(e.key), "arch", report_json_span(e.arch));
+	rows_add(row, ROWS(object_rows), o);
+	return row;
 }
 
-static json_t *families_json(const struct report_figures *f)
+/* GPUs that could share an archive, and what that would save. */
+static json_t *family_json(const struct report_figures *f,
+			   const struct report_family *family)
 {
-	json_t *list = json_array();
+	json_t *arches = json_array(), *row;
 
-	for (size_t i = 0; i < f->n_families; i++) {
-		const struct report_family *family = &f->families[i];
-		json_t *arches = json_array();
-
-		for (size_t k = 0; k < family->n_members; k++)
-			json_array_append_new(
-				arches,
-				report_json_span(
-					f->arches.items[family->members[k]].name));
-		json_array_append_new(list,
-				      json_pack("{so ss so so so so so}", "name",
-						report_json_text(family->name), "by",
-						family->kind, "arches", arches, "apart",
-						number_json(family->apart), "together",
-						number_json(family->together), "least",
-						number_json(family->least), "most",
-						number_json(family->most)));
-	}
-	return list;
+	for (size_t k = 0; k < family->n_members; k++)
+		json_array_append_new(
+			arches,
+			report_json_span(f->arches.items[family->members[k]].name));
+	row = json_pack("{so ss so}", "name", report_json_text(family->name), "by",
+			family->kind, "arches", arches);
+	rows_add(row, ROWS(family_rows), family);
+	return row;
 }
 
+/*
+ * All figures.  The page's script reads this object by the names in it: a name that changes here
+ * changes in packer/inspect/report.js.
+ */
 static json_t *figures_json(const char *title, const struct report_input *in,
 			    const struct report_figures *f)
 {
-	json_t *arches = json_array(), *libraries = json_array(),
-	       *databases = json_array();
-	json_t *largest = json_array(), *duplicates = json_array(),
-	       *archives = json_array();
-	json_t *faults = json_array(), *all;
+	json_t *all = json_pack("{so sI}", "title", report_json_text(title),
+				"archive_bytes", (json_int_t)in->archive_bytes);
+	json_t *list;
 
-	for (size_t i = 0; i < f->arches.count; i++)
-		json_array_append_new(arches, named_json(&f->arches.items[i], "arch"));
-	for (size_t i = 0; i < f->libraries.count; i++) {
-		const struct report_row *r = &f->libraries.items[i];
-		json_t *row = named_json(r, "library");
-
-		json_object_set_new(row, "database", json_boolean(r->database));
-		json_object_set_new(row, "arches", cells_json(f, r));
-		json_array_append_new(libraries, row);
-	}
-	for (size_t i = 0; i < f->databases.count; i++) {
-		json_t *row = named_json(&f->databases.items[i], "library");
-
-		json_object_set_new(row, "role",
-				    report_json_span(f->databases.items[i].second));
-		json_array_append_new(databases, row);
-	}
-	for (size_t i = 0; i < f->n_objects && i < MOST_OBJECTS; i++)
-		json_array_append_new(largest, object_json(in, f->largest[i]));
-	for (size_t i = 0; i < f->n_duplicates && i < MOST_OBJECTS; i++) {
-		const struct report_duplicate *d = &f->duplicates[i];
-		json_t *row = object_json(in, d->first);
-
-		json_object_set_new(row, "copies", number_json(d->copies));
-		json_object_set_new(row, "saving", number_json(d->saving));
-		json_array_append_new(duplicates, row);
-	}
-	for (size_t i = 0; i < in->count; i++)
-		json_array_append_new(
-			archives,
-			json_pack("{so so so}", "name",
-				  report_json_text(in->archives[i].name), "entries",
-				  number_json(kp_archive_entry_count(
-					  in->archives[i].archive)),
-				  "bytes", number_json(in->archives[i].bytes)));
-	for (size_t i = 0; i < in->faults.kept; i++)
-		json_array_append_new(faults,
-				      report_json_message(in->faults.items[i].text));
-	if (in->faults.counted > in->faults.kept) {
-		char more[64];
-
-		snprintf(more, sizeof(more), "and %zu more",
-			 in->faults.counted - in->faults.kept);
-		json_array_append_new(faults, json_string(more));
-	}
-	all = json_pack(
-		"{so so so so so so so so so so so so so}", "title",
-		report_json_text(title), "archive_bytes", number_json(in->archive_bytes),
-		"architectures", number_json(f->arches.count), "binaries",
-		number_json(f->binaries), "objects", number_json(f->n_objects), "entries",
-		number_json(f->n_entries), "decoded", number_json(f->decoded), "stored",
-		number_json(f->stored), "shared", number_json(f->shared), "saved",
-		number_json(f->saved), "saving", number_json(f->saving), "host",
-		in->trees ? json_pack("{so so}", "files", number_json(in->host_files),
-				      "bytes", number_json(in->host_bytes))
-			  : json_null(),
-		"measured",
-		in->measured
-			? json_pack("{so so so}", "files", number_json(in->coded_files),
-				    "bytes", number_json(in->coded_bytes), "packed",
-				    number_json(in->measured_bytes))
-			: json_null());
+	rows_add(all, ROWS(figure_rows), f);
+	json_object_set_new(all, "host",
+			    in->trees ? json_pack("{sI sI}", "files",
+						  (json_int_t)in->host_files, "bytes",
+						  (json_int_t)in->host_bytes)
+				      : json_null());
+	json_object_set_new(all, "measured",
+			    in->measured
+				    ? json_pack("{sI sI sI}", "files",
+						(json_int_t)in->coded_files, "bytes",
+						(json_int_t)in->coded_bytes, "packed",
+						(json_int_t)in->measured_bytes)
+				    : json_null());
 	if (f->gpus) {
 		json_object_set_new(all, "gpus", json_string(f->gpus));
-		json_object_set_new(all, "kept", sums_json(&f->kept));
-		json_object_set_new(all, "freed", sums_json(&f->freed));
+		json_object_set_new(all, "kept", rows_object(ROWS(sum_rows), &f->kept));
+		json_object_set_new(all, "freed", rows_object(ROWS(sum_rows), &f->freed));
 	}
-	json_object_set_new(all, "arches", arches);
-	json_object_set_new(all, "libraries", libraries);
-	json_object_set_new(all, "databases", databases);
-	json_object_set_new(all, "families", families_json(f));
-	json_object_set_new(all, "largest", largest);
-	json_object_set_new(all, "duplicates", duplicates);
-	json_object_set_new(all, "archives", archives);
-	json_object_set_new(all, "faults", faults);
+	json_object_set_new(all, "arches", list = json_array());
+	for (size_t i = 0; i < f->arches.count; i++)
+		json_array_append_new(list, named_json(&f->arches.items[i], "arch"));
+	json_object_set_new(all, "libraries", list = json_array());
+	for (size_t i = 0; i < f->libraries.count; i++)
+		json_array_append_new(list, library_json(f, &f->libraries.items[i]));
+	json_object_set_new(all, "databases", list = json_array());
+	for (size_t i = 0; i < f->databases.count; i++) {
+		const struct report_row *r = &f->databases.items[i];
+		json_t *row = named_json(r, "library");
+
+		json_object_set_new(row, "role", report_json_span(r->second));
+		json_array_append_new(list, row);
+	}
+	json_object_set_new(all, "families", list = json_array());
+	for (size_t i = 0; i < f->n_families; i++)
+		json_array_append_new(list, family_json(f, &f->families[i]));
+	json_object_set_new(all, "largest", list = json_array());
+	for (size_t i = 0; i < f->n_objects && i < MOST_OBJECTS; i++)
+		json_array_append_new(list, object_json(in, f->largest[i]));
+	json_object_set_new(all, "duplicates", list = json_array());
+	for (size_t i = 0; i < f->n_duplicates && i < MOST_OBJECTS; i++) {
+		json_t *row = object_json(in, f->duplicates[i].first);
+
+		rows_add(row, ROWS(duplicate_rows), &f->duplicates[i]);
+		json_array_append_new(list, row);
+	}
+	json_object_set_new(all, "archives", list = json_array());
+	for (size_t i = 0; i < in->count; i++) {
+		const struct report_archive *a = &in->archives[i];
+
+		json_array_append_new(
+			list, json_pack("{so sI sI}", "name", report_json_text(a->name),
+					"entries",
+					(json_int_t)kp_archive_entry_count(a->archive),
+					"bytes", (json_int_t)a->bytes));
+	}
+	json_object_set_new(all, "faults", list = json_array());
+	for (size_t i = 0; i < in->faults.kept; i++)
+		json_array_append_new(list,
+				      report_json_message(in->faults.items[i].text));
+	if (in->faults.counted > in->faults.kept)
+		json_array_append_new(list,
+				      json_sprintf("and %zu more",
+						   in->faults.counted - in->faults.kept));
 	return all;
 }
 
 /* --- the page ------------------------------------------------------------------------------ */
 
-/* Print 'sha256-...', by which a page's content policy allows TEXT to be its style or script. */
+/*
+ * Print 'sha256-...', by which a page's content policy allows TEXT to be its style or script.
+ */
 static void put_policy_hash(FILE *out, const char *text)
 {
 	unsigned char hash[EVP_MAX_MD_SIZE], base64[2 * EVP_MAX_MD_SIZE];
@@ -241,185 +249,158 @@ static void put_policy_hash(FILE *out, const char *text)
 }
 
 /*
- * Print the template, with what its @NAMES@ stand for.  In the JSON every "<" is an escape,
- * because "</script>" in a name would end the element that holds it.
+ * Write the template, with what its @NAMES@ stand for, to PATH, which is replaced when the page is
+ * whole, or to standard output ("-", or a device).  In the JSON every "<" is an escape, because
+ * "</script>" in a name would end the element that holds it.
  */
-static void put_page(FILE *out, json_t *figures)
+static kpack_error_t write_page(const char *path, json_t *figures,
+				struct kpackx_error *why)
 {
-	char *json = report_json_new(figures, JSON_COMPACT);
-	const char *from = report_page_html, *at, *end;
+	KP_AUTO_FREE char *json = report_json_new(figures, JSON_COMPACT), *page = NULL;
+	const char *from = report_page_html, *at;
+	bool stream = true;
+	size_t size;
+	FILE *out = xmemstream(&page, &size);
 
 	while ((at = strchr(from, '@'))) {
-		end = strchr(at + 1, '@');
+		const char *name = at + 1, *end = strchr(name, '@');
+		struct kp_span word = {(const uint8_t *)name, (size_t)(end - name)};
+
 		fwrite(from, 1, (size_t)(at - from), out);
 		from = end + 1;
-		if (strncmp(at, "@STYLE_HASH@", (size_t)(from - at)) == 0) {
+		if (kp_span_is(word, "STYLE_HASH"))
 			put_policy_hash(out, report_page_css);
-		} else if (strncmp(at, "@SCRIPT_HASH@", (size_t)(from - at)) == 0) {
+		else if (kp_span_is(word, "SCRIPT_HASH"))
 			put_policy_hash(out, report_page_js);
-		} else if (strncmp(at, "@STYLE@", (size_t)(from - at)) == 0) {
+		else if (kp_span_is(word, "STYLE"))
 			fputs(report_page_css, out);
-		} else if (strncmp(at, "@SCRIPT@", (size_t)(from - at)) == 0) {
+		else if (kp_span_is(word, "SCRIPT"))
 			fputs(report_page_js, out);
-		} else {
+		else
 			for (const char *c = json; *c; c++)
 				if (*c == '<')
 					fputs("\\u003c", out);
 				else
 					putc(*c, out);
-		}
 	}
 	fputs(from, out);
-	free(json);
-}
-
-static kpack_error_t write_page(const char *path, json_t *figures,
-				struct kpackx_error *why)
-{
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = xmemstream(&text, &size);
-	bool stream = true;
-	kpack_error_t err = KPACK_SUCCESS;
-
-	put_page(out, figures);
 	fclose(out);
 	if (strcmp(path, "-") != 0)
-		err = output_open(path, &stream, why);
-	if (!err && stream)
-		fwrite(text, 1, size, stdout); /* report_finish reports what goes wrong */
-	else if (!err)
-		err = below_file_write(
-			path, 0666, (struct kp_span){(const uint8_t *)text, size}, why);
-	free(text);
-	return err;
+		KP_TRY(output_open(path, &stream, why));
+	if (!stream)
+		return below_file_write(
+			path, 0666, (struct kp_span){(const uint8_t *)page, size}, why);
+	fwrite(page, 1, size, stdout); /* report_finish reports what goes wrong */
+	return KPACK_SUCCESS;
 }
 
 /* --- tables -------------------------------------------------------------------------------- */
 
-static void print_sums(const struct report_row *r, const char *name)
+static void print_heading(const char *what)
+{
+	printf("%10s  %10s  %8s  %s\n", "stored", "decoded", "entries", what);
+}
+
+static void print_sums(const struct report_row *r, struct kp_span name)
 {
 	char stored[24], decoded[24];
 
 	printf("%10s  %10s  %8" PRIu64 "  ", report_size(r->stored, stored),
 	       report_size(r->decoded, decoded), r->entries);
-	if (name)
-		report_text(name);
-	else
-		report_span(r->name);
+	report_span(name);
 	putchar('\n');
 }
 
-static void print_rows(const char *title, const struct report_rows *rows)
-{
-	printf("\n%10s  %10s  %8s  %s\n", "stored", "decoded", "entries", title);
-	for (size_t i = 0; i < rows->count; i++)
-		print_sums(&rows->items[i], NULL);
-}
-
+/* The tables have what the page shows first; the rest is in the page and in the JSON. */
 static void print_tables(const struct report_input *in, const struct report_figures *f)
 {
 	struct report_row all = {
 		.entries = f->n_entries, .decoded = f->decoded, .stored = f->stored};
 	char size[24];
 
-	printf("%10s  %10s  %8s  %s\n", "stored", "decoded", "entries", "in all");
-	print_sums(&all, in->measured ? "device code, as kpack pack would store it"
-				      : "device code");
+	print_heading("in all");
+	print_sums(&all,
+		   kp_span_str(in->measured ? "device code, as kpack pack would store it"
+					    : "device code"));
 	if (f->gpus) {
-		print_sums(&f->kept, "for the GPUs of --arch");
-		print_sums(&f->freed, "for others only");
+		print_sums(&f->kept, kp_span_str("for the GPUs of --arch"));
+		print_sums(&f->freed, kp_span_str("for others only"));
 	}
 	if (f->saving)
 		printf("%10s  are stored more than once, in several archives\n",
 		       report_size(f->saving, size));
-	print_rows("architecture", &f->arches);
-	print_rows("library", &f->libraries);
+	putchar('\n');
+	print_heading("architecture");
+	for (size_t i = 0; i < f->arches.count; i++)
+		print_sums(&f->arches.items[i], f->arches.items[i].name);
+	putchar('\n');
+	print_heading("library");
+	for (size_t i = 0; i < f->libraries.count; i++)
+		print_sums(&f->libraries.items[i], f->libraries.items[i].name);
 }
 
 /* --- the run ------------------------------------------------------------------------------- */
 
-/* The last component of OPERAND's name; for "." that of the directory that it is. */
-static char *name_of(const char *operand)
+/*
+ * The last components of the operands' names, on the heap; for "." that of the directory that it
+ * is.
+ */
+static char *default_title(int n, char **operands)
 {
-	char *path = xstrdup(operand), *name = basename(path), *real = NULL;
+	char *title = NULL;
+	size_t size;
+	FILE *out = xmemstream(&title, &size);
 
-	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-		real = below_real(operand);
-		name = real ? basename(real) : name;
+	for (int i = 0; i < n; i++) {
+		KP_AUTO_FREE char *path = xstrdup(operands[i]), *real = NULL;
+		const char *name = basename(path);
+
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+			real = below_real(operands[i]);
+			name = real ? basename(real) : name;
+		}
+		fprintf(out, "%s%s", i ? ", " : "", name);
 	}
-	name = xstrdup(name);
-	free(path);
-	free(real);
-	return name;
-}
-
-static char *default_title(const struct args *args)
-{
-	char *title = xstrdup("");
-
-	for (int i = 0; i < args->n; i++) {
-		char *name = name_of(args->operands[i]);
-		char *longer = xasprintf("%s%s%s", title, i ? ", " : "", name);
-
-		free(name);
-		free(title);
-		title = longer;
-	}
+	fclose(out);
 	return title;
 }
 
-static int run_report(struct args *args)
+/*
+ * What is not packed yet is packed for its figures, which takes time: a bar shows it, unless the
+ * figures go to the terminal anyway.
+ */
+int cmd_report(int argc, char **argv)
 {
-	bool printed = args->json || !args->output;
+	struct args args = {0};
+	int n = options_parse(&cmd_report_help, argc, &argv, &args), status = EXIT_FAULT;
+	bool quiet = args.quiet || args.json || !args.output;
+	KP_AUTO_FREE char *title = NULL;
 	struct report_input in;
 	struct report_figures figures = {0};
 	struct kpackx_error why = {0};
-	char *title = args->title ? xstrdup(args->title) : default_title(args);
-	int status = EXIT_FAULT;
 
-	report_input_open(args->n, args->operands, args->quiet || printed, &in);
-	if (report_figures_open(&in, &args->filter, !args->quiet && !printed, &figures,
-				&why)) {
+	arch_filter_check_known(&args.filter, &cmd_report_help);
+	if (n == 0)
+		options_usage(&cmd_report_help,
+			      "ARCHIVE, DIR, TREE or LIBRARY is needed");
+	if (args.output && !*args.output)
+		options_usage(&cmd_report_help, "-o needs the name of a file");
+	title = args.title ? xstrdup(args.title) : default_title(n, argv);
+	report_input_open(n, argv, quiet, &in);
+	if (report_figures_open(&in, &args.filter, !quiet, &figures, &why)) {
 		report_why(NULL, &why);
-		goto out;
+	} else if (args.output && !args.json &&
+		   write_page(args.output, figures_json(title, &in, &figures), &why)) {
+		report_why(args.output, &why);
+	} else {
+		if (args.json)
+			report_json(figures_json(title, &in, &figures));
+		else if (!args.output)
+			print_tables(&in, &figures);
+		status = in.faults.counted ? EXIT_FAULT : EXIT_OK;
 	}
-	if (args->json) {
-		report_json(figures_json(title, &in, &figures));
-	} else if (!args->output) {
-		print_tables(&in, &figures);
-	} else if (write_page(args->output, figures_json(title, &in, &figures), &why)) {
-		report_why(args->output, &why);
-		goto out;
-	}
-	status = in.faults.counted ? EXIT_FAULT : EXIT_OK;
-out:
 	report_figures_close(&figures);
 	report_input_close(&in);
-	free(title);
-	return status;
-}
-
-int cmd_report(int argc, char **argv)
-{
-	struct options o = {.help = &cmd_report_help, .argc = argc, .argv = argv};
-	struct args args = {0};
-	int status = options_read(&o, &args);
-
-	if (status >= 0)
-		goto out;
-	args.n = argc - optind;
-	args.operands = argv + optind;
-	status = EXIT_USAGE;
-	if (arch_filter_check_known(&args.filter, o.help))
-		goto out;
-	if (args.n == 0)
-		options_usage(o.help, "ARCHIVE, DIR, TREE or LIBRARY is needed");
-	else if (args.output && !*args.output)
-		options_usage(o.help, "-o needs the name of a file");
-	else
-		status = report_finish(run_report(&args));
-out:
 	arch_filter_fini(&args.filter);
-	return status;
+	return report_finish(status);
 }

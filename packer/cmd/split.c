@@ -8,32 +8,24 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/alloc.h"
 #include "core/target/target.h"
-#include "packer/cli/report.h"
-#include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/trees/split.h"
 
-/* The report at the end. */
-struct reporter {
-	const struct split_args *args;
-	bool batch;
-	struct report_array array;
-};
-
-static int split_one(struct reporter *r, const char *input, const char *name)
+/* Split INPUT into trees NAME_*; the report is an element of ARRAY, or stands alone. */
+static int split_one(const struct split_args *args, const char *input, const char *name,
+		     struct report_array *array)
 {
 	struct split s;
-	int status = split_run(&s, r->args, input, name);
+	int status = split_run(&s, args, input, name);
 
 	if (!status) {
 		split_report_notes(&s);
-		if (!r->args->json)
+		if (!args->json)
 			split_report(&s);
-		else if (r->batch)
-			report_array_add(&r->array, split_report_json(&s));
+		else if (array)
+			report_array_add(array, split_report_json(&s));
 		else
 			report_json(split_report_json(&s));
 	}
@@ -44,14 +36,14 @@ static int split_one(struct reporter *r, const char *input, const char *name)
 	return status;
 }
 
-/* --- batch --------------------------------------------------------------------------- */
+/* --- a batch ------------------------------------------------------------------------- */
 
+/* For scandir: all but hidden files, and generic trees, which have no code to split. */
 static int is_artifact(const struct dirent *e)
 {
 	static const char generic[] = "_" KP_ARCH_GENERIC;
-	size_t n = strlen(e->d_name), m = sizeof(generic) - 1;
 
-	return e->d_name[0] != '.' && (n < m || strcmp(e->d_name + n - m, generic) != 0);
+	return e->d_name[0] != '.' && !kp_span_ends(kp_span_str(e->d_name), generic);
 }
 
 /*
@@ -70,51 +62,43 @@ static char *artifact_name(const char *name)
 				   : xstrdup(name);
 }
 
-/* Split the directory NAME of the batch, if it is an artifact. */
-static int split_listed(struct reporter *r, const char *name)
+/* Split each artifact of the batch.  Returns the first failure's status. */
+static int split_batch(const struct split_args *args)
 {
-	KP_AUTO_FREE char *input = xasprintf("%s/%s", r->args->batch, name);
-	KP_AUTO_FREE char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, input);
-	KP_AUTO_FREE char *artifact = artifact_name(name);
-	struct kpackx_error why = {0};
-	struct stat st;
-
-	if (below_stat(manifest, &st) < 0)
-		return EXIT_OK;
-	/* it may be a link to its tree: its paths begin with the link's */
-	if (below_root(input, &why)) {
-		report_why(input, &why);
-		return EXIT_FAULT;
-	}
-	return split_one(r, input, artifact);
-}
-
-static int split_batch(struct reporter *r)
-{
+	struct report_array array = {0};
 	struct dirent **names;
-	int status = EXIT_OK, n = below_scandir(r->args->batch, &names, is_artifact);
+	int status = EXIT_OK, n = below_scandir(args->batch, &names, is_artifact);
 
-	if (n < 0) {
-		report_error(r->args->batch, "%s", strerror(errno));
-		return EXIT_FAULT;
-	}
+	if (n < 0)
+		return report_error(args->batch, "%s", strerror(errno));
 	for (int i = 0; i < n; i++) {
-		int one = split_listed(r, names[i]->d_name);
+		KP_AUTO_FREE char *input =
+			xasprintf("%s/%s", args->batch, names[i]->d_name);
+		KP_AUTO_FREE char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, input);
+		KP_AUTO_FREE char *artifact = artifact_name(names[i]->d_name);
+		struct kpackx_error why = {0};
+		struct stat st;
+		int one = EXIT_OK;
 
+		/* it may be a link to its tree: its paths begin with the link's */
+		if (below_stat(manifest, &st) == 0)
+			one = below_root(input, &why)
+				      ? report_why(input, &why)
+				      : split_one(args, input, artifact, &array);
 		status = status ? status : one;
 		free(names[i]);
 	}
 	free(names);
-	if (r->args->json)
-		report_array_end(&r->array);
+	if (args->json)
+		report_array_end(&array);
 	return status;
 }
 
-/* --- all ----------------------------------------------------------------------------- */
+/* ------------------------------------------------------------------------------------- */
 
-static int run_split(const struct split_args *args)
+/* Split what the arguments name: a batch, archives, or a tree. */
+static int split_operands(const struct split_args *args)
 {
-	struct reporter r = {.args = args, .batch = args->batch != NULL};
 	KP_AUTO_FREE char *real = NULL;
 	const char *name = args->name;
 
@@ -126,22 +110,20 @@ static int run_split(const struct split_args *args)
 	    (args->input && !below_hold(args->input)) || !below_hold(args->output))
 		return EXIT_FAULT;
 	if (args->batch)
-		return split_batch(&r);
+		return split_batch(args);
 	if (split_is_archives(args->input))
 		return split_archives(args);
 	if (args->n_operands > 1)
-		return options_usage(&cmd_split_help,
-				     "one INPUT is needed, unless all are archives");
+		options_usage(&cmd_split_help,
+			      "one INPUT is needed, unless all are archives");
 	if (!name) {
 		/* the last component of the input's real path */
 		real = below_real(args->input);
-		if (!real) {
-			report_error(args->input, "%s", strerror(errno));
-			return EXIT_FAULT;
-		}
+		if (!real)
+			return report_error(args->input, "%s", strerror(errno));
 		name = strrchr(real, '/') + 1;
 	}
-	return split_one(&r, args->input, name);
+	return split_one(args, args->input, name, NULL);
 }
 
 int cmd_split(int argc, char **argv)
@@ -150,7 +132,7 @@ int cmd_split(int argc, char **argv)
 	int status = split_args_parse(&args, argc, argv);
 
 	if (!status)
-		status = run_split(&args);
+		status = split_operands(&args);
 	split_args_fini(&args);
 	return report_finish(status < 0 ? EXIT_OK : status);
 }

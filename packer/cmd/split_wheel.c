@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack split-wheel: split Python wheels by architecture. */
+/*
+ * kpack split-wheel: split Python wheels by architecture.  Here is the command line: our own
+ * options and, under AMD's names, those of TheRock's program; packer/wheel does the work.
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include "packer/cli/xalloc.h"
-#include "packer/files/below.h"
-#include "packer/command.h"
-#include "packer/cli/report.h"
-#include "packer/cli/scheme.h"
-#include "core/base/scheme.h"
-#include "core/elf/search_path.h"
 #include "core/base/text.h"
+#include "core/elf/search_path.h"
+#include "packer/command.h"
+#include "packer/files/below.h"
 #include "packer/wheel/split.h"
 
 /* The libraries that --wheel-type torch-fat means. */
@@ -19,9 +18,9 @@
 enum { ZSTD_LEVEL = 3 }; /* unless one is given */
 
 struct parser {
-	struct wheel_split_args
-		args;    /* its lists have room for all of the command line */
-	char *libraries; /* of --databases NAME... */
+	struct wheel_split_args args;
+	struct option_texts inputs, families, requires; /* of ARGS */
+	char *libraries;                                /* of --databases NAME... */
 	bool names_open; /* after --databases NAME: more names may follow */
 	bool host_variant;
 	const char *label; /* of the host variant */
@@ -29,23 +28,12 @@ struct parser {
 
 /* --- single options ------------------------------------------------------------------ */
 
-/* Parse the argument, which must be FIRST or SECOND; *IS_SECOND says which. */
-static int set_choice(const struct options *o, const struct option_help *row,
-		      const char *first, const char *second, bool *is_second)
-{
-	*is_second = strcmp(o->arg, second) == 0;
-	if (*is_second || strcmp(o->arg, first) == 0)
-		return EXIT_OK;
-	return options_usage(o->help, "--%s %s: not %s or %s", row->long_name, o->arg,
-			     first, second);
-}
-
 /* Add NAMES, separated by commas, to the libraries, but those that are there already. */
-static int add_libraries(struct parser *p, const char *names)
+static void add_libraries(struct parser *p, const char *names)
 {
 	for (size_t n; *names; names += n + (names[n] == ',')) {
-		const char *at = p->libraries;
 		char *old = p->libraries;
+		const char *at = old;
 
 		n = strcspn(names, ",");
 		while (at && (strcspn(at, ",") != n || strncmp(at, names, n) != 0)) {
@@ -59,9 +47,12 @@ static int add_libraries(struct parser *p, const char *names)
 		free(old);
 	}
 	p->args.libraries = p->libraries;
-	return EXIT_OK;
 }
 
+/*
+ * For --databases: how databases are stored, or the libraries whose are looked for; see
+ * cmd_split_wheel.
+ */
 static int take_databases(const struct options *o, const struct option_help *row,
 			  void *slot)
 {
@@ -74,37 +65,26 @@ static int take_databases(const struct options *o, const struct option_help *row
 		p->args.databases = DATABASES_PACKED;
 	} else {
 		p->names_open = true;
-		return add_libraries(p, o->arg);
+		add_libraries(p, o->arg);
 	}
 	return EXIT_OK;
 }
 
+/* For AMD's --wheel-type, which stands for a list of libraries. */
 static int take_wheel_type(const struct options *o, const struct option_help *row,
 			   void *slot)
 {
 	(void)row;
-	if (strcmp(o->arg, "torch-fat") == 0)
-		return add_libraries(slot, TORCH_FAT);
-	return options_usage(o->help, "--wheel-type %s: not torch-fat", o->arg);
+	if (strcmp(o->arg, "torch-fat") != 0)
+		options_usage(o->help, "--wheel-type %s: not torch-fat", o->arg);
+	add_libraries(slot, TORCH_FAT);
+	return EXIT_OK;
 }
 
 /* Whether TEXT can be a requirement: it begins like a name and is printable. */
 static bool is_requirement(const char *text)
 {
 	return isalnum((unsigned char)*text) && kp_text_ok(kp_span_str(text));
-}
-
-static int take_requirement(const struct options *o, const struct option_help *row,
-			    void *slot)
-{
-	struct wheel_split_args *args = slot;
-
-	(void)row;
-	if (!is_requirement(o->arg))
-		return options_usage(o->help, "--requires '%s': not a requirement",
-				     o->arg);
-	args->requires[args->n_requires++] = o->arg;
-	return EXIT_OK;
 }
 
 /*
@@ -114,58 +94,50 @@ static int take_requirement(const struct options *o, const struct option_help *r
 static int take_requirements(const struct options *o, const struct option_help *row,
 			     void *slot)
 {
-	struct options one = *o;
+	const char *text = o->arg;
 	struct stat st;
-	int status;
 
+	(void)row;
 	if (o->arg[0] == '-' && o->argv[optind - 1] == o->arg) {
 		optind--; /* no word: it is the next option */
 		return EXIT_OK;
 	}
 	do {
-		status = take_requirement(&one, row, slot);
-		one.arg = optind < o->argc ? o->argv[optind++] : NULL;
-	} while (!status && one.arg && is_requirement(one.arg) &&
-		 !kp_span_ends(kp_span_str(one.arg), ".whl") &&
-		 below_lstat(one.arg, &st) < 0);
-	if (one.arg)
+		option_texts_add(slot, text);
+		text = optind < o->argc ? o->argv[optind++] : NULL;
+	} while (text && is_requirement(text) &&
+		 !kp_span_ends(kp_span_str(text), ".whl") && below_lstat(text, &st) < 0);
+	if (text)
 		optind--;
-	return status;
-}
-
-static int take_family(const struct options *o, const struct option_help *row, void *slot)
-{
-	struct wheel_split_args *args = slot;
-
-	(void)row;
-	if (!strchr(o->arg, '='))
-		return options_usage(o->help, "--family %s: not NAME=ARCH,...", o->arg);
-	args->families[args->n_families++] = o->arg;
 	return EXIT_OK;
 }
 
-static int take_format(const struct options *o, const struct option_help *row, void *slot)
+/* Whether the argument is SECOND; it must be FIRST or SECOND. */
+static bool is_second(const struct options *o, const struct option_help *row,
+		      const char *first, const char *second)
 {
-	return set_choice(o, row, "wheel", "directory", slot);
+	bool found = strcmp(o->arg, second) == 0;
+
+	if (!found && strcmp(o->arg, first) != 0)
+		options_usage(o->help, "--%s %s: not %s or %s", row->long_name, o->arg,
+			      first, second);
+	return found;
 }
 
+/* For --output-format; SLOT is whether the wheels stay directories. */
+static int take_format(const struct options *o, const struct option_help *row, void *slot)
+{
+	*(bool *)slot = is_second(o, row, "wheel", "directory");
+	return EXIT_OK;
+}
+
+/* For AMD's --compression; SLOT is the scheme of archives. */
 static int take_compression(const struct options *o, const struct option_help *row,
 			    void *slot)
 {
-	bool none;
-	int status = set_choice(o, row, "zstd", "none", &none);
-
-	((struct wheel_split_args *)slot)->scheme =
-		none ? KPACK_COMPRESSION_NOOP : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
-	return status;
-}
-
-static int take_input(const struct options *o, const struct option_help *row, void *slot)
-{
-	struct wheel_split_args *args = slot;
-
-	(void)row;
-	args->inputs[args->n_inputs++] = (char *)o->arg;
+	*(kpack_compression_t *)slot = is_second(o, row, "zstd", "none")
+					       ? KPACK_COMPRESSION_NOOP
+					       : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 	return EXIT_OK;
 }
 
@@ -179,19 +151,19 @@ static const struct option_help options[] = {
 	{0, "device-prefix", "NAME", "distributions of device wheels (amd-DIST-device)",
 	 OPTION_PLACE(struct parser, args.prefix)},
 	{0, "family", "NAME=LIST", "one wheel for these targets",
-	 OPTION_TAKE(struct parser, args, take_family)},
+	 OPTION_PLACE(struct parser, families)},
 	{0, "databases", "WHAT",
 	 "plain: as files; packed: into archives; or library names",
 	 OPTION_TAKE_ALL(take_databases)},
 	{0, "requires", "REQUIREMENT",
 	 "what device wheels require; @GFXARCH@ is the target",
-	 OPTION_TAKE(struct parser, args, take_requirement)},
+	 OPTION_PLACE(struct parser, requires)},
 	{0, "prefer", "WHEEL", "the wheel that wins where several differ",
 	 OPTION_PLACE(struct parser, args.prefer)},
 	{0, "output-format", "FORMAT", "wheel or directory",
 	 OPTION_TAKE(struct parser, args.directory, take_format)},
-	{0, "force", NULL, "replace wheels in DIST that are no earlier run's, too",
-	 OPTION_PLACE(struct parser, args.force)},
+	OPTION_SWITCH(0, "force", "replace wheels in DIST that are no earlier run's, too",
+		      struct parser, args.force),
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
 	 OPTION_TAKE(struct parser, args.scheme, scheme_take)},
 	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7)",
@@ -201,25 +173,24 @@ static const struct option_help options[] = {
 	{'j', "jobs", "N", "threads (all cores)", OPTION_JOBS(struct parser, args.jobs)},
 	{0, "tmp-dir", "DIR", "where wheels are unpacked (DIST)",
 	 OPTION_PLACE(struct parser, args.tmp_dir)},
-	{0, "json", NULL, "report as JSON", OPTION_PLACE(struct parser, args.json)},
-	{'q', "quiet", NULL, "no progress, no table",
-	 OPTION_PLACE(struct parser, args.quiet)},
-	{0, "input", "WHEEL", "WHEEL", OPTION_TAKE(struct parser, args, take_input)},
+	OPTION_SWITCH(0, "json", "report as JSON", struct parser, args.json),
+	OPTION_SWITCH('q', "quiet", "no progress, no table", struct parser, args.quiet),
+	{0, "input", "WHEEL", "WHEEL", OPTION_PLACE(struct parser, inputs)},
 	{0, "output-dir", "DIST", "--output", OPTION_PLACE(struct parser, args.output)},
 	{0, "group-name", "NAME", "--group", OPTION_PLACE(struct parser, args.group)},
 	{0, "device-package-prefix", "NAME", "--device-prefix",
 	 OPTION_PLACE(struct parser, args.prefix)},
 	{0, "device-requires-dist", "REQUIREMENT...",
 	 "--requires, of any number of words",
-	 OPTION_TAKE(struct parser, args, take_requirements)},
+	 OPTION_TAKE(struct parser, requires, take_requirements)},
 	{0, "wheel-type", "TYPE", "torch-fat: --databases with torch's libraries",
 	 OPTION_TAKE_ALL(take_wheel_type)},
 	{0, "compression", "HOW", "compression of archives: zstd or none",
-	 OPTION_TAKE(struct parser, args, take_compression)},
+	 OPTION_TAKE(struct parser, args.scheme, take_compression)},
 	{0, "compression-level", "N", "--level", OPTION_LEVEL(struct parser, args.level)},
-	{0, "generate-variant-wheel", NULL,
-	 "also a host wheel that picks device wheels (PEP 817)",
-	 OPTION_PLACE(struct parser, host_variant)},
+	OPTION_SWITCH(0, "generate-variant-wheel",
+		      "also a host wheel that picks device wheels (PEP 817)",
+		      struct parser, host_variant),
 	{0, "variant-label", "LABEL", "the end of its name (variant)",
 	 OPTION_PLACE(struct parser, label)},
 	{0, "clang-offload-bundler", "PATH", "accepted: it is not needed",
@@ -240,70 +211,52 @@ const struct command_help cmd_split_wheel_help = {
 
 /* --- all together -------------------------------------------------------------------- */
 
-/* Take an operand.  Names of libraries may follow --databases as separate words. */
-static int take_operand(struct parser *p, char *text)
-{
-	struct library_set set = {0};
-	bool name = p->names_open && !library_set_open(text, NULL, &set, NULL);
-
-	library_set_close(&set);
-	if (name)
-		return add_libraries(p, text);
-	p->args.inputs[p->args.n_inputs++] = text;
-	return EXIT_OK;
-}
-
-/* Check the families and libraries before work begins. */
-static int check_lists(const struct wheel_split_args *args)
-{
-	struct families families = {0};
-	struct library_set set = {0};
-	struct kpackx_error why = {0};
-	int status = EXIT_OK;
-
-	for (size_t i = 0; !status && i < args->n_families; i++)
-		if (wheel_family_add(&families, args->families[i], &why))
-			status = options_usage(&cmd_split_wheel_help, "--family %s: %s",
-					       args->families[i], why.text);
-	if (!status && library_set_open(args->libraries, NULL, &set, &why))
-		status =
-			options_usage(&cmd_split_wheel_help, "--databases: %s", why.text);
-	families_fini(&families);
-	library_set_close(&set);
-	return status;
-}
-
-static int check_args(const struct wheel_split_args *args)
+/* Refuse what would only come out when work has begun. */
+static void check_args(const struct wheel_split_args *args)
 {
 	const struct command_help *help = &cmd_split_wheel_help;
 	struct kp_span group = kp_span_str(args->group ? args->group : "x");
+	struct families families = {0};
+	struct library_set set = {0};
+	struct kpackx_error why = {0};
 	bool preferred = !args->prefer;
 
 	if (args->n_inputs == 0 || !args->output)
-		return options_usage(help, "WHEEL and -o DIST are needed");
+		options_usage(help, "WHEEL and -o DIST are needed");
 	for (size_t i = 0; i < args->n_inputs; i++)
 		preferred |= args->prefer && strcmp(args->inputs[i], args->prefer) == 0;
 	if (!preferred)
-		return options_usage(help, "--prefer %s: not one of the wheels",
-				     args->prefer);
+		options_usage(help, "--prefer %s: not one of the wheels", args->prefer);
 	if (!kp_component_ok(group) || !kp_text_ok(group) || group.data[0] == '.' ||
 	    strstr((const char *)group.data, KP_SEARCH_ARCH))
-		return options_usage(help, "--group '%s' gives no file name",
-				     args->group);
+		options_usage(help, "--group '%s' gives no file name", args->group);
 	if (args->prefix && !dist_name_ok(args->prefix))
-		return options_usage(help,
-				     "--device-prefix '%s': not a name of a distribution",
-				     args->prefix);
+		options_usage(help, "--device-prefix '%s': not a name of a distribution",
+			      args->prefix);
 	if (args->host_label && !wheel_label_ok(args->host_label))
-		return options_usage(help, "--variant-label '%s': not made of [0-9a-z_.]",
-				     args->host_label);
-	return check_lists(args);
+		options_usage(help, "--variant-label '%s': not made of [0-9a-z_.]",
+			      args->host_label);
+	for (size_t i = 0; i < args->n_requires; i++)
+		if (!is_requirement(args->requires[i]))
+			options_usage(help, "--requires '%s': not a requirement",
+				      args->requires[i]);
+	for (size_t i = 0; i < args->n_families; i++) {
+		if (!strchr(args->families[i], '='))
+			options_usage(help, "--family %s: not NAME=ARCH,...",
+				      args->families[i]);
+		if (wheel_family_add(&families, args->families[i], &why))
+			options_usage(help, "--family %s: %s", args->families[i],
+				      why.text);
+	}
+	if (library_set_open(args->libraries, NULL, &set, &why))
+		options_usage(help, "--databases: %s", why.text);
+	families_fini(&families);
+	library_set_close(&set);
 }
 
+/* AMD's options and ours fill the same arguments; the last one wins, as with our own. */
 int cmd_split_wheel(int argc, char **argv)
 {
-	struct options o = {.help = &cmd_split_wheel_help, .argc = argc, .argv = argv};
-	size_t room = (size_t)argc + 1;
 	struct parser p = {
 		.label = "variant",
 		.args =
@@ -312,30 +265,36 @@ int cmd_split_wheel(int argc, char **argv)
 				.zip_level = WHEEL_LEVEL_DEFAULT,
 				.jobs = option_jobs(),
 				.databases = DATABASES_IDENTIFIED,
-				.inputs = xcalloc(room, sizeof(char *)),
-				.families = xcalloc(room, sizeof(char *)),
-				.requires = xcalloc(room, sizeof(char *)),
 			},
 	};
-	int status = options_read(&o, &p);
+	struct wheel_split_args *args = &p.args;
+	int n = options_parse(&cmd_split_wheel_help, argc, &argv, &p), status;
 
-	if (status < 0) {
-		status = EXIT_OK;
-		for (int i = optind; !status && i < argc; i++)
-			status = take_operand(&p, argv[i]);
-		p.args.host_label = p.host_variant ? p.label : NULL;
-		if (!p.args.level)
-			p.args.level = p.args.scheme == KP_COMPRESSION_ZSTD_SHARED
-					       ? KP_SHARED_LEVEL
-					       : ZSTD_LEVEL;
-		if (!status)
-			status = check_args(&p.args);
-		if (!status)
-			status = wheel_split_run(&p.args);
+	for (int i = 0; i < n; i++) {
+		struct library_set set = {0};
+
+		/* names of libraries may follow --databases as separate words */
+		if (p.names_open && !library_set_open(argv[i], NULL, &set, NULL))
+			add_libraries(&p, argv[i]);
+		else
+			option_texts_add(&p.inputs, argv[i]);
+		library_set_close(&set);
 	}
-	free(p.args.inputs);
-	free(p.args.families);
-	free(p.args.requires);
+	args->inputs = (char **)p.inputs.items;
+	args->n_inputs = p.inputs.count;
+	args->families = p.families.items;
+	args->n_families = p.families.count;
+	args->requires = p.requires.items;
+	args->n_requires = p.requires.count;
+	args->host_label = p.host_variant ? p.label : NULL;
+	if (!args->level)
+		args->level = args->scheme == KP_COMPRESSION_ZSTD_SHARED ? KP_SHARED_LEVEL
+									 : ZSTD_LEVEL;
+	check_args(args);
+	status = wheel_split_run(args);
+	free(p.inputs.items);
+	free(p.families.items);
+	free(p.requires.items);
 	free(p.libraries);
 	return report_finish(status);
 }

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack thin: free the disk of the code that this machine's GPUs cannot load. */
+/*
+ * Code that goes: kpack thin frees the disk of the code that this machine's GPUs cannot load, and
+ * kpack prune removes the entries that nothing needs from a packed tree's archives.  What goes,
+ * and why, is decided in packer/thin; here are the arguments and the reports.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "packer/cli/xalloc.h"
-#include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/gpu/runtimes.h"
 #include "packer/pack/tree.h"
 #include "packer/thin/packages.h"
+#include "packer/archives/prune.h"
 #include "packer/thin/thin.h"
 #include "packer/thin/keep.h"
+
+/* --- kpack thin ------------------------------------------------------------------------- */
 
 struct thin_command {
 	struct thin thin;
@@ -21,33 +26,31 @@ struct thin_command {
 	bool json, quiet;
 };
 
-static const struct option_help options[] = {
+static const struct option_help thin_options[] = {
 	{0, "arch", "LIST", "the GPUs whose code stays; auto: this machine's; or all",
 	 OPTION_TAKE(struct thin_command, thin.args.filter, arch_filter_take)},
-	{0, "strip-debug", NULL, "remove the debugging information of code that stays",
-	 OPTION_PLACE(struct thin_command, thin.args.strip)},
+	OPTION_SWITCH(0, "strip-debug",
+		      "remove the debugging information of code that stays",
+		      struct thin_command, thin.args.strip),
 	{0, "debug-to", "DIR", "write what --strip-debug removes to DIR, for debuggers",
 	 OPTION_PLACE(struct thin_command, thin.args.debug_to)},
-	{0, "compress", NULL, "write the code that stays as compressed bundles",
-	 OPTION_PLACE(struct thin_command, thin.args.compress)},
+	OPTION_SWITCH(0, "compress", "write the code that stays as compressed bundles",
+		      struct thin_command, thin.args.compress),
 	{0, "runtime", "WHICH", "any: --compress even if HIP runtimes do not read that",
 	 OPTION_TAKE(struct thin_command, thin.args.any_runtime, runtime_take_any)},
 	{0, "keep", "DIR", "keep in DIR what --undo needs",
 	 OPTION_PLACE(struct thin_command, thin.args.keep)},
 	{0, "undo", "DIR", "put the originals back that were kept in DIR",
 	 OPTION_PLACE(struct thin_command, undo)},
-	{'n', "dry-run", NULL, "write nothing: print what would be freed",
-	 OPTION_PLACE(struct thin_command, thin.args.dry)},
+	OPTION_DRY_RUN(struct thin_command, thin.args.dry),
 	{0, "libraries", "LIST", "libraries whose kernel databases are looked for",
 	 OPTION_PLACE(struct thin_command, libraries)},
 	{0, "library-rules", "FILE", "further libraries; see kpack-pack(1)",
 	 OPTION_PLACE(struct thin_command, rules)},
 	{'j', "jobs", "N", "threads (one per core)",
 	 OPTION_JOBS(struct thin_command, thin.args.jobs)},
-	{0, "json", NULL, "print the report as JSON",
-	 OPTION_PLACE(struct thin_command, json)},
-	{'q', "quiet", NULL, "print only errors",
-	 OPTION_PLACE(struct thin_command, quiet)},
+	OPTION_JSON_REPORT(struct thin_command, json),
+	OPTION_QUIET(struct thin_command, quiet),
 	{0},
 };
 
@@ -55,178 +58,178 @@ const struct command_help cmd_thin_help = {
 	"thin",
 	"--arch LIST [OPTION]... TREE [OUTPUT] | --undo DIR [OPTION]... TREE",
 	"remove the code that the GPUs of a machine cannot load",
-	options,
+	thin_options,
 	"The binaries stay ordinary fat binaries that every HIP runtime loads.\n"
 	"Without OUTPUT, TREE itself is changed.",
 };
 
-/* --- arguments ----------------------------------------------------------------------- */
-
 /* A link to a directory is a tree; a link to a file is refused, because it would be replaced. */
-static bool check_tree(const char *tree)
+static int check_tree(const char *tree)
 {
+	KP_AUTO_FREE char *real = NULL;
 	struct stat st;
-	char *real;
 
 	if (below_lstat(tree, &st) < 0 || !S_ISLNK(st.st_mode))
-		return true;
-	if (below_stat(tree, &st) < 0) {
-		report_error(tree, "a symbolic link: %s", strerror(errno));
-		return false;
-	}
+		return EXIT_OK;
+	if (below_stat(tree, &st) < 0)
+		return report_error(tree, "a symbolic link: %s", strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		return true;
+		return EXIT_OK;
 	real = below_real(tree);
-	report_error(tree, "a symbolic link, which is not followed: name the file, %s",
-		     real ? real : "which it leads to");
-	free(real);
-	return false;
+	return report_error(tree,
+			    "a symbolic link, which is not followed: name the file, %s",
+			    real ? real : "which it leads to");
 }
 
-static int take_operands(struct thin_command *c, int n, char **operands)
+/* Read the command line.  Returns the exit status, after reporting why it cannot be done. */
+static int read_thin_arguments(struct thin_command *c, int argc, char **argv)
 {
+	const struct command_help *help = &cmd_thin_help;
 	struct thin_args *args = &c->thin.args;
 	struct kpackx_error why = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	bool limited;
+	int n;
 
+	args->jobs = option_jobs();
+	n = options_parse(help, argc, &argv, c);
 	if (n < 1 || n > 2)
-		return options_usage(&cmd_thin_help,
-				     n < 1 ? "no TREE" : "too many operands");
-	args->tree = operands[0];
-	args->output = n == 2 ? operands[1] : NULL;
-	for (int i = 0; i < n; i++) {
-		if (below_root_if_directory(operands[i], &why)) {
-			report_why(operands[i], &why);
-			return EXIT_FAULT;
-		}
-	}
-	if (!check_tree(args->tree))
+		options_usage(help, n < 1 ? "no TREE" : "too many operands");
+	args->tree = argv[0];
+	args->output = n == 2 ? argv[1] : NULL;
+	for (int i = 0; i < n; i++)
+		if (below_root_if_directory(argv[i], &why))
+			return report_why(argv[i], &why);
+	if (check_tree(args->tree))
 		return EXIT_FAULT;
-	if (!args->output)
-		return EXIT_OK;
-	switch (output_check(args->tree, args->output, &why)) {
-	case KPACK_SUCCESS:
-		return EXIT_OK;
-	case KPACK_ERROR_INVALID_ARGUMENT:
-		return options_usage(&cmd_thin_help, "%s", why.text);
-	default:
-		report_why(args->tree, &why);
-		return EXIT_FAULT;
-	}
-}
-
-static int take_lists(struct thin_command *c)
-{
-	struct thin_args *args = &c->thin.args;
-	struct kpackx_error why = {0};
-
-	if (args->debug_to && !args->strip)
-		return options_usage(&cmd_thin_help, "--debug-to needs --strip-debug");
-	if (args->keep && args->output)
-		return options_usage(&cmd_thin_help,
-				     "--keep with an OUTPUT: TREE stays as it is");
-	if (c->undo && (args->filter.chosen.limited || args->strip || args->compress ||
-			args->any_runtime || args->keep || args->dry || args->output))
-		return options_usage(&cmd_thin_help,
-				     "--undo DIR goes with TREE, --libraries, "
-				     "--library-rules, --jobs, --json and --quiet only");
-	if (!c->undo && !args->filter.chosen.limited)
-		return options_usage(&cmd_thin_help, "--arch is missing");
-	if (arch_filter_check_known(&args->filter, &cmd_thin_help))
-		return EXIT_USAGE;
+	if (args->output)
+		err = output_check(args->tree, args->output, &why);
+	if (err == KPACK_ERROR_INVALID_ARGUMENT)
+		options_usage(help, "%s", why.text);
+	if (err)
+		return report_why(args->tree, &why);
+	limited = args->filter.chosen.limited;
+	options_check(help,
+		      (const struct option_rule[]){
+			      {args->debug_to && !args->strip,
+			       "--debug-to needs --strip-debug"},
+			      {args->keep && args->output,
+			       "--keep with an OUTPUT: TREE stays as it is"},
+			      {c->undo && (limited || args->strip || args->compress ||
+					   args->any_runtime || args->keep || args->dry ||
+					   args->output),
+			       "--undo DIR goes with TREE, --libraries, --library-rules, "
+			       "--jobs, --json and --quiet only"},
+			      {!c->undo && !limited, "--arch is missing"},
+			      {0}});
+	arch_filter_check_known(&args->filter, help);
 	if (library_set_open(c->libraries, c->rules, &args->libraries, &why))
-		return options_usage(&cmd_thin_help, "%s", why.text);
+		options_usage(help, "%s", why.text);
 	args->libraries.plain = true;
 	return EXIT_OK;
 }
 
-static int parse_command(struct thin_command *c, int argc, char **argv)
-{
-	struct options o = {.help = &cmd_thin_help, .argc = argc, .argv = argv};
-	int status;
-
-	c->thin.args.jobs = option_jobs();
-	status = options_read(&o, c);
-	if (status >= 0)
-		return status ? status : -1;
-	status = take_operands(c, argc - optind, argv + optind);
-	return status ? status : take_lists(c);
-}
-
-/* --- the report ---------------------------------------------------------------------- */
-
-struct sums {
+/* What a run did, in all; and the rows of its report. */
+struct thin_sums {
+	const char *tree;
+	bool dry;
 	size_t binaries, databases;
+	uint64_t before, after;
+	json_t *files, *packages;
+};
+
+static const struct row thin_rows[] = {
+	ROW("tree", ROW_JSON, struct thin_sums, tree),
+	ROW("dry_run", ROW_JSON, struct thin_sums, dry),
+	ROW("files", ROW_JSON, struct thin_sums, files),
+	ROW("bytes_before", ROW_JSON, struct thin_sums, before),
+	ROW("bytes_after", ROW_JSON, struct thin_sums, after),
+	ROW("packages", ROW_JSON, struct thin_sums, packages),
+};
+
+struct thinned {
+	const char *path, *status;
 	uint64_t before, after;
 };
 
-static struct sums sum_up(const struct thin *t)
+static const struct row thinned_rows[] = {
+	ROW("path", ROW_JSON, struct thinned, path),
+	ROW("status", ROW_JSON, struct thinned, status),
+	ROW("size_before", ROW_JSON, struct thinned, before),
+	ROW("size_after", ROW_JSON, struct thinned, after),
+};
+
+static const char *relative_of(const struct thin *t, const struct thin_file *f)
 {
-	struct sums s = {0};
-
-	for (size_t i = 0; i < t->n_files; i++) {
-		const struct thin_file *f = &t->files[i];
-
-		bool database = t->scan.entries[f->entry].database;
-
-		if (f->after == f->before)
-			continue;
-		s.binaries += !database;
-		s.databases += database;
-		s.before += f->before;
-		s.after += f->after;
-	}
-	return s;
+	return t->scan.entries[f->entry].relative;
 }
 
 /* The packages of the changed files, each after a space, on the heap. */
 static char *find_packages(const struct thin *t)
 {
-	char *root = below_real(t->args.tree), *names;
-	char **paths = xcalloc(t->n_files + 1, sizeof(*paths));
+	KP_AUTO_FREE char *root = below_real(t->args.tree);
+	char **paths = xcalloc(t->n_files + 1, sizeof(*paths)), *names;
 	size_t n = 0;
 
-	for (size_t i = 0; i < t->n_files; i++) {
-		const char *relative = t->scan.entries[t->files[i].entry].relative;
-
+	for (size_t i = 0; i < t->n_files; i++)
 		if (root && t->files[i].after != t->files[i].before)
 			paths[n++] = xasprintf("%s/%s", strcmp(root, "/") ? root : "",
-					       relative);
-	}
+					       relative_of(t, &t->files[i]));
 	names = packages_of(NULL, paths, n);
 	for (size_t i = 0; i < n; i++)
 		free(paths[i]);
 	free(paths);
-	free(root);
 	return names;
 }
 
-static void print_undo(const struct thin *t)
+/* Files of which nothing went are left out, as in the table. */
+static void print_thin_json(const struct thin *t, struct thin_sums *s)
 {
-	char *names;
+	KP_AUTO_FREE char *names = t->args.output ? xstrdup("") : find_packages(t);
+	char *rest = names, *name;
 
-	if (t->args.keep) {
-		fputs("to undo this: kpack thin --undo ", stdout);
-		report_text(t->args.keep);
-		putchar(' ');
-		report_text(t->args.tree);
-		putchar('\n');
-		return;
+	s->files = json_array();
+	for (size_t i = 0; i < t->n_files; i++) {
+		const struct thin_file *f = &t->files[i];
+		enum fate fate = t->dispositions.items[f->entry].fate;
+		struct thinned row = {relative_of(t, f),
+				      fate == FATE_CONVERTED ? "thinned"
+							     : disposition_name(fate),
+				      f->before, f->after};
+
+		if (!f->same)
+			json_array_append_new(s->files,
+					      rows_object(ROWS(thinned_rows), &row));
 	}
-	names = find_packages(t);
-	fputs("to undo this, reinstall", stdout);
-	if (*names)
-		putchar(':');
-	report_text(*names ? names : " what the files belong to");
-	putchar('\n');
-	free(names);
+	s->packages = json_array();
+	while ((name = strsep(&rest, " ")))
+		if (*name)
+			json_array_append_new(s->packages, report_json_text(name));
+	report_json(rows_object(ROWS(thin_rows), s));
 }
 
-static void print_debug_files(const struct thin *t)
+/* The last line says how to undo it: by what was kept, or by the packages of the files. */
+static void print_thin_table(const struct thin *t, const struct thin_sums *s)
 {
+	const char *freed = s->dry ? "would be freed" : "freed";
 	size_t nameless = 0;
 
-	for (size_t i = 0; i < t->n_files; i++)
-		nameless += t->files[i].n_nameless;
+	printf("%16s %16s  file\n", freed, "stays");
+	for (size_t i = 0; i < t->n_files; i++) {
+		const struct thin_file *f = &t->files[i];
+
+		nameless += f->n_nameless;
+		if (!f->gone || f->same)
+			continue;
+		printf("%16" PRIu64 " %16" PRIu64 "  ", f->before - f->after, f->after);
+		report_text(relative_of(t, f));
+		putchar('\n');
+	}
+	printf("%zu binaries, %zu files of kernel databases: %" PRIu64 " bytes %s\n",
+	       s->binaries, s->databases, s->before - s->after, freed);
+	if (t->n_stuck)
+		printf("%zu files have more code of other GPUs, in a form that stays\n",
+		       t->n_stuck);
 	if (t->n_debug_files) {
 		printf("debugging information of %zu code objects is in ",
 		       t->n_debug_files);
@@ -237,98 +240,57 @@ static void print_debug_files(const struct thin *t)
 		printf("%zu code objects have no build ID to find their debugging "
 		       "information by, and keep it\n",
 		       nameless);
+	if (s->dry || t->args.output || !s->before)
+		return;
+	if (t->args.keep) {
+		fputs("to undo this: kpack thin --undo ", stdout);
+		report_text(t->args.keep);
+		putchar(' ');
+		report_text(s->tree);
+	} else {
+		KP_AUTO_FREE char *names = find_packages(t);
+
+		fputs(*names ? "to undo this, reinstall:" : "to undo this, reinstall",
+		      stdout);
+		report_text(*names ? names : " what the files belong to");
+	}
+	putchar('\n');
 }
 
-static void print_table(const struct thin *t)
+/* Sum up the files that became smaller, and print that. */
+static void report_thin(const struct thin_command *c)
 {
-	struct sums s = sum_up(t);
+	const struct thin *t = &c->thin;
+	struct thin_sums s = {.tree = t->args.tree, .dry = t->args.dry};
 
-	printf("%16s %16s  %s\n", t->args.dry ? "would be freed" : "freed", "stays",
-	       "file");
 	for (size_t i = 0; i < t->n_files; i++) {
 		const struct thin_file *f = &t->files[i];
+		bool database = t->scan.entries[f->entry].database;
 
-		if (!f->gone || f->same)
+		if (f->after == f->before)
 			continue;
-		printf("%16" PRIu64 " %16" PRIu64 "  ", f->before - f->after, f->after);
-		report_text(t->scan.entries[f->entry].relative);
-		putchar('\n');
+		s.binaries += !database;
+		s.databases += database;
+		s.before += f->before;
+		s.after += f->after;
 	}
-	printf("%zu binaries, %zu files of kernel databases: %" PRIu64 " bytes %s\n",
-	       s.binaries, s.databases, s.before - s.after,
-	       t->args.dry ? "would be freed" : "freed");
-	if (t->n_stuck)
-		printf("%zu files have more code of other GPUs, in a form that stays\n",
-		       t->n_stuck);
-	print_debug_files(t);
-	if (!t->args.dry && !t->args.output && s.before)
-		print_undo(t);
+	if (c->json)
+		print_thin_json(t, &s);
+	else if (!c->quiet)
+		print_thin_table(t, &s);
 }
 
-static const char *status_of(const struct thin *t, const struct thin_file *f)
-{
-	enum fate fate = t->dispositions.items[f->entry].fate;
+static const char *const undo_states[] = {[UNDO_RESTORED] = "restored",
+					  [UNDO_ORIGINAL] = "original",
+					  [UNDO_LINK] = "link",
+					  [UNDO_REFUSED] = "refused"};
 
-	return fate == FATE_CONVERTED ? "thinned" : disposition_name(fate);
-}
+static const struct row undo_rows[] = {
+	ROW("path", ROW_JSON, struct undo_file, path),
+	ROW_WORDS("status", ROW_JSON, struct undo_file, state, undo_states),
+};
 
-static json_t *json_file(const struct thin *t, const struct thin_file *f)
-{
-	return json_pack("{so ss sI sI}", "path",
-			 report_json_text(t->scan.entries[f->entry].relative), "status",
-			 status_of(t, f), "size_before", (json_int_t)f->before,
-			 "size_after", (json_int_t)f->after);
-}
-
-static void print_json(const struct thin *t)
-{
-	struct sums s = sum_up(t);
-	json_t *files = json_array(), *packages = json_array();
-	char *names = t->args.output ? NULL : find_packages(t), *rest = NULL;
-
-	for (size_t i = 0; i < t->n_files; i++)
-		if (!t->files[i].same)
-			json_array_append_new(files, json_file(t, &t->files[i]));
-	for (char *name = names ? strtok_r(names, " ", &rest) : NULL; name;
-	     name = strtok_r(NULL, " ", &rest))
-		json_array_append_new(packages, report_json_text(name));
-	free(names);
-	report_json(json_pack("{so sb so sI sI so}", "tree",
-			      report_json_text(t->args.tree), "dry_run", t->args.dry,
-			      "files", files, "bytes_before", (json_int_t)s.before,
-			      "bytes_after", (json_int_t)s.after, "packages", packages));
-}
-
-/* --- undoing ------------------------------------------------------------------------- */
-
-static const char *const states[] = {[UNDO_RESTORED] = "restored",
-				     [UNDO_ORIGINAL] = "original",
-				     [UNDO_LINK] = "link",
-				     [UNDO_REFUSED] = "refused"};
-
-static void print_undone_json(const struct undo *u)
-{
-	json_t *files = json_array();
-
-	for (size_t i = 0; i < u->n_files; i++)
-		json_array_append_new(files,
-				      json_pack("{so ss}", "path",
-						report_json_span(u->files[i].path),
-						"status", states[u->files[i].state]));
-	report_json(json_pack("{so so}", "tree", report_json_text(u->args.tree), "files",
-			      files));
-}
-
-static void print_undone(const struct undo *u)
-{
-	size_t n[UNDO_REFUSED + 1] = {0};
-
-	for (size_t i = 0; i < u->n_files; i++)
-		n[u->files[i].state]++;
-	printf("%zu files restored, %zu were the originals, %zu left as they are\n",
-	       n[UNDO_RESTORED], n[UNDO_ORIGINAL], n[UNDO_REFUSED]);
-}
-
+/* Put the originals back.  The libraries of --libraries are handed over to the run. */
 static int undo_thin(struct thin_command *c)
 {
 	struct thin_args *args = &c->thin.args;
@@ -336,51 +298,197 @@ static int undo_thin(struct thin_command *c)
 				  .tree = args->tree,
 				  .libraries = args->libraries,
 				  .jobs = args->jobs}};
+	size_t n[UNDO_REFUSED + 1] = {0};
 	int status;
 
 	args->libraries = (struct library_set){0};
 	status = below_hold(c->undo) ? undo_run(&u) : EXIT_FAULT;
+	for (size_t i = 0; i < u.n_files; i++)
+		n[u.files[i].state]++;
 	if (u.done && c->json)
-		print_undone_json(&u);
+		report_json(json_pack("{so so}", "tree", report_json_text(u.args.tree),
+				      "files",
+				      rows_array(ROWS(undo_rows), u.files, u.n_files,
+						 sizeof(*u.files))));
 	else if (u.done && !c->quiet)
-		print_undone(&u);
+		printf("%zu files restored, %zu were the originals, %zu left as they "
+		       "are\n",
+		       n[UNDO_RESTORED], n[UNDO_ORIGINAL], n[UNDO_REFUSED]);
 	undo_close(&u);
 	return status;
 }
 
-/* EXIT_LEFT: all is done but for damaged files. */
-static int run_thin(struct thin_command *c, int argc, char **argv)
+/*
+ * A run that only left damaged files alone is EXIT_LEFT, which kpack apply takes for a success.
+ */
+int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 {
-	int status = parse_command(c, argc, argv);
+	struct thin_command c = {0};
+	int status;
 
-	if (!status && c->undo) {
-		status = undo_thin(c);
-	} else if (!status) {
-		status = thin_run(&c->thin);
-		if (!status && c->json)
-			print_json(&c->thin);
-		else if (!status && !c->quiet)
-			print_table(&c->thin);
-		if (!status && c->thin.damaged)
+	if (skip)
+		c.thin.args.skip = *skip;
+	status = read_thin_arguments(&c, argc, argv);
+	if (!status) {
+		status = c.undo ? undo_thin(&c) : thin_run(&c.thin);
+		if (!status && !c.undo)
+			report_thin(&c);
+		if (!status && c.thin.damaged)
 			status = EXIT_LEFT;
 	}
-	thin_close(&c->thin);
-	return report_finish(status < 0 ? EXIT_OK : status);
+	thin_close(&c.thin);
+	return report_finish(status);
 }
 
 int cmd_thin(int argc, char **argv)
 {
-	struct thin_command c = {0};
-	int status = run_thin(&c, argc, argv);
+	int status = cmd_thin_changed(argc, argv, NULL);
 
 	return status == EXIT_LEFT ? EXIT_FAULT : status;
 }
 
-int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
-{
-	struct thin_command c = {0};
+/* --- kpack prune ------------------------------------------------------------------------ */
 
-	if (skip)
-		c.thin.args.skip = *skip;
-	return run_thin(&c, argc, argv);
+struct prune_command {
+	struct prune prune;
+	bool json, quiet;
+};
+
+static const struct option_help prune_options[] = {
+	ARCH_FILTER_OPTIONS_TO("keep ", struct prune_command, prune.args.filter),
+	OPTION_DRY_RUN(struct prune_command, prune.args.dry),
+	OPTION_SWITCH(0, "force", "also if no archive would be left",
+		      struct prune_command, prune.args.force),
+	OPTION_JSON_REPORT(struct prune_command, json),
+	OPTION_QUIET(struct prune_command, quiet),
+	{0},
+};
+
+const struct command_help cmd_prune_help = {
+	"prune",
+	"[--arch LIST [--arch-exact]] [OPTION]... TREE",
+	"remove from a packed tree's archives what nothing needs",
+	prune_options,
+	"Without --arch, only what TREE no longer asks for goes.",
+};
+
+/* What became of an archive; the sums of all are in one of these, too. */
+struct pruned {
+	const char *path, *status;
+	uint64_t n[PRUNE_REASONS];
+	uint64_t before, after, copied, encoded;
+};
+
+static const struct row pruned_rows[] = {
+	ROW("path", ROW_JSON, struct pruned, path),
+	ROW("status", ROW_JSON, struct pruned, status),
+	ROW("entries", ROW_JSON, struct pruned, n[PRUNE_STAYS]),
+	ROW("other_gpus", ROW_JSON, struct pruned, n[PRUNE_OTHER_GPU]),
+	ROW("gone", ROW_JSON, struct pruned, n[PRUNE_GONE]),
+	ROW("not_asked_for", ROW_JSON, struct pruned, n[PRUNE_UNASKED]),
+	ROW("size_before", ROW_JSON, struct pruned, before),
+	ROW("size_after", ROW_JSON, struct pruned, after),
+	ROW("blocks_copied", ROW_JSON, struct pruned, copied),
+	ROW("blocks_encoded", ROW_JSON, struct pruned, encoded),
+};
+
+/* An archive of another writer may become a few bytes larger. */
+static uint64_t freed_bytes(const struct pruned *p)
+{
+	return p->before > p->after ? p->before - p->after : 0;
+}
+
+/* An archive is a row of the table, or an object; the sums of all come last. */
+static void report_prune(const struct prune_command *c)
+{
+	static const char *const reasons[] = {
+		[PRUNE_OTHER_GPU] = "for other GPUs",
+		[PRUNE_GONE] = "of files that do not exist any more",
+		[PRUNE_UNASKED] = "that nothing asks for",
+	};
+	const struct prune *p = &c->prune;
+	const char *freed = p->args.dry ? "would be freed" : "freed";
+	struct pruned sum = {0};
+	json_t *archives = json_array();
+	size_t n_changed = 0;
+
+	if (!c->json)
+		printf("%16s %16s  archive\n", freed, "stays");
+	for (size_t i = 0; i < p->n_archives; i++) {
+		const struct prune_archive *a = &p->archives[i];
+		bool changes = prune_changes(a);
+		struct pruned row = {.path = a->relative,
+				     .status = !changes                    ? "unchanged"
+					       : a->n_entries[PRUNE_STAYS] ? "pruned"
+									   : "removed",
+				     .before = a->before,
+				     .after = a->after,
+				     .copied = a->blocks_copied,
+				     .encoded = a->blocks_encoded};
+
+		for (int k = 0; k < PRUNE_REASONS; k++)
+			sum.n[k] += row.n[k] = a->n_entries[k];
+		n_changed += changes;
+		sum.before += row.before;
+		sum.after += row.after;
+		sum.copied += row.copied;
+		sum.encoded += row.encoded;
+		if (c->json) {
+			json_array_append_new(archives,
+					      rows_object(ROWS(pruned_rows), &row));
+			continue;
+		}
+		printf("%16" PRIu64 " %16" PRIu64 "  ", freed_bytes(&row), row.after);
+		report_text(row.path);
+		putchar('\n');
+	}
+	if (c->json) {
+		report_json(json_pack(
+			"{so sb so sI sI}", "tree", report_json_text(p->args.tree),
+			"dry_run", p->args.dry, "archives", archives, "bytes_before",
+			(json_int_t)sum.before, "bytes_after", (json_int_t)sum.after));
+		return;
+	}
+	json_decref(archives);
+	for (int k = PRUNE_STAYS + 1; k < PRUNE_REASONS; k++)
+		if (sum.n[k])
+			printf("%" PRIu64 " entries %s\n", sum.n[k], reasons[k]);
+	if (sum.copied || sum.encoded)
+		printf("%" PRIu64 " blocks copied, %" PRIu64 " compressed\n", sum.copied,
+		       sum.encoded);
+	printf("%zu of %zu archives: %" PRIu64 " bytes %s\n", n_changed, p->n_archives,
+	       freed_bytes(&sum), freed);
+}
+
+/* Without --arch nothing is for another GPU, and only what the tree no longer asks for goes. */
+int cmd_prune(int argc, char **argv)
+{
+	struct prune_command c = {0};
+	struct prune_args *args = &c.prune.args;
+	int n = options_parse(&cmd_prune_help, argc, &argv, &c), status;
+	struct kpackx_error why = {0};
+	struct stat st;
+
+	arch_filter_check(&args->filter, &cmd_prune_help);
+	arch_filter_check_known(&args->filter, &cmd_prune_help);
+	if (n != 1)
+		options_usage(&cmd_prune_help, n == 0 ? "no TREE" : "too many operands");
+	args->tree = argv[0];
+	if (below_stat(args->tree, &st) == 0 && !S_ISDIR(st.st_mode))
+		options_usage(&cmd_prune_help, "%s: not a directory", args->tree);
+	if (below_root(args->tree, &why)) {
+		status = report_why(args->tree, &why);
+	} else {
+		status = prune_run(&c.prune);
+		if (!status) {
+			if (!c.quiet || c.json)
+				report_prune(&c);
+			if (c.prune.n_archives == 0)
+				report_error(args->tree, "note: it has no archives");
+			else
+				arch_filter_unmatched(&args->filter, "entry");
+		}
+	}
+	prune_close(&c.prune);
+	return report_finish(status);
 }

@@ -2,21 +2,18 @@
 /*
  * kpack verify: check the rules of check.h, then decode every entry, on several threads.
  * The report does not depend on how many there are.  With --tree: check the rules of
- * closure.h.
+ * closure.h, which are about the files that kernel databases need.
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <string.h>
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/check.h"
 #include "packer/archives/content.h"
-#include "packer/cli/xalloc.h"
-#include "packer/library/closure.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
+#include "packer/library/closure.h"
 #include "packer/trees/artifact.h"
-#include "packer/cli/report.h"
-#include "core/base/text.h"
 
 struct verify {
 	uint64_t jobs;
@@ -30,9 +27,9 @@ struct verify {
 static const struct option_help options[] = {
 	{'j', "jobs", "N", "decode on N threads (default: all cores)",
 	 OPTION_JOBS(struct verify, jobs)},
-	{'q', "quiet", NULL, "report only faults", OPTION_PLACE(struct verify, quiet)},
-	{0, "tree", NULL, "instead look for files that kernel databases miss",
-	 OPTION_PLACE(struct verify, tree)},
+	OPTION_SWITCH('q', "quiet", "report only faults", struct verify, quiet),
+	OPTION_SWITCH(0, "tree", "instead look for files that kernel databases miss",
+		      struct verify, tree),
 	ARCH_FILTER_OPTIONS(struct verify, filter),
 	{0, "libraries", "LIST", "the libraries to look for, in that order",
 	 OPTION_PLACE(struct verify, libraries)},
@@ -52,14 +49,9 @@ const struct command_help cmd_verify_help = {
 	NULL,
 };
 
-/*
- * The most directories above a library's own that identify the library, as in
- * "rocblas/library/gfx942".
- */
-#define ABOVE_MAX 4
-
 /* --- archives -------------------------------------------------------------------- */
 
+/* For archives_paths: check one archive, whose faults are counted in ARG, a struct verify. */
 static void verify_archive(const char *path, void *arg)
 {
 	struct verify *v = arg;
@@ -67,7 +59,7 @@ static void verify_archive(const char *path, void *arg)
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
 	uint64_t bytes = 0;
-	bool faulty;
+	bool whole;
 
 	if (below_archive_open(path, &a, &why)) {
 		report_why(path, &why);
@@ -86,10 +78,9 @@ static void verify_archive(const char *path, void *arg)
 		report_message(f.notes.items[i].text);
 		putchar('\n');
 	}
-	faulty = f.faults.counted > 0;
-	faulty |= !check_content(a, NULL, CHECK_TYPES, v->jobs);
+	whole = check_content(a, NULL, CHECK_TYPES, v->jobs) && !f.faults.counted;
 	check_fini(&f);
-	if (!faulty && !v->quiet) {
+	if (whole && !v->quiet) {
 		size_t n = kp_archive_entry_count(a);
 
 		for (size_t i = 0; i < n; i++) {
@@ -101,78 +92,85 @@ static void verify_archive(const char *path, void *arg)
 		report_text(path);
 		printf(": ok, %zu entries, %" PRIu64 " bytes\n", n, bytes);
 	}
-	v->faulty |= faulty;
+	v->faulty |= !whole;
 	kp_archive_close(a);
 }
 
 /* --- trees ------------------------------------------------------------------------ */
 
-static void report_missing(void *arg, const char *path, const char *text)
-{
-	(void)arg;
-	report_error(path, "%s", text);
-}
-
-/* Returns the last N components of PATH; NULL: it has no more than these. */
-static const char *path_tail(const char *path, unsigned n)
-{
-	const char *at = path + strlen(path);
-
-	while (n && at > path)
-		if (*--at == '/')
-			n--;
-	return n || at == path ? NULL : at + 1;
-}
+/*
+ * The most directories above a library's own that identify the library, as in
+ * "rocblas/library/gfx942".
+ */
+enum { ABOVE_MAX = 4 };
 
 /*
- * Open the tree.  Its path may be a directory inside a larger tree, and libraries know
- * their files by the directories above: put as many of these before the names as it
- * takes.
+ * Open the tree.  Its path, REAL, may be a directory inside a larger tree, and libraries know
+ * their files by the directories above: put as many of these before the names as it takes.
  */
-static kpack_error_t open_tree(struct install_tree_of *of, char *real,
+static kpack_error_t open_tree(struct install_tree_of *of, const char *real,
 			       struct install_tree *tree, struct kpackx_error *why)
 {
 	kpack_error_t err = install_tree_open(of, tree, why);
+	const char *above = real ? real + strlen(real) : NULL;
 
-	for (unsigned n = 1; real && n <= ABOVE_MAX + 1; n++) {
-		const char *above = n <= ABOVE_MAX ? path_tail(real, n) : "";
-
-		if (err || tree->n_databases || tree->n_faults)
-			return err;
-		if (!above)
+	for (int n = 0; n <= ABOVE_MAX && !err && above; n++) {
+		if (tree->n_databases || tree->n_faults)
+			break;
+		/* one component more; at last none of them */
+		while (above > real && *--above != '/')
 			continue;
+		of->prefix = n == ABOVE_MAX || above == real ? "" : above + 1;
+		if (above == real)
+			n = ABOVE_MAX;
 		install_tree_close(tree);
-		of->prefix = above;
 		err = install_tree_open(of, tree, why);
 	}
 	return err;
 }
 
-static void report_left(void *arg, const char *file, const char *text)
+/* As closure_report; ARG counts. */
+static void report_fault(void *arg, const char *file, const char *text)
 {
 	report_error(file, "%s", text);
 	++*(size_t *)arg;
 }
 
-static int check_tree(const struct verify *v, int n, char **paths,
-		      const struct library_set *libraries)
+/*
+ * Check that every file that a loader will ask for exists, in plain files and archives together.
+ */
+static int verify_tree(const struct verify *v, int n, char **paths)
 {
+	struct library_set libraries;
 	struct install_tree_of of = {
-		.n_paths = n, .paths = paths, .prefix = "", .libraries = libraries};
-	char *real = n == 1 ? below_real(paths[0]) : NULL;
+		.n_paths = n, .paths = paths, .prefix = "", .libraries = &libraries};
 	struct install_tree tree;
+	KP_AUTO_FREE char *real = NULL;
 	struct kpackx_error why = {0};
-	size_t faults = 0;
-	kpack_error_t err = open_tree(&of, real, &tree, &why);
+	size_t faults = 0, reported = 0;
+	kpack_error_t err = library_set_open(v->libraries, v->rules, &libraries, &why);
 
+	if (err == KPACK_ERROR_INVALID_ARGUMENT && !v->rules)
+		options_usage(&cmd_verify_help, "--libraries: %s", why.text);
+	if (err) {
+		report_why(NULL, &why);
+		return err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAULT;
+	}
+	for (int i = 0; i < n; i++)
+		if (!below_hold(paths[i])) {
+			library_set_close(&libraries);
+			return EXIT_FAULT;
+		}
+	real = n == 1 ? below_real(paths[0]) : NULL;
+	err = open_tree(&of, real, &tree, &why);
 	if (!err)
-		err = closure_check(&tree.found, &v->filter.chosen, report_missing, NULL,
-				    &faults, &why);
+		err = closure_check(&tree.found, &v->filter.chosen, report_fault,
+				    &reported, &faults, &why);
 	if (err)
 		report_why(NULL, &why);
 	faults += tree.n_faults;
 	for (int i = 0; i < n && !err; i++)
-		generic_tree_check(paths[i], report_left, &faults);
+		generic_tree_check(paths[i], report_fault, &faults);
 	if (!err && tree.files.count + faults == 0) {
 		report_error(n == 1 ? paths[0] : NULL, "there is no file to check");
 		faults++;
@@ -186,54 +184,27 @@ static int check_tree(const struct verify *v, int n, char **paths,
 		       faults == 1 ? "" : "s");
 	}
 	install_tree_close(&tree);
-	free(real);
+	library_set_close(&libraries);
 	return err || faults ? EXIT_FAULT : EXIT_OK;
 }
 
-static int verify_tree(const struct verify *v, int n, char **paths)
-{
-	struct library_set libraries;
-	struct kpackx_error why = {0};
-	kpack_error_t err = library_set_open(v->libraries, v->rules, &libraries, &why);
-	bool held = true;
-	int status;
-
-	if (err == KPACK_ERROR_INVALID_ARGUMENT && !v->rules)
-		return options_usage(&cmd_verify_help, "--libraries: %s", why.text);
-	if (err) {
-		report_why(NULL, &why);
-		return err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAULT;
-	}
-	for (int i = 0; i < n && held; i++)
-		held = below_hold(paths[i]);
-	status = held ? check_tree(v, n, paths, &libraries) : EXIT_FAULT;
-	library_set_close(&libraries);
-	return status;
-}
-
-/* --- the command ------------------------------------------------------------------ */
-
 int cmd_verify(int argc, char **argv)
 {
-	struct options o = {.help = &cmd_verify_help, .argc = argc, .argv = argv};
 	struct verify v = {.jobs = option_jobs()};
-	int status = arch_filter_read(&o, &v, &v.filter);
+	int n = options_parse(&cmd_verify_help, argc, &argv, &v), status;
 
-	if (status >= 0)
-		goto out;
-	if (optind == argc) {
-		status = options_usage(o.help, "an archive or a directory is missing");
-	} else if (!v.tree && (v.libraries || v.rules || v.filter.chosen.limited)) {
-		status = options_usage(o.help, "--arch, --libraries and --library-rules "
-					       "are for --tree");
-	} else if (v.tree) {
-		status = report_finish(verify_tree(&v, argc - optind, argv + optind));
-	} else {
-		if (!archives_paths(argc - optind, argv + optind, verify_archive, &v))
-			v.faulty = true;
-		status = report_finish(v.faulty ? EXIT_FAULT : EXIT_OK);
-	}
-out:
+	arch_filter_check(&v.filter, &cmd_verify_help);
+	if (n == 0)
+		options_usage(&cmd_verify_help, "an archive or a directory is missing");
+	if (!v.tree && (v.libraries || v.rules || v.filter.chosen.limited))
+		options_usage(&cmd_verify_help, "--arch, --libraries and --library-rules "
+						"are for --tree");
+	if (v.tree)
+		status = verify_tree(&v, n, argv);
+	else
+		status = archives_paths(n, argv, verify_archive, &v) && !v.faulty
+				 ? EXIT_OK
+				 : EXIT_FAULT;
 	arch_filter_fini(&v.filter);
-	return status;
+	return report_finish(status);
 }

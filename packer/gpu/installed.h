@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is installed for the GPUs of a machine: Debian packages with code of GPUs, which
- * state it in their field X-Rocm-Gpu-Architecture, and archives; and what is missing.
+ * What is installed for the GPUs of a machine - Debian packages with code of GPUs, which state it
+ * in their field X-Rocm-Gpu-Architecture - and what is missing.
  */
 #ifndef PACKER_GPU_INSTALLED_H
 #define PACKER_GPU_INSTALLED_H
 
-#include "packer/archives/operands.h"
 #include "names.h"
 
 struct gpu_installed_package {
@@ -38,28 +37,5 @@ bool gpu_installed_serves(const struct gpu_installed_package *p,
 char *gpu_installed_lacks(const struct gpu_installed *list,
 			  const struct gpu_installed_package *p,
 			  const struct gpu_kind *kind);
-
-/* The archives that have code for a GPU, and the groups that have none. */
-struct gpu_served {
-	struct archives archives;
-	struct kp_span *groups; /* those that have code for some architecture; borrowed */
-	size_t n_groups;
-};
-
-/*
- * Open the archives of the operands; unless GROUP is NULL, only those of GROUP.  An
- * archive that cannot be opened is reported and makes archives.failed true.
- */
-void gpu_served_open(struct gpu_served *served, int n, char **operands,
-		     const char *group);
-void gpu_served_close(struct gpu_served *served);
-
-/* Whether archive I has code for KIND, or files for every GPU. */
-bool gpu_served_by(const struct gpu_served *served, size_t i,
-		   const struct gpu_kind *kind);
-
-/* Whether an archive of group G has code for KIND. */
-bool gpu_served_group(const struct gpu_served *served, size_t g,
-		      const struct gpu_kind *kind);
 
 #endif

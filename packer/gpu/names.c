@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "core/archive/naming.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
 #include "packer/cli/xalloc.h"
@@ -18,46 +17,16 @@
 
 /* AMD's packages have gfx9 to gfx12; other ones, and gfx117x, follow the same rule. */
 static const struct gpu_subfamily table[] = {
-	{"gfx8_0", "gfx8", "gfx80X", {"gfx801", "gfx802", "gfx803", "gfx805"}},
-	{"gfx8_1", "gfx8", "gfx81X", {"gfx810"}},
-	{"gfx9_0",
-	 "gfx9",
-	 "gfx90X",
-	 {"gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90a",
-	  "gfx90c"}},
-	{"gfx9_4", "gfx9", "gfx94X", {"gfx940", "gfx941", "gfx942"}},
-	{"gfx9_5", "gfx9", "gfx95X", {"gfx950"}},
-	{"gfx10_1", "gfx10", "gfx101X", {"gfx1010", "gfx1011", "gfx1012", "gfx1013"}},
-	{"gfx10_3",
-	 "gfx10",
-	 "gfx103X",
-	 {"gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"}},
-	{"gfx110x", "gfx11", "gfx110X", {"gfx1100", "gfx1101", "gfx1102", "gfx1103"}},
-	{"gfx115x",
-	 "gfx11",
-	 "gfx115X",
-	 {"gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1154"}},
-	{"gfx117x", "gfx11", "gfx117X", {"gfx1170", "gfx1171", "gfx1172"}},
-	{"gfx12_0", "gfx12", "gfx120X", {"gfx1200", "gfx1201"}},
-	{"gfx12_5", "gfx12", "gfx125X", {"gfx1250", "gfx1251"}},
-	{"gfx13_1", "gfx13", "gfx131X", {"gfx1310"}},
+	{"gfx8_0", "gfx8", "gfx80X"},    {"gfx8_1", "gfx8", "gfx81X"},
+	{"gfx9_0", "gfx9", "gfx90X"},    {"gfx9_4", "gfx9", "gfx94X"},
+	{"gfx9_5", "gfx9", "gfx95X"},    {"gfx10_1", "gfx10", "gfx101X"},
+	{"gfx10_3", "gfx10", "gfx103X"}, {"gfx110x", "gfx11", "gfx110X"},
+	{"gfx115x", "gfx11", "gfx115X"}, {"gfx117x", "gfx11", "gfx117X"},
+	{"gfx12_0", "gfx12", "gfx120X"}, {"gfx12_5", "gfx12", "gfx125X"},
+	{"gfx13_1", "gfx13", "gfx131X"},
 };
 
-/* Former names. */
-static const struct {
-	const char *alias;
-	const char *name;
-} aliases[] = {
-	{"gfx11_0", "gfx110x"},
-	{"gfx11_5", "gfx115x"},
-};
-
-const struct gpu_subfamily *gpu_subfamily_table(size_t *count)
-{
-	*count = KP_COUNT(table);
-	return table;
-}
-
+/* Only known processors have a sub-family: the rule for names alone would take any digit. */
 const struct gpu_subfamily *gpu_subfamily_of(struct kp_span target)
 {
 	const uint8_t *colon = target.size ? memchr(target.data, ':', target.size) : NULL;
@@ -65,10 +34,12 @@ const struct gpu_subfamily *gpu_subfamily_of(struct kp_span target)
 	if (colon)
 		target.size = (size_t)(colon - target.data);
 	target = kp_processor_model(target);
+	if (!kp_processor_by_name(target))
+		return NULL;
 	for (size_t i = 0; i < KP_COUNT(table); i++)
-		for (const char *const *m = table[i].members; *m; m++)
-			if (kp_span_is(target, *m))
-				return &table[i];
+		if (target.size == strlen(table[i].series) &&
+		    memcmp(target.data, table[i].series, target.size - 1) == 0)
+			return &table[i];
 	return NULL;
 }
 
@@ -79,28 +50,24 @@ static bool is_spelled(struct kp_span name, const char *text)
 	       strncasecmp((const char *)name.data, text, name.size) == 0;
 }
 
-/* Whether NAME is FAMILY, or FAMILY and "xx": "gfx11xx". */
-static bool is_family(struct kp_span name, const char *family)
-{
-	size_t n = strlen(family);
-
-	if (kp_span_is(name, family))
-		return true;
-	return name.size == n + 2 && memcmp(name.data, family, n) == 0 &&
-	       is_spelled((struct kp_span){name.data + n, 2}, "xx");
-}
-
 const char *gpu_group_name(struct kp_span name)
 {
-	for (size_t i = 0; i < KP_COUNT(aliases); i++)
-		if (kp_span_is(name, aliases[i].alias))
-			name = kp_span_str(aliases[i].name);
+	/* former names */
+	if (kp_span_is(name, "gfx11_0"))
+		return gpu_group_name(kp_span_str("gfx110x"));
+	if (kp_span_is(name, "gfx11_5"))
+		return gpu_group_name(kp_span_str("gfx115x"));
 	for (size_t i = 0; i < KP_COUNT(table); i++) {
+		const char *family = table[i].family;
+		size_t n = strlen(family);
+
 		if (kp_span_is(name, table[i].name) || is_spelled(name, table[i].series))
 			return table[i].name;
-		/* the family's first row matches, so that equal names are one pointer */
-		if (is_family(name, table[i].family))
-			return table[i].family;
+		/* "gfx11", "gfx11xx"; the family's first row matches, so that equal names are
+		 * one pointer */
+		if (kp_span_starts(name, family, n) &&
+		    (name.size == n || is_spelled(kp_span_tail(name, n), "xx")))
+			return family;
 	}
 	return NULL;
 }
@@ -142,26 +109,23 @@ void gpu_kinds_fini(struct gpu_kinds *kinds)
 	*kinds = (struct gpu_kinds){0};
 }
 
-const char *gpu_kind_generic(const struct gpu_kind *kind)
-{
-	return kp_processor_generic(kp_span_str(kind->target.processor));
-}
-
 /* --- names of archives, packages and wheels ------------------------------------- */
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
 
-/* Whether TEXT consists of characters in ALLOWED, and begins with one in FIRST. */
-static bool made_of(const char *text, const char *first, const char *allowed)
+/*
+ * Refuse NAME, of OPTION, unless it consists of ALLOWED characters, begins with one of FIRST, and
+ * has MORE as well.
+ */
+static kpack_error_t check_name(const char *option, const char *name, const char *first,
+				const char *allowed, bool more, const char *rule,
+				struct kpackx_error *why)
 {
-	return *text && strchr(first, *text) && text[strspn(text, allowed)] == '\0';
-}
-
-static kpack_error_t refuse_name(struct kpackx_error *why, const char *option,
-				 const char *name, const char *rule)
-{
+	if (!name || (more && *name && strchr(first, *name) &&
+		      name[strspn(name, allowed)] == '\0'))
+		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 		       "%s: \"%s\": a name is %s, and begins like one", option, name,
 		       rule);
@@ -170,29 +134,23 @@ static kpack_error_t refuse_name(struct kpackx_error *why, const char *option,
 kpack_error_t gpu_names_check(const struct gpu_names *names, struct kpackx_error *why)
 {
 	const char *group = names->group, *package = names->package, *dist = names->dist;
+	size_t n = dist ? strlen(dist) : 0;
 
-	if (group &&
-	    !(kp_component_ok(kp_span_str(group)) &&
-	      made_of(group, LOWER UPPER DIGITS "._+:", LOWER UPPER DIGITS "._+:-")))
-		return refuse_name(why, "--group", group, "[A-Za-z0-9._+:-]");
-	if (package && !(package[0] && package[1] &&
-			 made_of(package, LOWER DIGITS, LOWER DIGITS ".+-")))
-		return refuse_name(why, "--package", package,
-				   "two or more of [a-z0-9.+-]");
-	if (dist && !(made_of(dist, LOWER UPPER DIGITS, LOWER UPPER DIGITS "._-") &&
-		      strchr(LOWER UPPER DIGITS, dist[strlen(dist) - 1])))
-		return refuse_name(why, "--dist", dist, "[A-Za-z0-9._-]");
-	return KPACK_SUCCESS;
+	KP_TRY(check_name(
+		"--group", group, LOWER UPPER DIGITS "._+:", LOWER UPPER DIGITS "._+:-",
+		group && kp_component_ok(kp_span_str(group)), "[A-Za-z0-9._+:-]", why));
+	KP_TRY(check_name("--package", package, LOWER DIGITS, LOWER DIGITS ".+-",
+			  package && strlen(package) > 1, "two or more of [a-z0-9.+-]",
+			  why));
+	return check_name("--dist", dist, LOWER UPPER DIGITS, LOWER UPPER DIGITS "._-",
+			  n && strchr(LOWER UPPER DIGITS, dist[n - 1]), "[A-Za-z0-9._-]",
+			  why);
 }
 
-const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind *kind)
-{
-	if (!names->family)
-		return kind->arch;
-	return kind->subfamily ? kind->subfamily->series : NULL;
-}
-
-/* A "+" or "-" is a feature's sign at the end of a part after a colon; it becomes a word. */
+/*
+ * LABEL as a part of a name: "_" and ":" become "-"; a "+" or "-" at the end of a part after a colon
+ * is a feature's sign, which becomes a word: "gfx90a-xnack-on".
+ */
 static void spell_label(const char *label, char out[GPU_NAME_PART_MAX])
 {
 	bool feature = false;
@@ -208,18 +166,6 @@ static void spell_label(const char *label, char out[GPU_NAME_PART_MAX])
 	out[n] = '\0';
 }
 
-/*
- * LABEL as a part of a package's name: lower case, "_" and ":" are "-", a feature's "+"
- * is "-on" and its "-" is "-off": "gfx90a-xnack-on", "gfx12-0", "gfx110x".
- */
-static void package_part(const char *label, char out[GPU_NAME_PART_MAX])
-{
-	spell_label(label, out);
-	for (char *s = out; *s; s++)
-		if (*s >= 'A' && *s <= 'Z')
-			*s = (char)(*s - 'A' + 'a');
-}
-
 void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX])
 {
 	struct kp_span model = kp_processor_model(
@@ -230,26 +176,16 @@ void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX])
 	spell_label(text, out);
 }
 
-char *gpu_archive_name(const struct gpu_names *names, const char *label)
-{
-	return xasprintf("%s%c%s" KP_ARCHIVE_SUFFIX, names->group,
-			 names->family ? '-' : '_', label);
-}
-
-char *gpu_package_name(const struct gpu_names *names, const char *label)
+/* The label in lower case: "gfx90a-xnack-on", "gfx12-0", "gfx110x". */
+char *gpu_package_name(const char *package, const char *label)
 {
 	char part[GPU_NAME_PART_MAX];
 
-	package_part(label, part);
-	return xasprintf("%s-%s", names->package, part);
-}
-
-char *gpu_wheel_name(const struct gpu_names *names, const char *label)
-{
-	char part[GPU_NAME_PART_MAX];
-
-	gpu_extra_part(label, part);
-	return xasprintf("%s[device-%s]", names->dist, part);
+	spell_label(label, part);
+	for (char *s = part; *s; s++)
+		if (*s >= 'A' && *s <= 'Z')
+			*s = (char)(*s - 'A' + 'a');
+	return xasprintf("%s-%s", package, part);
 }
 
 /* --- families of an archive ----------------------------------------------------- */

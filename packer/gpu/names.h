@@ -18,12 +18,10 @@
 struct gpu_subfamily {
 	const char *name;   /* "gfx110x", "gfx9_4" */
 	const char *family; /* "gfx11", "gfx9" */
-	const char *series; /* as the paper and TheRock spell NAME: "gfx110X", "gfx94X" */
-	const char *members[12]; /* processors, NULL-terminated */
+	/* as the paper and TheRock spell NAME: "gfx110X", "gfx94X"; its processors are those
+	 * with another character for the X */
+	const char *series;
 };
-
-/* All sub-families, in order of their numbers. */
-const struct gpu_subfamily *gpu_subfamily_table(size_t *count);
 
 /*
  * The sub-family of the target ID TARGET; its features, and a "-strict" after the
@@ -60,9 +58,6 @@ kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
 			      struct kpackx_error *why);
 void gpu_kinds_fini(struct gpu_kinds *kinds);
 
-/* The generic target that covers KIND, or NULL. */
-const char *gpu_kind_generic(const struct gpu_kind *kind);
-
 /* The kinds of names that are requested; NULL: not that kind. */
 struct gpu_names {
 	const char *group;   /* archives "<group>_gfx1100.kpack" */
@@ -78,9 +73,6 @@ struct gpu_names {
  */
 kpack_error_t gpu_names_check(const struct gpu_names *names, struct kpackx_error *why);
 
-/* The label of KIND in names: "gfx1100", "gfx110X"; NULL: its family is not known. */
-const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind *kind);
-
 #define GPU_NAME_PART_MAX (2 * KP_TARGET_TEXT_MAX)
 
 /*
@@ -90,10 +82,8 @@ const char *gpu_names_label(const struct gpu_names *names, const struct gpu_kind
  */
 void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX]);
 
-/* The names for LABEL, on the heap. */
-char *gpu_archive_name(const struct gpu_names *names, const char *label);
-char *gpu_package_name(const struct gpu_names *names, const char *label);
-char *gpu_wheel_name(const struct gpu_names *names, const char *label);
+/* The native package of PACKAGE with code for LABEL, on the heap. */
+char *gpu_package_name(const char *package, const char *label);
 
 /* Architectures that go into one archive together, as --family defines them. */
 struct family {

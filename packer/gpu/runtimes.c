@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
@@ -111,53 +110,6 @@ static kpack_error_t find_signs(const char *path, const char *const *signs, size
 	return err;
 }
 
-/* What the libraries libamd_comgr in a runtime's directory say. */
-struct comgr {
-	bool known, confuses;
-};
-
-static void look_at_comgr(void *arg, const char *path)
-{
-	bool has[COMGR_SIGNS] = {false};
-	struct comgr *comgr = arg;
-
-	comgr->known |= !find_signs(path, comgr_signs, COMGR_SIGNS, has, NULL);
-	comgr->confuses |= has[HAS_CACHE] && has[HAS_LLVM] && has[HAS_SLICE];
-}
-
-/*
- * A libamd_comgr in the runtime's directory tells.  If there is none, it may be any, as Debian's
- * packages let it be for HIP 6.
- */
-enum runtime_bundles runtime_bundles(const struct hip_runtime *r)
-{
-	struct kp_span parent = kp_path_directory(r->path);
-	KP_AUTO_FREE char *dir =
-		xasprintf("%.*s", (int)parent.size, (const char *)parent.data);
-	struct comgr comgr = {false, false};
-
-	if (!r->decompresses)
-		return BUNDLES_REFUSED;
-	each_named(dir, COMGR, look_at_comgr, &comgr);
-	return comgr.confuses || (!comgr.known && r->is_6) ? BUNDLES_CONFUSED
-							   : BUNDLES_READ;
-}
-
-/* false: it is no runtime. */
-static bool inspect_runtime(struct hip_runtime *r)
-{
-	bool has[RUNTIME_SIGNS] = {false};
-	kpack_error_t err =
-		find_signs(r->path, runtime_signs, RUNTIME_SIGNS, has, &r->why);
-
-	r->contains = err                                  ? RUNTIME_UNKNOWN
-		      : has[HAS_KPACK] || has[HAS_LOADING] ? RUNTIME_TAKES
-							   : RUNTIME_REFUSES;
-	r->decompresses = err || has[HAS_MAGIC];
-	r->is_6 = has[HAS_NAME_6] || strtoul(r->version, NULL, 10) == 6;
-	return err || has[HAS_CALL];
-}
-
 /* --- the list ------------------------------------------------------------------- */
 
 static void runtime_fini(struct hip_runtime *r)
@@ -166,38 +118,42 @@ static void runtime_fini(struct hip_runtime *r)
 	free(r->version);
 }
 
+/* A file that cannot be read may be a runtime, and stays in the list with its reason. */
 void runtimes_add(struct hip_runtimes *list, const char *path)
 {
-	char *real = below_real(path);
 	struct kpackx_error unresolved = {0};
-	struct hip_runtime *r;
-	const char *version;
+	bool has[RUNTIME_SIGNS] = {false};
+	struct hip_runtime r = {.path = below_real(path)};
+	const char *name;
+	kpack_error_t err;
 
-	if (!real) {
+	if (!r.path) {
 		below_fail(&unresolved, "cannot resolve its path");
-		real = xstrdup(path);
+		r.path = xstrdup(path);
 	}
-	for (size_t i = 0; i < list->count; i++) {
-		if (strcmp(list->items[i].path, real) == 0) {
-			free(real);
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i].path, r.path) == 0) {
+			free(r.path);
 			return;
 		}
+	name = kp_path_name(r.path);
+	r.version = xstrdup(runtime_is_name(name) && name[strlen(LIBRARY)]
+				    ? name + strlen(LIBRARY) + 1
+				    : "");
+	err = find_signs(r.path, runtime_signs, RUNTIME_SIGNS, has, &r.why);
+	if (!err && !has[HAS_CALL]) { /* no runtime */
+		runtime_fini(&r);
+		return;
 	}
+	r.contains = err || unresolved.code               ? RUNTIME_UNKNOWN
+		     : has[HAS_KPACK] || has[HAS_LOADING] ? RUNTIME_TAKES
+							  : RUNTIME_REFUSES;
+	r.decompresses = err || has[HAS_MAGIC];
+	r.is_6 = has[HAS_NAME_6] || strtoul(r.version, NULL, 10) == 6;
+	if (!err)
+		r.why = unresolved;
 	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
-	r = &list->items[list->count++];
-	version = kp_path_name(real) + strlen(LIBRARY);
-	*r = (struct hip_runtime){
-		.path = real,
-		.version = xstrdup(runtime_is_name(kp_path_name(real)) && *version
-					   ? version + 1
-					   : "")};
-	if (!inspect_runtime(r)) {
-		runtime_fini(r);
-		list->count--;
-	} else if (unresolved.code && !r->why.code) {
-		r->contains = RUNTIME_UNKNOWN;
-		r->why = unresolved;
-	}
+	list->items[list->count++] = r;
 }
 
 void runtimes_fini(struct hip_runtimes *list)
@@ -206,15 +162,6 @@ void runtimes_fini(struct hip_runtimes *list)
 		runtime_fini(&list->items[i]);
 	free(list->items);
 	*list = (struct hip_runtimes){0};
-}
-
-/* Whether one takes converted binaries, or may: its answer is unknown. */
-static bool one_takes(const struct hip_runtimes *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (list->items[i].contains != RUNTIME_REFUSES)
-			return true;
-	return false;
 }
 
 /* --- where they are ------------------------------------------------------------- */
@@ -238,6 +185,10 @@ bool runtimes_add_tree(struct hip_runtimes *list, const char *tree)
 	return whole;
 }
 
+/*
+ * For each_named in the directories of an installation, where scripts and static libraries stand
+ * as well.
+ */
 static void add_named(void *list, const char *path)
 {
 	if (runtime_is_name(kp_path_name(path)))
@@ -274,9 +225,11 @@ static uint32_t number_at(const uint8_t *p)
 	return n;
 }
 
-/* The string at OFFSET; NULL: it does not end in CACHE. */
-static const char *string_at(struct kp_span cache, uint32_t offset)
+/* The string whose offset is at P; NULL: it does not end in CACHE. */
+static const char *string_at(struct kp_span cache, const uint8_t *p)
 {
+	uint32_t offset = number_at(p);
+
 	if (offset >= cache.size || !memchr(cache.data + offset, 0, cache.size - offset))
 		return NULL;
 	return (const char *)cache.data + offset;
@@ -299,8 +252,8 @@ bool loader_cache_walk(struct kp_span cache,
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *entry = cache.data + HEADER_SIZE + i * ENTRY_SIZE;
-		const char *name = string_at(cache, number_at(entry + 4));
-		const char *path = string_at(cache, number_at(entry + 8));
+		const char *name = string_at(cache, entry + 4);
+		const char *path = string_at(cache, entry + 8);
 
 		if (name && path)
 			fn(name, path, arg);
@@ -317,42 +270,39 @@ static void add_cached(const char *name, const char *path, void *arg)
 void runtimes_add_system(struct hip_runtimes *list)
 {
 	const char *root = secure_getenv("ROCM_PATH");
+	KP_AUTO_FREE uint8_t *data = NULL;
 	struct kpackx_error why;
-	uint8_t *data;
 	size_t size;
 
 	if (root && *root)
 		add_installation(list, root);
 	each_named("/opt", "rocm", add_installation, list);
-	if (below_file_load(CACHE, SIZE_MAX, "the loader's cache", &data, &size, &why))
-		return; /* musl has none */
-	(void)loader_cache_walk((struct kp_span){data, size}, add_cached, list);
-	free(data);
+	/* musl has no cache */
+	if (!below_file_load(CACHE, SIZE_MAX, "the loader's cache", &data, &size, &why))
+		(void)loader_cache_walk((struct kp_span){data, size}, add_cached, list);
 }
-
-/* From the program's directory: as built, and as installed. */
-static const char *const helper_places[] = {"", "/../libexec/kpackfs", "/../lib/kpackfs",
-					    "/../lib64/kpackfs"};
 
 char *helper_find(void)
 {
-	char *program = below_real("/proc/self/exe");
+	/* from the program's directory: as built, and as installed */
+	static const char *const places[] = {"", "/../libexec/kpackfs", "/../lib/kpackfs",
+					     "/../lib64/kpackfs"};
+	KP_AUTO_FREE char *program = below_real("/proc/self/exe");
 	char *found = NULL;
 	int error = ENOENT;
 
 	if (!program)
 		return NULL;
 	*strrchr(program, '/') = '\0';
-	for (size_t i = 0; i < KP_COUNT(helper_places) && !found; i++) {
-		char *path = xasprintf("%s%s/libkpack_hip.so", program, helper_places[i]);
+	for (size_t i = 0; i < KP_COUNT(places) && !found; i++) {
+		KP_AUTO_FREE char *path =
+			xasprintf("%s%s/libkpack_hip.so", program, places[i]);
 
 		if (below_access(path, R_OK) == 0)
 			found = below_real(path);
 		if (!found && errno != ENOENT && errno != ENOTDIR && error == ENOENT)
 			error = errno;
-		free(path);
 	}
-	free(program);
 	if (!found)
 		errno = error;
 	return found;
@@ -360,55 +310,80 @@ char *helper_find(void)
 
 /* --- judging -------------------------------------------------------------------- */
 
+/*
+ * One that takes converted binaries, or may, is enough: which one a program loads is its own
+ * choice.
+ */
 bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse)
 {
 	char path[4096];
 
 	if (!list->count)
 		runtimes_add_system(list);
-	if (!list->count || one_takes(list))
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].contains != RUNTIME_REFUSES)
+			return true; /* it takes them, or may */
+	if (!list->count)
 		return true;
 	kp_text_escape(kp_span_str(list->items[0].path), path, sizeof(path));
-	if (refuse)
-		report_error(
-			input,
-			"not converted, because the HIP runtime %s refuses converted "
-			"binaries: with --runtime any they are converted, and need "
-			"libkpack_hip(7) or 'kpack run' to have GPU code; 'kpack "
-			"thin' saves space without converting them",
-			path);
-	else
-		report_error(
-			input,
-			"warning: the HIP runtime %s refuses converted binaries: they "
-			"need libkpack_hip(7) or 'kpack run' to have GPU code",
-			path);
+	report_error(
+		input,
+		refuse ? "not converted, because the HIP runtime %s refuses "
+			 "converted binaries: with --runtime any they are converted, "
+			 "and need libkpack_hip(7) or 'kpack run' to have GPU code; "
+			 "'kpack thin' saves space without converting them"
+		       : "warning: the HIP runtime %s refuses converted binaries: "
+			 "they need libkpack_hip(7) or 'kpack run' to have GPU code",
+		path);
 	return false;
 }
 
+/* What the libraries libamd_comgr in a runtime's directory say. */
+struct comgr {
+	bool known, confuses;
+};
+
+static void look_at_comgr(void *arg, const char *path)
+{
+	bool has[COMGR_SIGNS] = {false};
+	struct comgr *comgr = arg;
+
+	comgr->known |= !find_signs(path, comgr_signs, COMGR_SIGNS, has, NULL);
+	comgr->confuses |= has[HAS_CACHE] && has[HAS_LLVM] && has[HAS_SLICE];
+}
+
+/*
+ * Here every runtime must be right, because the files are ordinary fat binaries that any program
+ * loads.
+ */
 bool runtimes_judge_compressed(struct hip_runtimes *list)
 {
-	static const char *const reasons[] = {
-		[BUNDLES_REFUSED] =
-			"this HIP runtime does not read compressed bundles: leave out "
-			"--compress; or add --runtime any and use HIP 7.2 or later",
-		[BUNDLES_CONFUSED] =
-			"this HIP runtime does not find the kernels of compressed "
-			"bundles, "
-			"because the cache of libamd_comgr 7.0.2 takes one bundle for "
-			"another: leave out --compress; use a later libamd_comgr; or add "
-			"--runtime any and run all programs with AMD_COMGR_CACHE=0",
-	};
+	static const char refuses[] =
+		"this HIP runtime does not read compressed bundles: leave out "
+		"--compress; or add --runtime any and use HIP 7.2 or later";
+	static const char confuses[] =
+		"this HIP runtime does not find the kernels of compressed bundles, "
+		"because the cache of libamd_comgr 7.0.2 takes one bundle for "
+		"another: leave out --compress; use a later libamd_comgr; or add "
+		"--runtime any and run all programs with AMD_COMGR_CACHE=0";
 	bool fine = true;
 
 	if (!list->count)
 		runtimes_add_system(list);
 	for (size_t i = 0; i < list->count; i++) {
-		enum runtime_bundles bundles = runtime_bundles(&list->items[i]);
+		const struct hip_runtime *r = &list->items[i];
+		struct kp_span parent = kp_path_directory(r->path);
+		KP_AUTO_FREE char *dir =
+			xasprintf("%.*s", (int)parent.size, (const char *)parent.data);
+		struct comgr comgr = {false, false};
 
-		if (bundles == BUNDLES_READ)
+		/* a libamd_comgr in the runtime's directory tells; if there is none, it may be
+		 * any, as Debian's packages let it be for HIP 6 */
+		if (r->decompresses)
+			each_named(dir, COMGR, look_at_comgr, &comgr);
+		if (r->decompresses && !comgr.confuses && (comgr.known || !r->is_6))
 			continue;
-		report_error(list->items[i].path, "%s", reasons[bundles]);
+		report_error(r->path, "%s", r->decompresses ? confuses : refuses);
 		fine = false;
 	}
 	return fine;
@@ -416,10 +391,10 @@ bool runtimes_judge_compressed(struct hip_runtimes *list)
 
 int runtime_take_any(const struct options *o, const struct option_help *row, void *slot)
 {
-	*(bool *)slot = strcmp(o->arg, "any") == 0;
-	return *(bool *)slot ? EXIT_OK
-			     : options_usage(o->help, "--%s %s: not any", row->long_name,
-					     o->arg);
+	if (strcmp(o->arg, "any") != 0)
+		options_usage(o->help, "--%s %s: not any", row->long_name, o->arg);
+	*(bool *)slot = true;
+	return EXIT_OK;
 }
 
 /* --- asking --------------------------------------------------------------------- */
@@ -478,32 +453,13 @@ static int answer_of(const char *path, int reason)
 	return add(&w) ? ANSWER_TAKES : ANSWER_REFUSES;
 }
 
-/* The child ended with STATUS; the pipe REASON may have the dynamic linker's reason. */
-static void set_failure(struct hip_runtime *runtime, int status, int reason)
-{
-	char bytes[400], text[600] = "";
-	const char *what = "the process ended by itself";
-	ssize_t n;
-
-	if (!WIFEXITED(status))
-		what = "the process ended by a signal";
-	else if (WEXITSTATUS(status) == ANSWER_NO_CALL)
-		what = "it has no __hipRegisterFatBinary";
-	else if (WEXITSTATUS(status) == ANSWER_NO_LOADING) {
-		what = "it cannot be loaded here";
-		n = read(reason, bytes, sizeof(bytes));
-		if (n > 0)
-			kp_text_escape((struct kp_span){(uint8_t *)bytes, (size_t)n},
-				       text, sizeof(text));
-	}
-	kp_fail(&runtime->why, KPACK_ERROR_IO_ERROR, "%s%s%s", what, *text ? ": " : "",
-		text);
-}
-
 void runtime_ask(struct hip_runtime *runtime)
 {
+	char bytes[400], text[600] = "";
+	const char *failure = NULL;
 	int reason[2], status = 0;
 	pid_t child;
+	ssize_t n;
 
 	runtime->was_asked = true;
 	runtime->asked = RUNTIME_UNKNOWN;
@@ -521,14 +477,28 @@ void runtime_ask(struct hip_runtime *runtime)
 	child = fork();
 	if (child == 0)
 		_exit(answer_of(runtime->path, reason[1]));
-	if (child < 0 || waitpid(child, &status, 0) != child)
-		kp_fail(&runtime->why, KPACK_ERROR_IO_ERROR, "no process to ask it in");
-	else if (WIFEXITED(status) && WEXITSTATUS(status) == ANSWER_TAKES)
+	if (child < 0 || waitpid(child, &status, 0) != child) {
+		failure = "no process to ask it in";
+	} else if (!WIFEXITED(status)) {
+		failure = "the process ended by a signal";
+	} else if (WEXITSTATUS(status) == ANSWER_TAKES) {
 		runtime->asked = RUNTIME_TAKES;
-	else if (WIFEXITED(status) && WEXITSTATUS(status) == ANSWER_REFUSES)
+	} else if (WEXITSTATUS(status) == ANSWER_REFUSES) {
 		runtime->asked = RUNTIME_REFUSES;
-	else
-		set_failure(runtime, status, reason[0]);
+	} else if (WEXITSTATUS(status) == ANSWER_NO_CALL) {
+		failure = "it has no __hipRegisterFatBinary";
+	} else if (WEXITSTATUS(status) == ANSWER_NO_LOADING) {
+		failure = "it cannot be loaded here";
+		n = read(reason[0], bytes, sizeof(bytes));
+		if (n > 0)
+			kp_text_escape((struct kp_span){(uint8_t *)bytes, (size_t)n},
+				       text, sizeof(text));
+	} else {
+		failure = "the process ended by itself";
+	}
+	if (failure)
+		kp_fail(&runtime->why, KPACK_ERROR_IO_ERROR, "%s%s%s", failure,
+			*text ? ": " : "", text);
 	close(reason[0]);
 	close(reason[1]);
 }

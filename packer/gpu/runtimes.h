@@ -48,14 +48,6 @@ bool runtimes_add_tree(struct hip_runtimes *list, const char *tree);
 void runtimes_add_system(struct hip_runtimes *list);
 void runtimes_fini(struct hip_runtimes *list);
 
-/* What RUNTIME does with compressed bundles. */
-enum runtime_bundles {
-	BUNDLES_READ,
-	BUNDLES_REFUSED,
-	BUNDLES_CONFUSED, /* it may take one's code for another's, out of a cache */
-};
-enum runtime_bundles runtime_bundles(const struct hip_runtime *runtime);
-
 /*
  * Judge the runtimes of the LIST or, if it is empty, this system's, which are added.  If
  * there are some and all refuse converted binaries, report that for INPUT: as a warning, or

@@ -17,7 +17,6 @@
 #include "core/writer/store.h"
 #include "packer/archives/content.h"
 #include "packer/archives/operands.h"
-#include "packer/cli/progress.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/gpu/names.h"

@@ -16,7 +16,7 @@
 #include "core/base/text.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
-#include "packer/cli/tmpdir.h"
+#include "packer/cli/process.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"

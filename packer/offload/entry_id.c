@@ -211,7 +211,7 @@ static int add_target(struct bundler *b, const char *text)
 	return 0;
 }
 
-int bundler_targets_read(struct bundler *b, const struct offload_texts *texts)
+int bundler_targets_read(struct bundler *b, const struct option_texts *texts)
 {
 	bool hip_only = true;
 	size_t hosts = 0;

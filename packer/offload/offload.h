@@ -20,6 +20,7 @@
 #include "core/format/ccob.h"
 #include "core/format/format.h"
 #include "core/format/offload_binary.h"
+#include "packer/cli/options.h"
 
 /* ---- entry IDs ---- */
 
@@ -58,12 +59,6 @@ bool entry_ids_conflict(const struct entry_id *a, const struct entry_id *b);
 
 /* ---- the jobs ---- */
 
-/* Texts of an option that can be repeated. */
-struct offload_texts {
-	const char **items;
-	size_t count, cap;
-};
-
 struct offload_target {
 	char *name;         /* its ID as bundles have it */
 	struct entry_id id; /* of NAME */
@@ -71,7 +66,7 @@ struct offload_target {
 
 struct bundler {
 	const char *type; /* of the files: "o", "bc", "ll" ... */
-	struct offload_texts inputs, outputs;
+	struct option_texts inputs, outputs;
 	struct offload_target *targets;
 	size_t n_targets;
 	size_t host; /* number of the host's target; SIZE_MAX: none */
@@ -85,7 +80,7 @@ struct bundler {
 /* Whether --type accepts TYPE. */
 bool bundler_type_known(const char *type);
 /* Parse and check --targets; b->targets also has those that were read before a fault. */
-int bundler_targets_read(struct bundler *b, const struct offload_texts *texts);
+int bundler_targets_read(struct bundler *b, const struct option_texts *texts);
 void bundler_targets_fini(struct bundler *b);
 
 int bundler_bundle(const struct bundler *b);
@@ -94,8 +89,8 @@ int bundler_unbundle(const struct bundler *b);
 int bundler_list(const struct bundler *b);
 
 struct packager {
-	const char *input, *output;  /* one of them is NULL */
-	struct offload_texts images; /* the values of --image */
+	const char *input, *output; /* one of them is NULL */
+	struct option_texts images; /* the values of --image */
 	bool archive;
 	struct kp_offload_form form;
 };

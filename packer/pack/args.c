@@ -14,7 +14,6 @@
 #include "core/base/text.h"
 #include "core/writer/effort.h"
 #include "packer/cli/report.h"
-#include "packer/cli/scheme.h"
 #include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"

@@ -8,7 +8,7 @@
 
 #include "core/writer/encode.h"
 #include "core/base/slots.h"
-#include "packer/cli/progress.h"
+#include "packer/cli/report.h"
 #include "plan.h"
 
 /*

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/path.h"
-#include "packer/cli/tmpdir.h"
+#include "packer/cli/process.h"
 #include "packer/cli/xalloc.h"
 #include "packer/library/rocfft.h"
 #include "scan.h"

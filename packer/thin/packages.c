@@ -14,7 +14,7 @@
 #include <string.h>
 #include "core/base/alloc.h"
 #include "core/base/order.h"
-#include "packer/cli/program.h"
+#include "packer/cli/process.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

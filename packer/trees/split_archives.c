@@ -22,7 +22,7 @@
 #include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/exit.h"
-#include "packer/cli/progress.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"

@@ -16,7 +16,7 @@
 #include "core/base/path.h"
 #include "core/base/span.h"
 #include "packer/cli/digest.h"
-#include "packer/cli/progress.h"
+#include "packer/cli/report.h"
 #include "packer/files/identity.h"
 
 /* --- metadata.c: names ------------------------------------------------------------------------- */

@@ -5,18 +5,14 @@
         b.open("page.html")
         b.run("document.title")     the value of an expression
         b.events                    requests, complaints and messages so far
-        b.screenshot("page.png")
 
 Only file: addresses can be reached.
 """
-import base64
 import fcntl
 import json
 import os
 import select
-import struct
 import subprocess
-import zlib
 
 WATCHED = ("Network.requestWillBeSent", "Log.entryAdded", "Runtime.consoleAPICalled",
            "Runtime.exceptionThrown")
@@ -105,11 +101,9 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def size(self, width, height, dark=False):
+    def size(self, width, height):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height,
                  deviceScaleFactor=1, mobile=False)
-        self.ask("Emulation.setEmulatedMedia", features=[
-            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def click(self, selector):
         """A real click, in the middle of an element."""
@@ -125,51 +119,9 @@ class Browser:
             self.ask("Input.dispatchKeyEvent", type=what, key=key, code=key,
                      windowsVirtualKeyCode=code, **({"text": "\r"} if key == "Enter" and what == "keyDown" else {}))
 
-    def screenshot(self, path):
-        data = base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])
-        with open(path, "wb") as out:
-            out.write(data)
-        return data
-
     def requests(self):
         return [e["params"]["request"]["url"] for e in self.events
                 if e["method"] == "Network.requestWillBeSent"]
 
     def complaints(self):
         return [e for e in self.events if e["method"] != "Network.requestWillBeSent"]
-
-
-def colours(png):
-    """How often each colour is in a PNG of 8-bit RGB or RGBA."""
-    assert png[:8] == b"\x89PNG\r\n\x1a\n"
-    at, packed = 8, b""
-    while at < len(png):
-        (size,), kind = struct.unpack_from(">I", png, at), png[at + 4:at + 8]
-        if kind == b"IHDR":
-            width, height, depth, colour = struct.unpack_from(">IIBB", png, at + 8)
-        if kind == b"IDAT":
-            packed += png[at + 8:at + 8 + size]
-        at += size + 12
-    assert depth == 8 and colour in (2, 6)
-    n, data = 3 if colour == 2 else 4, zlib.decompress(packed)
-    before, count = bytes(width * n), {}
-    for y in range(height):
-        start = y * (width * n + 1)
-        way, row = data[start], bytearray(data[start + 1:start + 1 + width * n])
-        for i in range(len(row)):
-            a = row[i - n] if i >= n else 0
-            b, c = before[i], before[i - n] if i >= n else 0
-            if way == 1:
-                row[i] = row[i] + a & 255
-            elif way == 2:
-                row[i] = row[i] + b & 255
-            elif way == 3:
-                row[i] = row[i] + (a + b) // 2 & 255
-            elif way == 4:
-                p = a + b - c
-                row[i] = row[i] + min((a, b, c), key=lambda v: abs(p - v)) & 255
-        before = row
-        for i in range(0, len(row), n):
-            pixel = bytes(row[i:i + 3])
-            count[pixel] = count.get(pixel, 0) + 1
-    return count

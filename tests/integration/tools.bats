@@ -129,22 +129,6 @@ complaints() { # FILE
 	done
 }
 
-@test "dwz" {
-	need dwz
-	dwarf_compressed() { dwz "$1"; }
-	survives dwarf_compressed
-}
-
-@test "eu-elflint" {
-	need eu-elflint
-	for name in $names; do
-		eu-elflint --gnu-ld fat/$name 2>&1 | complaints fat/$name >was || true
-		eu-elflint --gnu-ld out/$name 2>&1 | complaints out/$name >is || true
-		comm -13 was is >new
-		[ ! -s new ] || { echo "$name:"; cat new; return 1; }
-	done
-}
-
 @test "readelf, llvm-readelf and ldd" {
 	need readelf
 	for name in $names; do
@@ -171,14 +155,5 @@ complaints() { # FILE
 		comm -13 fat.gdb out.gdb | grep -v ' is \.\(rocm_kpack_ref\|rocm_kpack_phdr\|hip_fatbin\)$' >new || true
 		comm -23 fat.gdb out.gdb | grep -v ' is \.hip_fatbin$' >>new || true
 		[ ! -s new ] || { echo "$name:"; cat new; return 1; }
-	done
-}
-
-@test "abidiff" {
-	need abidiff
-	for name in $names; do
-		case $name in
-		lib*) abidiff fat/$name out/$name ;;
-		esac
 	done
 }
