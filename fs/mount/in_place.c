@@ -351,7 +351,7 @@ static bool decide_places(struct in_place *p, int tree)
 	const struct kp_view_options select = {.select = &p->s->arches};
 	struct kpack_archive **archives = NULL;
 	struct kpackx_error why = {0};
-	bool changed, kept = false, fine = sources_scan(&sources, true, false, &changed);
+	bool changed, kept = false, fine = sources_scan(&sources, SCAN_FIRST, &changed);
 	size_t n = 0;
 	uint32_t root;
 	int fd = -1;
