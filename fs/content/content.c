@@ -426,6 +426,7 @@ static kpack_error_t check_shape(struct content *c, const struct request *r,
  * Four rows are followed at a time.  Three entries in equal steps make a row; a key that
  * fits none begins one, in place of the row that was not used for the longest time.
  */
+
 /* A row of fewer entries may be chance. */
 #define LONG 3
 
