@@ -172,26 +172,6 @@ static bool request_give(struct request *r, const struct piece *p)
 	return false;
 }
 
-/*
- * Let R, or a copy of it on the heap, wait for bytes of P.  With the lock.  false: no
- * memory.
- */
-static bool request_park(struct piece *p, struct request *r)
-{
-	if (!r->parked) {
-		struct request *heap = malloc(sizeof(*heap));
-
-		if (!heap)
-			return false;
-		*heap = *r;
-		heap->parked = true;
-		r = heap;
-	}
-	r->next = p->parked;
-	p->parked = r;
-	return true;
-}
-
 /* --- from piece to piece -------------------------------------------------------------- */
 
 /* A new piece for the next bytes of R.  NULL: no memory. */
@@ -243,7 +223,18 @@ static enum claim claim_piece(struct content *c, struct request *r, struct piece
 		}
 		pieces_queue(ps, p);
 	}
-	return request_park(p, r) ? PARKED : NO_MEMORY;
+	if (!r->parked) {
+		struct request *heap = malloc(sizeof(*heap));
+
+		if (!heap)
+			return NO_MEMORY;
+		*heap = *r;
+		heap->parked = true;
+		r = heap;
+	}
+	r->next = p->parked;
+	p->parked = r;
+	return PARKED;
 }
 
 /* Advance R by one piece; returns the requests that can continue now. */
@@ -433,6 +424,7 @@ static kpack_error_t check_shape(struct content *c, const struct request *r,
  * Four rows are followed at a time.  Three entries in equal steps make a row; a key that
  * fits none begins one, in place of the row that was not used for the longest time.
  */
+
 /* A row of fewer entries may be chance. */
 #define LONG 3
 

@@ -24,9 +24,9 @@
  * So bytes of segments before the end may be wrong, and so may bytes of a whole entry
  * that are served before its last ones.
  *
- * When entries are read one after another (ahead.h), those that come next are decoded
- * ahead, some megabytes of them, by decoders that have nothing else to do, while half of a
- * large enough budget is free.  A decoder leaves them when something is asked for.
+ * When entries are read one after another, those that come next are decoded ahead, some
+ * megabytes of them, by decoders that have nothing else to do, while half of a large enough
+ * budget is free.  A decoder leaves them when something is asked for.
  *
  * Nothing is decoded from an archive that was written to since it was opened.
  */

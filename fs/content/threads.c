@@ -16,21 +16,21 @@ struct threads {
 	pthread_t decoders[];
 };
 
-static void *decode(void *arg)
+static void *decode(void *threads)
 {
-	struct threads *t = arg;
+	struct threads *t = threads;
 
 	while (t->run(t->arg, JOB_DECODE))
-		;
+		continue;
 	return NULL;
 }
 
-static void *tend(void *arg)
+static void *tend(void *threads)
 {
-	struct threads *t = arg;
+	struct threads *t = threads;
 
 	while (t->run(t->arg, JOB_TEND))
-		;
+		continue;
 	return NULL;
 }
 

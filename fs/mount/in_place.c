@@ -343,41 +343,32 @@ static bool find_places(struct in_place *p, int fd, const char *path, uint32_t n
 	return fine;
 }
 
-/* Open the archives of the sources.  One that is refused is left out, as a mount does. */
-static bool open_archives(const struct settings *s, struct kpack_archive ***out,
-			  size_t *n)
-{
-	struct sources sources = {.paths = s->sources.list, .n_paths = s->sources.count};
-	struct kpackx_error why = {0};
-	bool changed, fine = sources_scan(&sources, true, false, &changed);
-
-	if (fine && kp_new(out, sources.count + 1, "archives", &why))
-		fine = fail_at(s->mountpoint, why.text);
-	for (size_t i = 0; i < sources.count && fine; i++) {
-		struct source_item *item = &sources.items[i];
-		int fd = source_open(item, &why);
-
-		if (fd < 0 || kp_archive_open_fd(fd, item->path, &(*out)[*n], &why))
-			log_about(LOG_WARNING, item->path, why.text);
-		else
-			++*n;
-	}
-	sources_fini(&sources);
-	return fine;
-}
-
 /* Find all places.  What archives and views take is freed: each mount is a child process. */
 static bool decide_places(struct in_place *p, int tree)
 {
+	struct sources sources = {.paths = p->s->sources.list,
+				  .n_paths = p->s->sources.count};
 	const struct kp_view_options select = {.select = &p->s->arches};
 	struct kpack_archive **archives = NULL;
 	struct kpackx_error why = {0};
-	bool fine, kept = false;
+	bool changed, kept = false, fine = sources_scan(&sources, SCAN_FIRST, &changed);
 	size_t n = 0;
 	uint32_t root;
 	int fd = -1;
 
-	fine = open_archives(p->s, &archives, &n);
+	if (fine && kp_new(&archives, sources.count + 1, "archives", &why))
+		fine = fail_at(p->s->mountpoint, why.text);
+	for (size_t i = 0; i < sources.count && fine; i++) {
+		struct source_item *item = &sources.items[i];
+
+		/* one that is refused is left out, as a mount does */
+		fd = source_open(item, &why);
+		if (fd < 0 || kp_archive_open_fd(fd, item->path, &archives[n], &why))
+			log_about(LOG_WARNING, item->path, why.text);
+		else
+			n++;
+	}
+	sources_fini(&sources);
 	if (fine && kp_view_new(archives, n, NULL, &p->all, &why))
 		fine = fail_at(p->s->mountpoint, why.text);
 	p->shown = p->all;

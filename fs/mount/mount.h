@@ -44,7 +44,7 @@ struct settings {
 	bool has_fsname, has_subtype;
 	bool help, version;
 	bool status;       /* print the mount point's status; there are no sources */
-	bool in_place;     /* the mount point is a tree; see in_place.h */
+	bool in_place;     /* the mount point is a tree: see in_place_mount */
 	bool undo;         /* with in_place: there are no sources */
 	bool helper, fake; /* called as mount.kpackfs; with -f as such */
 };

@@ -27,6 +27,7 @@
 #include <unistd.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
+#include "core/base/file.h"
 #include "core/base/mountinfo.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
@@ -702,48 +703,39 @@ static void end_mount(struct server *s)
 	close(ends[1]);
 }
 
-/* Whether the mount covers nothing that it does not show, or is to do so. */
-static bool may_cover(const struct server *s)
-{
-	const struct settings *settings = s->settings;
-	struct edition *e;
-	int dir = settings->place;
-	bool fine;
-
-	if (settings->nonempty || strncmp(settings->mountpoint, "/dev/fd/", 8) == 0)
-		return true;
-	if (!dir)
-		dir = open(settings->mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return true; /* mounting fails, and says why */
-	e = inodes_edition(s->fs.inodes);
-	fine = covered_check(dir, settings->mountpoint, e);
-	edition_unref(e);
-	if (dir != settings->place)
-		close(dir);
-	return fine;
-}
-
 static enum end mount_and_serve(struct server *s)
 {
 	struct link_message mounted = {.word = LINK_MOUNTED};
-	const char *place = s->settings->mountpoint;
-	char open[32];
+	struct settings *settings = s->settings;
+	const char *place = settings->mountpoint;
+	char name[KP_FD_NAME_SIZE];
+	int dir = settings->place;
+	bool fine = true;
+	struct edition *e;
 	enum end end;
 
-	if (!may_cover(s))
-		return NO_MOUNT;
 	/* root mounts on what is open: another user may have exchanged the path meanwhile */
-	s->by_place = s->settings->place != 0;
-	if (s->by_place) {
-		snprintf(open, sizeof(open), "/proc/self/fd/%d", s->settings->place);
-		place = open;
+	s->by_place = dir != 0;
+	if (s->by_place)
+		place = kp_fd_name(dir, name);
+	else
+		dir = open(settings->mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* if there is no such directory, mounting fails, and says why */
+	if (dir >= 0 && !settings->nonempty &&
+	    strncmp(settings->mountpoint, "/dev/fd/", 8) != 0) {
+		e = inodes_edition(s->fs.inodes);
+		fine = covered_check(dir, settings->mountpoint, e);
+		edition_unref(e);
 	}
+	if (!s->by_place && dir >= 0)
+		close(dir);
+	if (!fine)
+		return NO_MOUNT;
 	if (fuse_session_mount(s->fs.session, place)) {
-		log_about(LOG_ERR, s->settings->mountpoint, "cannot mount");
+		log_about(LOG_ERR, settings->mountpoint, "cannot mount");
 		return NO_MOUNT;
 	}
-	settings_leave_place(s->settings);
+	settings_leave_place(settings);
 	mounted.fd = fuse_session_fd(s->fs.session);
 	mounted.number = minor_of(mounted.fd);
 	link_send_all(s->link, &mounted);

@@ -279,7 +279,7 @@ static bool add_item(struct sources *now, char *path, const char *error, uint32_
 }
 
 /* Add an item for each archive of a SOURCE. */
-static bool list_source(struct sources *now, uint32_t source, bool first)
+static bool list_source(struct sources *now, uint32_t source, unsigned how)
 {
 	const char *path = now->paths[source];
 	/* O_PATH: a file is not opened, as it can be a FIFO, or not readable */
@@ -291,12 +291,12 @@ static bool list_source(struct sources *now, uint32_t source, bool first)
 
 	if (fd < 0 ? kp_fail_errno(&why, errno, "cannot look at it")
 		   : kp_archives_find_at(fd, path, &paths, &count, &why)) {
-		if (!first)
+		if (!(how & SCAN_FIRST))
 			return add_item(now, strdup(path), why.text, source);
 		log_about(LOG_ERR, path, why.text);
 		return false;
 	}
-	if (count == 0 && first)
+	if (count == 0 && how & SCAN_FIRST)
 		log_about(LOG_WARNING, path, "no archives (*.kpack) here");
 	for (size_t i = 0; i < count; i++) {
 		if (ok)
@@ -313,7 +313,7 @@ static bool list_source(struct sources *now, uint32_t source, bool first)
  * source and path, if the file is unchanged, or else a new one.  false: no memory.
  */
 static bool look_at_item(struct sources *now, struct source_item *item,
-			 struct sources *last, bool forced)
+			 struct sources *last, unsigned how)
 {
 	const struct source_item *old = kp_find(last->items, last->count, item,
 						KP_BY_NUMBER(struct source_item, source),
@@ -335,7 +335,8 @@ static bool look_at_item(struct sources *now, struct source_item *item,
 	if (old && old->error)
 		old = NULL;
 	if (old && same_bytes(&old->st, &item->st) &&
-	    same_time(old->st.st_ctim, item->st.st_ctim) && !(forced && old->refused)) {
+	    same_time(old->st.st_ctim, item->st.st_ctim) &&
+	    !(how & SCAN_FORCED && old->refused)) {
 		item->serial = old->serial;
 		item->refused = old->refused;
 	} else {
@@ -366,7 +367,7 @@ static bool lists_differ(const struct sources *a, const struct sources *b)
 		!same_time(a->look.st_mtim, b->look.st_mtim));
 }
 
-bool sources_scan(struct sources *s, bool first, bool forced, bool *changed)
+bool sources_scan(struct sources *s, unsigned how, bool *changed)
 {
 	struct sources now = {
 		.paths = s->paths, .look = s->look, .last_serial = s->last_serial};
@@ -390,9 +391,9 @@ bool sources_scan(struct sources *s, bool first, bool forced, bool *changed)
 		break;
 	}
 	for (uint32_t i = 0; ok && i < s->n_paths; i++)
-		ok = list_source(&now, i, first);
+		ok = list_source(&now, i, how);
 	for (size_t i = 0; ok && i < now.count; i++)
-		ok = look_at_item(&now, &now.items[i], s, forced);
+		ok = look_at_item(&now, &now.items[i], s, how);
 	/* directories that this scan has not watched matter no more */
 	for (size_t i = 0; i < s->n_places; i++) {
 		struct place *p = &s->places[i];

@@ -49,12 +49,17 @@ struct sources {
 /* From now on, each scan watches the sources. */
 void sources_watch(struct sources *s);
 
+enum scan {
+	SCAN_FIRST =
+		1, /* a source that cannot be listed is a failure; else it is an item */
+	SCAN_FORCED = 2, /* archives that were refused get new serials */
+};
+
 /*
- * Scan the sources and replace the list by the result.  CHANGED: it differs.  FIRST: a source
- * that cannot be listed is a failure; else it is an item.  FORCED: archives that were refused
- * get new serials.  false: it failed, and the list is unchanged; logged.
+ * Scan the sources and replace the list by the result.  HOW: of enum scan.  CHANGED: it
+ * differs.  false: it failed, and the list is unchanged; logged.
  */
-bool sources_scan(struct sources *s, bool first, bool forced, bool *changed);
+bool sources_scan(struct sources *s, unsigned how, bool *changed);
 
 /* Read all events that have come until now; true: one of them matters. */
 bool sources_read_events(struct sources *s);

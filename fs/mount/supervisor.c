@@ -55,13 +55,13 @@ struct supervisor {
 	struct sources sources;
 	bool logged_blind;  /* it was logged that changes may go unnoticed */
 	bool forced;        /* the scan that is due includes refused archives */
-	bool asked;         /* the server waits for the end of the scan that is due */
 	int64_t first, due; /* time of the first event since the last scan; of the scan */
 	int64_t next_poll;
 	bool sending; /* the survey is not sent completely */
 	size_t next;  /* the item of the sources to send next */
-	bool answering; /* the scan that the server waits for is done, the answer not sent */
-	bool fine;      /* the answer: it succeeded */
+	/* Whether the server asked for a look, and waits for the end of the scan that is due; or
+	 * that is done, and the answer not sent yet. */
+	enum { NOT_ASKED, ASKED, SEEN, NOT_SEEN } look;
 	bool reloading; /* the manager waits for the end of a reload */
 
 	int64_t next_ping, next_expire;
@@ -73,16 +73,6 @@ struct supervisor {
 
 /* --- scans ---------------------------------------------------------------------------- */
 
-/* The scan is done: a server that asked for it is to be answered behind its survey. */
-static void answer_asker(struct supervisor *s, bool fine)
-{
-	if (!s->asked)
-		return;
-	s->asked = false;
-	s->answering = true;
-	s->fine = fine;
-}
-
 /*
  * Scan now; FIRST: a source that cannot be listed is a failure.  If something changed, or
  * the scan is the first or a forced one, the survey is to be sent.  false: it failed; logged.
@@ -90,7 +80,10 @@ static void answer_asker(struct supervisor *s, bool fine)
 static bool scan(struct supervisor *s, bool first)
 {
 	int64_t interval = (int64_t)s->settings->poll * 1000;
-	bool changed = false, ok = sources_scan(&s->sources, first, s->forced, &changed);
+	bool changed = false,
+	     ok = sources_scan(&s->sources,
+			       (first ? SCAN_FIRST : 0) | (s->forced ? SCAN_FORCED : 0),
+			       &changed);
 
 	if (s->sources.blind[0] && !interval) {
 		interval = BLIND;
@@ -101,7 +94,8 @@ static bool scan(struct supervisor *s, bool first)
 				  s->sources.blind, BLIND / 1000);
 		s->logged_blind = true;
 	}
-	answer_asker(s, ok);
+	if (s->look == ASKED) /* it is to be answered behind its survey */
+		s->look = ok ? SEEN : NOT_SEEN;
 	s->first = s->due = CLOCK_NEVER;
 	s->next_poll = interval ? clock_ms() + interval : CLOCK_NEVER;
 	if (ok && (changed || s->forced || first)) {
@@ -145,7 +139,7 @@ static void send_survey(struct supervisor *s)
 {
 	const struct sources *all = &s->sources;
 	const struct link_message answer = {
-		.word = LINK_SEEN, .number = s->fine, .fd = -1};
+		.word = LINK_SEEN, .number = s->look == SEEN, .fd = -1};
 
 	while (s->sending) {
 		struct kpackx_error why = {0};
@@ -179,8 +173,8 @@ static void send_survey(struct supervisor *s)
 			return;
 		s->sending = s->next++ < all->count;
 	}
-	if (s->answering)
-		s->answering = link_send(s->link, &answer) != LINK_DONE;
+	if (s->look > ASKED && link_send(s->link, &answer) == LINK_DONE)
+		s->look = NOT_ASKED;
 }
 
 /* --- reading files in advance, in a process of its own -------------------------------- */
@@ -495,7 +489,7 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 		/* The look is to see everything that was so before: a signal, too, that came
 		 * before this message, and that the loop has not seen yet. */
 		read_signals(s);
-		s->asked = true;
+		s->look = ASKED;
 		s->due = 0;
 		break;
 	case LINK_SIGNAL:
@@ -529,7 +523,8 @@ static void read_link(struct supervisor *s)
 		case LINK_OVER:
 			close(s->link);
 			s->link = -1;
-			s->sending = s->answering = false;
+			s->sending = false;
+			s->look = NOT_ASKED;
 			return;
 		case LINK_EMPTY:
 			return;
@@ -571,8 +566,8 @@ static void do_what_is_due(struct supervisor *s)
 
 	if (!interval || (idle && idle / 4 < interval))
 		interval = idle / 4;
-	if (s->state == STOPPING) /* there will be no scan any more */
-		answer_asker(s, false);
+	if (s->state == STOPPING && s->look == ASKED) /* there will be no scan any more */
+		s->look = NOT_SEEN;
 	if (s->state != SERVING || s->over)
 		return;
 	if (s->next_ping == CLOCK_NEVER && interval)
@@ -640,7 +635,7 @@ enum end supervise(const struct settings *settings, pid_t server, int link,
 		struct pollfd p[] = {
 			{.fd = s.signals, .events = POLLIN},
 			{.fd = s.link,
-			 .events = POLLIN | (s.sending || s.answering ? POLLOUT : 0)},
+			 .events = POLLIN | (s.sending || s.look > ASKED ? POLLOUT : 0)},
 			{.fd = s.sources.events, .events = POLLIN},
 			{.fd = s.sources.mounts, .events = POLLPRI},
 		};
