@@ -339,33 +339,23 @@ const char *content_container(const struct library_question *q)
 /* Some 60 processors exist, some with features: no real bundle has more targets. */
 enum { TARGETS_MAX = 256 };
 
-/* Add the targets of LIST's images to C, sorted. */
+/* Add the targets of LIST's images to C. */
 static kpack_error_t add_targets(const struct kp_containers *list, struct content *c,
 				 struct kpackx_error *why)
 {
-	for (size_t i = 0; i < list->n_images; i++) {
+	for (size_t i = 0; i < list->n_images && c->n_arches <= TARGETS_MAX; i++) {
 		const char *arch = list->images[i].arch;
 		struct kp_target target;
-		bool known = false;
 
 		/* not SPIR-V, nor the mere number of a future processor */
-		if (list->images[i].host || strncmp(arch, "gfx", 3) != 0 ||
-		    kp_target_parse(kp_span_str(arch), &target, NULL))
-			continue;
-		for (size_t k = 0; k < c->n_arches && !known; k++)
-			known = strcmp(c->arches[k], arch) == 0;
-		if (known)
-			continue;
-		if (c->n_arches == TARGETS_MAX)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "entries for more than %d GPUs", TARGETS_MAX);
-		c->arches = xrealloc(c->arches, (c->n_arches + 1) * sizeof(*c->arches));
-		memcpy(c->arches[c->n_arches++], arch, strlen(arch) + 1);
+		if (!list->images[i].host && strncmp(arch, "gfx", 3) == 0 &&
+		    !kp_target_parse(kp_span_str(arch), &target, NULL))
+			arches_add(&c->arches, &c->n_arches, arch);
 	}
-	if (c->n_arches)
-		qsort(c->arches, c->n_arches, sizeof(*c->arches),
-		      (int (*)(const void *, const void *))strcmp);
-	return KPACK_SUCCESS;
+	return c->n_arches > TARGETS_MAX
+		       ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				 "entries for more than %d GPUs", TARGETS_MAX)
+		       : KPACK_SUCCESS;
 }
 
 /* LIST was read with ERR: add its targets to C, or note that it is damaged. */

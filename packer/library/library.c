@@ -70,15 +70,23 @@ void library_object_target(const struct library_object *o, size_t i,
 		}
 }
 
+void arches_add(char (**list)[KP_TARGET_TEXT_MAX], size_t *count, const char *arch)
+{
+	size_t i = 0;
+
+	while (i < *count && strcmp((*list)[i], arch) < 0)
+		i++;
+	if (i < *count && strcmp((*list)[i], arch) == 0)
+		return;
+	*list = xrealloc(*list, (*count + 1) * sizeof(**list));
+	memmove(*list + i + 1, *list + i, (*count - i) * sizeof(**list));
+	snprintf((*list)[i], sizeof(**list), "%s", arch);
+	++*count;
+}
+
 void library_add_arch(struct library_object *o, const char *arch)
 {
-	for (size_t i = 0; i < o->n_arches; i++)
-		if (strcmp(o->arches[i], arch) == 0)
-			return;
-	o->arches = xrealloc(o->arches, (o->n_arches + 1) * sizeof(*o->arches));
-	snprintf(o->arches[o->n_arches++], sizeof(*o->arches), "%s", arch);
-	qsort(o->arches, o->n_arches, sizeof(*o->arches),
-	      (int (*)(const void *, const void *))strcmp);
+	arches_add(&o->arches, &o->n_arches, arch);
 }
 
 /* FMT and its arguments as text on the heap. */

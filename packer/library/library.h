@@ -145,7 +145,8 @@ kpack_error_t library_question_open(struct library_question *q, struct file_byte
 bool library_ends_run(kpack_error_t err, const struct kpackx_error *fault,
 		      struct kpackx_error *why);
 
-/* Add the canonical ARCH once. */
+/* Add the canonical ARCH to the *COUNT sorted ones of LIST, or to those of O, once. */
+void arches_add(char (**list)[KP_TARGET_TEXT_MAX], size_t *count, const char *arch);
 void library_add_arch(struct library_object *o, const char *arch);
 /* Add a key that has FACTS, which O takes over. */
 void library_add_key(struct library_object *o, struct facts facts, const char *fmt, ...)
