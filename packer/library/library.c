@@ -334,10 +334,13 @@ kpack_error_t library_find_all(const struct library_set *set,
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*out = (struct library_found){tree, xcalloc(tree->count, sizeof(void *))};
+	if (!out->objects)
+		*out = (struct library_found){tree, xcalloc(tree->count, sizeof(void *))};
 	for (size_t i = 0; i < tree->count && err != KPACK_ERROR_OUT_OF_MEMORY; i++) {
 		struct kpackx_error fault = {0};
 
+		if (out->objects[i])
+			continue;
 		err = recognise_file(set, tree, i, &out->objects[i], &fault);
 		if (err == KPACK_ERROR_OUT_OF_MEMORY && why)
 			*why = fault;

@@ -119,7 +119,8 @@ void library_set_close(struct library_set *set);
 typedef void library_report(void *arg, size_t file, const struct kpackx_error *why);
 
 /*
- * Find the library of each file of TREE, which must outlive OUT.  Faults of files are
+ * Find the library of each file of TREE, which must outlive OUT, which is zeroed or has objects of
+ * files that are not asked about.  Faults of files are
  * passed to REPORT and added to *FAULTS; a file with a fault belongs to no library.
  * OUT_OF_MEMORY is the only error.
  */
