@@ -286,6 +286,18 @@ static int exactness(const char *id)
 
 /* --- content ---------------------------------------------------------------------------- */
 
+/* Whether REST is the beginning of a UTF-8 character whose end is cut off. */
+static bool is_cut_off(struct kp_span rest)
+{
+	uint8_t first = rest.data[0];
+	size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+
+	for (size_t i = 1; i < rest.size; i++)
+		if ((rest.data[i] & 0xc0) != 0x80)
+			return false;
+	return first >= 0xc2 && first < 0xf5 && rest.size < size;
+}
+
 const char *content_container(const struct library_question *q)
 {
 	static const struct {
@@ -318,8 +330,7 @@ const char *content_container(const struct library_question *q)
 	/* text is UTF-8 without control bytes; the last character may be cut off */
 	for (struct kp_span rest = s; s.size; rest = kp_span_tail(rest, n)) {
 		n = rest.size ? kp_text_char(rest, &c) : 0;
-		if (rest.size == 0 || (n == 0 && rest.size < 4 && rest.data[0] >= 0xc2 &&
-				       rest.data[0] < 0xf5))
+		if (rest.size == 0 || (n == 0 && is_cut_off(rest)))
 			return "text";
 		if (n == 0 || c == 0x7f ||
 		    (c < 0x20 && !memchr("\t\n\v\f\r\033", (int)c, 6)))
