@@ -286,6 +286,18 @@ static int exactness(const char *id)
 
 /* --- content ---------------------------------------------------------------------------- */
 
+/* Whether REST is the beginning of a UTF-8 character whose end is cut off. */
+static bool is_cut_off(struct kp_span rest)
+{
+	uint8_t first = rest.data[0];
+	size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+
+	for (size_t i = 1; i < rest.size; i++)
+		if ((rest.data[i] & 0xc0) != 0x80)
+			return false;
+	return first >= 0xc2 && first < 0xf5 && rest.size < size;
+}
+
 const char *content_container(const struct library_question *q)
 {
 	static const struct {
@@ -318,8 +330,7 @@ const char *content_container(const struct library_question *q)
 	/* text is UTF-8 without control bytes; the last character may be cut off */
 	for (struct kp_span rest = s; s.size; rest = kp_span_tail(rest, n)) {
 		n = rest.size ? kp_text_char(rest, &c) : 0;
-		if (rest.size == 0 || (n == 0 && rest.size < 4 && rest.data[0] >= 0xc2 &&
-				       rest.data[0] < 0xf5))
+		if (rest.size == 0 || (n == 0 && is_cut_off(rest)))
 			return "text";
 		if (n == 0 || c == 0x7f ||
 		    (c < 0x20 && !memchr("\t\n\v\f\r\033", (int)c, 6)))
@@ -339,33 +350,23 @@ const char *content_container(const struct library_question *q)
 /* Some 60 processors exist, some with features: no real bundle has more targets. */
 enum { TARGETS_MAX = 256 };
 
-/* Add the targets of LIST's images to C, sorted. */
+/* Add the targets of LIST's images to C. */
 static kpack_error_t add_targets(const struct kp_containers *list, struct content *c,
 				 struct kpackx_error *why)
 {
-	for (size_t i = 0; i < list->n_images; i++) {
+	for (size_t i = 0; i < list->n_images && c->n_arches <= TARGETS_MAX; i++) {
 		const char *arch = list->images[i].arch;
 		struct kp_target target;
-		bool known = false;
 
 		/* not SPIR-V, nor the mere number of a future processor */
-		if (list->images[i].host || strncmp(arch, "gfx", 3) != 0 ||
-		    kp_target_parse(kp_span_str(arch), &target, NULL))
-			continue;
-		for (size_t k = 0; k < c->n_arches && !known; k++)
-			known = strcmp(c->arches[k], arch) == 0;
-		if (known)
-			continue;
-		if (c->n_arches == TARGETS_MAX)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "entries for more than %d GPUs", TARGETS_MAX);
-		c->arches = xrealloc(c->arches, (c->n_arches + 1) * sizeof(*c->arches));
-		memcpy(c->arches[c->n_arches++], arch, strlen(arch) + 1);
+		if (!list->images[i].host && strncmp(arch, "gfx", 3) == 0 &&
+		    !kp_target_parse(kp_span_str(arch), &target, NULL))
+			arches_add(&c->arches, &c->n_arches, arch);
 	}
-	if (c->n_arches)
-		qsort(c->arches, c->n_arches, sizeof(*c->arches),
-		      (int (*)(const void *, const void *))strcmp);
-	return KPACK_SUCCESS;
+	return c->n_arches > TARGETS_MAX
+		       ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				 "entries for more than %d GPUs", TARGETS_MAX)
+		       : KPACK_SUCCESS;
 }
 
 /* LIST was read with ERR: add its targets to C, or note that it is damaged. */

@@ -399,16 +399,10 @@ static void check_reached(struct closure *c, const char *stems)
  */
 static bool is_tensile(const struct library_found *found, size_t file)
 {
-	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
-	bool is = false;
-	struct kp_span rest;
+	struct kp_span library = kp_span_str(found->objects[file]->library), rest;
 
-	for (size_t i = 0; i < KP_COUNT(names) && !is; i++)
-		is = strcmp(found->objects[file]->library, names[i]) == 0;
-	for (size_t i = 0; i < KP_COUNT(names) && !is; i++)
-		is = tensile_directory_has(found->tree, found->tree->items[file].path,
-					   names[i], &rest);
-	return is;
+	return kp_span_is_one_of(library, "rocblas hipblaslt hipsparselt") ||
+	       tensile_library_of(found->tree, found->tree->items[file].path, &rest);
 }
 
 /* By the role of the file's name; a stale file is not even looked into. */

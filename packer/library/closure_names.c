@@ -41,11 +41,12 @@ void file_names_fini(struct file_names *names)
 
 /* --- YAML ----------------------------------------------------------------------------- */
 
-/* Reads the events; of the innermost map, if all in it are scalars, what it may say as a placeholder. */
+/* The state between two events: the open map, as long as it has nothing but scalars, may be a placeholder. */
 struct yaml_reader {
 	yaml_parser_t parser;
 	size_t depth;
-	bool flat, at_value, placeholder;
+	bool flat; /* an open map, with nothing but scalars so far */
+	bool at_value, placeholder;
 	enum { OTHER, TYPE, VALUE } key;
 	char *value; /* owned */
 	struct file_names *out;

@@ -244,18 +244,18 @@ static const char *library_of_entry(const struct library_set *set,
 	return NULL;
 }
 
-/* The files that libraries are asked about. */
-struct question {
-	struct file_tree files;
+/* Whose faults are reported: see install_tree_of. */
+struct faults {
+	const struct file_tree *files;
 	bool packing;
 };
 
 static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
-	const struct question *q = arg;
+	const struct faults *f = arg;
 
-	if (!q->packing || !q->files.items[file].disk)
-		report_why(q->files.items[file].path, why);
+	if (!f->packing || !f->files->items[file].disk)
+		report_why(f->files->items[file].path, why);
 }
 
 /*
@@ -266,9 +266,7 @@ static kpack_error_t find_libraries(struct install_tree *t,
 				    const struct install_tree_of *of,
 				    struct kpackx_error *why)
 {
-	struct question q = {.packing = of->packing};
-	struct library_found found = {0};
-	kpack_error_t err;
+	struct faults faults = {&t->files, of->packing};
 
 	t->found = (struct library_found){&t->files,
 					  xcalloc(t->files.count, sizeof(void *))};
@@ -277,33 +275,18 @@ static kpack_error_t find_libraries(struct install_tree *t,
 		const char *library =
 			item->archive ? library_of_entry(of->libraries, item) : NULL;
 
-		if (!library) {
-			file_tree_add(&q.files, item);
+		if (!library)
 			continue;
-		}
 		t->found.objects[i] = xcalloc(1, sizeof(**t->found.objects));
 		t->found.objects[i]->library = library;
 		t->found.objects[i]->role = "file";
+		library_add_arch(t->found.objects[i], KP_ARCH_GENERIC);
 	}
-	file_tree_sort(&q.files);
-	err = library_find_all(of->libraries, &q.files, report_fault, &q, &found,
-			       &t->n_faults, why);
-	for (size_t i = 0; i < q.files.count && !err; i++) {
-		size_t file;
-
-		if (found.objects[i] &&
-		    file_tree_find(&t->files, kp_span_str(q.files.items[i].path),
-				   &file)) {
-			t->found.objects[file] = found.objects[i];
-			found.objects[i] = NULL;
-		}
-	}
-	if (!err)
-		library_found_fini(&found);
-	file_tree_fini(&q.files);
+	KP_TRY(library_find_all(of->libraries, &t->files, report_fault, &faults,
+				&t->found, &t->n_faults, why));
 	for (size_t i = 0; i < t->files.count; i++)
 		t->n_databases += t->found.objects[i] != NULL;
-	return err;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t install_tree_open(const struct install_tree_of *of,

@@ -70,15 +70,23 @@ void library_object_target(const struct library_object *o, size_t i,
 		}
 }
 
+void arches_add(char (**list)[KP_TARGET_TEXT_MAX], size_t *count, const char *arch)
+{
+	size_t i = 0;
+
+	while (i < *count && strcmp((*list)[i], arch) < 0)
+		i++;
+	if (i < *count && strcmp((*list)[i], arch) == 0)
+		return;
+	*list = xrealloc(*list, (*count + 1) * sizeof(**list));
+	memmove(*list + i + 1, *list + i, (*count - i) * sizeof(**list));
+	snprintf((*list)[i], sizeof(**list), "%s", arch);
+	++*count;
+}
+
 void library_add_arch(struct library_object *o, const char *arch)
 {
-	for (size_t i = 0; i < o->n_arches; i++)
-		if (strcmp(o->arches[i], arch) == 0)
-			return;
-	o->arches = xrealloc(o->arches, (o->n_arches + 1) * sizeof(*o->arches));
-	snprintf(o->arches[o->n_arches++], sizeof(*o->arches), "%s", arch);
-	qsort(o->arches, o->n_arches, sizeof(*o->arches),
-	      (int (*)(const void *, const void *))strcmp);
+	arches_add(&o->arches, &o->n_arches, arch);
 }
 
 /* FMT and its arguments as text on the heap. */
@@ -326,10 +334,13 @@ kpack_error_t library_find_all(const struct library_set *set,
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*out = (struct library_found){tree, xcalloc(tree->count, sizeof(void *))};
+	if (!out->objects)
+		*out = (struct library_found){tree, xcalloc(tree->count, sizeof(void *))};
 	for (size_t i = 0; i < tree->count && err != KPACK_ERROR_OUT_OF_MEMORY; i++) {
 		struct kpackx_error fault = {0};
 
+		if (out->objects[i])
+			continue;
 		err = recognise_file(set, tree, i, &out->objects[i], &fault);
 		if (err == KPACK_ERROR_OUT_OF_MEMORY && why)
 			*why = fault;

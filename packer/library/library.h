@@ -119,7 +119,8 @@ void library_set_close(struct library_set *set);
 typedef void library_report(void *arg, size_t file, const struct kpackx_error *why);
 
 /*
- * Find the library of each file of TREE, which must outlive OUT.  Faults of files are
+ * Find the library of each file of TREE, which must outlive OUT, which is zeroed or has objects of
+ * files that are not asked about.  Faults of files are
  * passed to REPORT and added to *FAULTS; a file with a fault belongs to no library.
  * OUT_OF_MEMORY is the only error.
  */
@@ -145,7 +146,8 @@ kpack_error_t library_question_open(struct library_question *q, struct file_byte
 bool library_ends_run(kpack_error_t err, const struct kpackx_error *fault,
 		      struct kpackx_error *why);
 
-/* Add the canonical ARCH once. */
+/* Add the canonical ARCH to the *COUNT sorted ones of LIST, or to those of O, once. */
+void arches_add(char (**list)[KP_TARGET_TEXT_MAX], size_t *count, const char *arch);
 void library_add_arch(struct library_object *o, const char *arch);
 /* Add a key that has FACTS, which O takes over. */
 void library_add_key(struct library_object *o, struct facts facts, const char *fmt, ...)

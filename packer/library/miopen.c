@@ -252,16 +252,13 @@ static struct miopen_name miopen_name(struct kp_span text)
 	rest = kp_span_tail(text, size);
 	if (kp_span_take(&rest, STRICT))
 		out.variant = kp_span_head(text, (size_t)(rest.data - text.data));
-	for (size_t i = 0; i < KP_COUNT(words);) {
-		enum kp_feature *f = words[i].sramecc ? &t.sramecc : &t.xnack;
+	for (int pass = 0; pass < 2; pass++) /* in any order */
+		for (size_t i = 0; i < KP_COUNT(words); i++) {
+			enum kp_feature *f = words[i].sramecc ? &t.sramecc : &t.xnack;
 
-		if (*f != KP_FEATURE_ANY || !kp_span_take(&rest, words[i].word)) {
-			i++;
-			continue;
+			if (*f == KP_FEATURE_ANY && kp_span_take(&rest, words[i].word))
+				*f = words[i].state;
 		}
-		*f = words[i].state;
-		i = 0;
-	}
 	/* a target ID cannot state each feature; the DbId keeps it */
 	if (!t.known->sramecc)
 		t.sramecc = KP_FEATURE_ANY;

@@ -139,8 +139,8 @@ static struct kp_span parent_of(struct kp_span path, struct kp_span *last)
 	return kp_span_head(path, n);
 }
 
-bool tensile_directory_has(const struct file_tree *tree, const char *path,
-			   const char *library, struct kp_span *rest)
+const char *tensile_library_of(const struct file_tree *tree, const char *path,
+			       struct kp_span *rest)
 {
 	static const char *const marks[] = {"TensileLibrary",  "TensileLiteLibrary",
 					    "TensileManifest", "Kernels.so-",
@@ -154,11 +154,10 @@ bool tensile_directory_has(const struct file_tree *tree, const char *path,
 		parent_of(dir, &last);
 	}
 	if ((!is_tensile(name) && !kp_span_is(last, "library")) ||
-	    !has_name(tree, dir, marks, is_tensile) ||
-	    strcmp(library_of(tree, dir), library) != 0)
-		return false;
+	    !has_name(tree, dir, marks, is_tensile))
+		return NULL;
 	*rest = kp_span_str(path + dir.size + (dir.size > 0));
-	return true;
+	return library_of(tree, dir);
 }
 
 /* --- the libraries ---------------------------------------------------------------------- */
@@ -178,9 +177,12 @@ struct tensile {
 static bool find_rest(const struct library_question *q, struct kp_span *rest)
 {
 	const struct tensile *t = q->library->data;
+	const char *library;
 
-	return path_below(q->path, t->directory, rest) ||
-	       tensile_directory_has(q->tree, q->path, q->library->name, rest);
+	if (path_below(q->path, t->directory, rest))
+		return true;
+	library = tensile_library_of(q->tree, q->path, rest);
+	return library && strcmp(library, q->library->name) == 0;
 }
 
 static bool tensile_probe(const struct library_question *q)

@@ -14,17 +14,17 @@
 #include "library.h"
 
 /*
- * Whether PATH is a file of LIBRARY ("rocblas") because the other files of its directory,
+ * The library ("rocblas") whose file PATH is because the other files of its directory,
  * or of the GPUs' directories next to it, have names that only Tensile gives: distributions put
  * a version between the library's name and "library", and users put them anywhere.  The
  * library is that which a component of the path names, or else the one whose files these
- * are.  REST gets the part of PATH after the library's directory.
+ * are.  REST gets the part of PATH after the library's directory.  NULL: no library's.
  *
  * In a directory that is not named "library" only the files belong to it whose names
  * Tensile's grammar has.
  */
-bool tensile_directory_has(const struct file_tree *tree, const char *path,
-			   const char *library, struct kp_span *rest);
+const char *tensile_library_of(const struct file_tree *tree, const char *path,
+			       struct kp_span *rest);
 
 /* --- names ------------------------------------------------------------------------------ */
 

@@ -49,8 +49,8 @@ struct tensile_name tensile_name_split(struct kp_span name)
 			out.stem.size = n;
 		}
 	}
-	if (!kp_span_take_end(&out.stem, "-xnack+"))
-		kp_span_take_end(&out.stem, "-xnack-");
+	kp_span_take_end(&out.stem, "-xnack+");
+	kp_span_take_end(&out.stem, "-xnack-");
 	out.code = !out.compressed && kp_span_is_one_of(out.ending, "co hsaco");
 
 	/* a parent is TensileLibrary or TensileLibrary_lazy, with or without a GPU */
