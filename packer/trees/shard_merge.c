@@ -181,7 +181,7 @@ static kpack_error_t open_archives(const struct part_merge *m, const char *name,
 		struct stat st;
 		kpack_error_t err;
 
-		if (below_lstat(path, &st) < 0)
+		if (below_lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
 			continue;
 		err = below_archive_open(path, &set->items[set->count], why);
 		if (err)
