@@ -49,17 +49,6 @@ static kpack_error_t read_host(const struct binary *b, struct kp_sections *all,
 	return KPACK_SUCCESS;
 }
 
-/* Zero what BYTES, which are SIZE bytes at OFFSET of the file, have of the range AT. */
-static void blank_range(uint8_t *bytes, uint64_t offset, size_t size, uint64_t at,
-			uint64_t n)
-{
-	uint64_t from = at > offset ? at - offset : 0;
-	uint64_t end = at + n > offset ? at + n - offset : 0;
-
-	if (from < size && end > from)
-		memset(bytes + from, 0, (size_t)((end < size ? end : size) - from));
-}
-
 /*
  * Read SIZE bytes at OFFSET of the file, and blank what leads to the device code.  A wrapper
  * points to the device code or to the marker, and so does the relocation of its pointer:
@@ -71,11 +60,16 @@ static kpack_error_t read_blanked(const struct binary *b, uint64_t offset, uint8
 	struct kp_source src = kp_source_fd(b->fd, offset, size);
 
 	KP_TRY(kp_source_read(&src, 0, bytes, size, why));
-	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++) {
-		const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
+	for (size_t i = 0; i < 2 * b->fat.elf.n_wrappers; i++) {
+		const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i / 2];
+		uint64_t at = i % 2 ? w->reloc_offset : w->offset;
+		uint64_t n = i % 2 ? w->reloc_size : KP_WRAPPER_SIZE;
+		uint64_t from = at > offset ? at - offset : 0;
+		uint64_t end = at + n > offset ? at + n - offset : 0;
 
-		blank_range(bytes, offset, size, w->offset, KP_WRAPPER_SIZE);
-		blank_range(bytes, offset, size, w->reloc_offset, w->reloc_size);
+		if (from < size && end > from)
+			memset(bytes + from, 0,
+			       (size_t)((end < size ? end : size) - from));
 	}
 	return KPACK_SUCCESS;
 }
@@ -190,54 +184,20 @@ static kpack_error_t compare_hosts(const struct binary *a, const struct binary *
 
 /* --- joining ----------------------------------------------------------------------- */
 
-/* Whether all are converted; if not, OUT says which one differs from the chosen one. */
-static bool compare_kinds(const struct binary *list, size_t n, size_t chosen,
-			  struct join *out)
-{
-	size_t converted = 0;
-
-	for (size_t i = 0; i < n; i++)
-		converted += list[i].fat.kind == KP_FATBIN_CONVERTED;
-	if (converted == n)
-		return true;
-	out->relation = converted ? JOIN_KINDS : JOIN_NOTHING;
-	for (size_t i = 0; i < n && converted; i++) {
-		if ((list[i].fat.kind == KP_FATBIN_CONVERTED) ==
-		    (list[chosen].fat.kind == KP_FATBIN_CONVERTED))
-			continue;
-		out->other = i;
-		snprintf(out->text, sizeof(out->text), "one is %s, the other %s",
-			 binary_kind(&list[chosen]), binary_kind(&list[i]));
-		break;
-	}
-	return false;
-}
-
-/* Add the search paths that TO has not: the loader tries them in this order. */
-static void add_search_paths(struct kp_marker *to, const struct kp_marker *from)
-{
-	for (size_t i = 0; i < from->n_search_paths; i++) {
-		size_t j = 0;
-
-		while (j < to->n_search_paths &&
-		       strcmp(to->search_paths[j], from->search_paths[i]) != 0)
-			j++;
-		if (j == to->n_search_paths)
-			marker_add_path(to, from->search_paths[i]);
-	}
-}
-
 kpack_error_t join_look(char *const *paths, size_t n, size_t chosen, struct join *out,
 			struct kpackx_error *why)
 {
 	struct binary *list = xcalloc(n, sizeof(*list));
+	struct kp_marker *marker = &out->marker;
 	kpack_error_t err = KPACK_SUCCESS;
+	size_t converted = 0;
 
 	*out = (struct join){.relation = JOIN_SAME};
 	for (size_t i = 0; i < n; i++)
 		list[i].fd = -1;
 	for (size_t i = 0; i < n; i++) {
 		err = binary_open(paths[i], &list[i], why);
+		converted += !err && list[i].fat.kind == KP_FATBIN_CONVERTED;
 		if (!err && list[i].fat.kind == KP_FATBIN_CONVERTED)
 			err = binary_read_marker(&list[i], why);
 		if (err) {
@@ -245,17 +205,38 @@ kpack_error_t join_look(char *const *paths, size_t n, size_t chosen, struct join
 			goto out;
 		}
 	}
-	if (!compare_kinds(list, n, chosen, out))
+	if (converted < n) {
+		const char *kind = binary_kind(&list[chosen]);
+		bool is = list[chosen].fat.kind == KP_FATBIN_CONVERTED;
+
+		out->relation = converted ? JOIN_KINDS : JOIN_NOTHING;
+		while (converted && out->other < n &&
+		       (list[out->other].fat.kind == KP_FATBIN_CONVERTED) == is)
+			out->other++;
+		if (converted)
+			snprintf(out->text, sizeof(out->text), "one is %s, the other %s",
+				 kind, binary_kind(&list[out->other]));
 		goto out;
+	}
 	for (size_t i = 0; i < n && !err && out->relation != JOIN_WRAPPERS; i++)
 		if (i != chosen)
 			err = compare_hosts(&list[chosen], &list[i], i, out, why);
 	if (err)
 		goto out;
-	marker_set_name(&out->marker, list[chosen].marker.kernel_name);
+	/* the search paths of all, each once: the loader tries them in this order */
+	marker_set_name(marker, list[chosen].marker.kernel_name);
 	for (size_t i = 0; i < n; i++)
-		add_search_paths(&out->marker, &list[i].marker);
-	out->same_marker = kp_marker_same(&out->marker, &list[chosen].marker);
+		for (size_t k = 0; k < list[i].marker.n_search_paths; k++) {
+			const char *path = list[i].marker.search_paths[k];
+			size_t j = 0;
+
+			while (j < marker->n_search_paths &&
+			       strcmp(marker->search_paths[j], path) != 0)
+				j++;
+			if (j == marker->n_search_paths)
+				marker_add_path(marker, path);
+		}
+	out->same_marker = kp_marker_same(marker, &list[chosen].marker);
 out:
 	for (size_t i = 0; i < n; i++)
 		binary_close(&list[i]);

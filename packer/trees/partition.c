@@ -52,43 +52,41 @@ static void base_target(const struct library_object *o, size_t i,
 }
 
 /*
- * The --family that contains all architectures of O, or their bases; or NULL.  The user names
+ * The tree for the file O of a database: of the --family that contains all its architectures, or
+ * their bases; of the family that its library gives it; or of the only GPU, with whatever features,
+ * that it is for, whose name is in BASE.  NULL: it has to be where each GPU finds it.  The user names
  * GPUs, files also state features and steppings.
  */
-static const struct family *family_of_object(const struct families *families,
-					     const struct library_object *o)
+static const char *tree_of_object(const struct families *families,
+				  const struct library_object *o,
+				  char base[KP_TARGET_TEXT_MAX], bool *is_family)
 {
 	const struct family *common = NULL;
+	char other[KP_TARGET_TEXT_MAX];
+	bool same = true; /* all architectures have one family, or none has one */
+	bool one = true;
 
+	base_target(o, 0, base);
 	for (size_t i = 0; i < o->n_arches; i++) {
-		char target[KP_TARGET_TEXT_MAX];
 		const struct family *family;
 
-		library_object_target(o, i, target);
-		family = families_find(families, target);
-		if (!family) {
-			base_target(o, i, target);
-			family = families_find(families, target);
-		}
-		if (!family || (common && family != common))
-			return NULL;
-		common = family;
-	}
-	return common;
-}
-
-/* Whether O is for one GPU, with whatever features; OUT gets its name. */
-static bool is_for_one_gpu(const struct library_object *o, char out[KP_TARGET_TEXT_MAX])
-{
-	char other[KP_TARGET_TEXT_MAX];
-
-	base_target(o, 0, out);
-	for (size_t i = 1; i < o->n_arches; i++) {
+		library_object_target(o, i, other);
+		family = families_find(families, other);
 		base_target(o, i, other);
-		if (strcmp(out, other) != 0)
-			return false;
+		family = family ? family : families_find(families, other);
+		same &= family && (i == 0 || family == common);
+		common = family;
+		one &= strcmp(base, other) == 0;
 	}
-	return strcmp(out, KP_ARCH_GENERIC) != 0 && !kp_generic_members(kp_span_str(out));
+	*is_family = same || *o->family;
+	if (same)
+		return common->name;
+	if (*o->family)
+		return tree_of_family(o->family);
+	return one && strcmp(base, KP_ARCH_GENERIC) != 0 &&
+			       !kp_generic_members(kp_span_str(base))
+		       ? base
+		       : NULL;
 }
 
 /* --- archives that exist ----------------------------------------------------------- */
@@ -192,34 +190,24 @@ static void add_arch(struct output_tree *tree, const char *arch)
 	tree->arches[tree->n_arches++] = xstrdup(arch);
 }
 
-/*
- * Assign the files of kernel databases that were written: to a --family first, then to the
- * family that their library gives them, then to the only GPU that they are for.  A file
- * for several GPUs has to be where each of them finds it.
- */
+/* Assign the files of kernel databases that were written. */
 static kpack_error_t place_files(const struct packing *p, struct partition *out,
 				 struct kpackx_error *why)
 {
 	for (size_t i = 0; p->scan.found.objects && i < p->scan.files.count; i++) {
 		const struct library_object *o = p->scan.found.objects[i];
 		size_t *number = &out->tree_of[p->scan.file_entries[i]];
-		const struct family *family;
 		char base[KP_TARGET_TEXT_MAX];
 		const char *name;
+		bool family;
 
 		if (!o || *number == PARTITION_NONE ||
 		    strcmp(o->arches[0], KP_ARCH_GENERIC) == 0)
 			continue;
-		family = family_of_object(&p->args.families, o);
-		if (family)
-			name = family->name;
-		else if (*o->family)
-			name = tree_of_family(o->family);
-		else if (is_for_one_gpu(o, base))
-			name = base;
-		else
+		name = tree_of_object(&p->args.families, o, base, &family);
+		if (!name)
 			continue;
-		KP_TRY(take_tree(out, name, family || *o->family, number, why));
+		KP_TRY(take_tree(out, name, family, number, why));
 		for (size_t k = 0; k < o->n_arches; k++) {
 			base_target(o, k, base);
 			add_arch(&out->items[*number], base);
@@ -250,16 +238,6 @@ static kpack_error_t place_old_archives(const struct packing *p, struct partitio
 		old_archive_close(&a);
 	}
 	return err;
-}
-
-static void add_archive(struct output_tree *tree, const char *name)
-{
-	for (size_t i = 0; i < tree->n_archives; i++)
-		if (tree->archives[i] == name)
-			return;
-	tree->archives = xrealloc(tree->archives,
-				  (tree->n_archives + 1) * sizeof(*tree->archives));
-	tree->archives[tree->n_archives++] = name;
 }
 
 /* List ARCH in the tree for code of PLACE, if there is one. */
@@ -295,7 +273,8 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 			KP_AUTO_FREE char *stem = families_stem(families, place);
 			KP_AUTO_FREE char *file =
 				kp_archive_file_name(p->args.group, b->volume, stem);
-			size_t number, n = 0;
+			size_t number, n = 0, has = 0;
+			struct output_tree *tree;
 
 			if (!file)
 				xalloc_fail(0);
@@ -304,7 +283,15 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 			if (n == n_written)
 				continue;
 			KP_TRY(take_tree(out, name, name != place, &number, why));
-			add_archive(&out->items[number], written[n]);
+			tree = &out->items[number];
+			while (has < tree->n_archives &&
+			       tree->archives[has] != written[n])
+				has++;
+			if (has < tree->n_archives)
+				continue;
+			tree->archives = xrealloc(tree->archives,
+						  (has + 1) * sizeof(*tree->archives));
+			tree->archives[tree->n_archives++] = written[n];
 		}
 	}
 	for (size_t i = 0; i < plan->n_names; i++)
@@ -351,20 +338,18 @@ static bool is_generic_dir(const struct packing *p, const struct partition *out,
 /* Sort the trees by name, and update the numbers in tree_of. */
 static void sort_trees(struct partition *out, size_t n_entries)
 {
-	char **before = xmalloc(out->count * sizeof(*before));
-	size_t *now = xmalloc(out->count * sizeof(*now));
+	KP_AUTO_FREE char **before = xmalloc(out->count * sizeof(*before));
+	size_t *number;
 
 	for (size_t i = 0; i < out->count; i++)
 		before[i] = out->items[i].name;
 	kp_sort(out->items, out->count, KP_BY_TEXT(struct output_tree, name));
-	for (size_t i = 0; i < out->count; i++)
-		now[i] = (size_t)(partition_find(out, before[i]) - out->items);
-	out->generic = now[out->generic];
-	for (size_t i = 0; i < n_entries; i++)
-		if (out->tree_of[i] != PARTITION_NONE)
-			out->tree_of[i] = now[out->tree_of[i]];
-	free(before);
-	free(now);
+	for (size_t i = 0; i <= n_entries; i++) {
+		number = i < n_entries ? &out->tree_of[i] : &out->generic;
+		if (*number != PARTITION_NONE)
+			*number = (size_t)(partition_find(out, before[*number]) -
+					   out->items);
+	}
 }
 
 kpack_error_t partition_open(const struct packing *p, struct partition *out,

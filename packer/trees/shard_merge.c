@@ -353,7 +353,7 @@ static kpack_error_t write_out(struct part_merge *m, struct kpackx_error *why)
 
 	KP_TRY(tree_write_root(&m->tree, why));
 	KP_TRY(tree_write_lock(&m->tree, why));
-	if (below_lstat(dir, &st) == 0)
+	if (below_lstat(dir, &st) == 0 || errno != ENOENT)
 		KP_TRY(for_archives(m, check_existing, why));
 	if (m->n_names)
 		KP_TRY(below_mkdirs(dir, 0777, why));

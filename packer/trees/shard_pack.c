@@ -137,15 +137,6 @@ static void add_number(struct kp_hasher *hash, uint64_t n)
 	kp_hasher_add(hash, bytes, sizeof(bytes));
 }
 
-static struct kp_hasher *begin_digest(void)
-{
-	struct kp_hasher *hash = kp_hasher_new();
-
-	if (!hash)
-		xalloc_fail(0);
-	return hash;
-}
-
 /* Frees HASH. */
 static void end_digest(struct kp_hasher *hash, char out[SHARD_DIGEST])
 {
@@ -156,10 +147,17 @@ static void end_digest(struct kp_hasher *hash, char out[SHARD_DIGEST])
 	kp_hasher_free(hash);
 }
 
-/* Everything on the command line that changes a byte of the result; not --jobs, nor --quiet. */
-static void add_options(struct kp_hasher *hash, const struct pack_args *args)
+/*
+ * Digest everything that changes a byte of the result: the versions; the command line, without
+ * --jobs and --quiet; what identifies each file of INPUT on every machine that has it, of
+ * directories no times; and the plan.
+ */
+static kpack_error_t digest_run(const struct packing *p, char out[SHARD_DIGEST],
+				struct kpackx_error *why)
 {
+	const struct pack_args *args = &p->args;
 	const struct kp_choice *chosen = &args->filter.chosen;
+	size_t n_chosen = arch_filter_given(&args->filter) ? chosen->count : 0;
 	const uint64_t numbers[] = {
 		args->mode,
 		args->how.scheme,
@@ -174,16 +172,20 @@ static void add_options(struct kp_hasher *hash, const struct pack_args *args)
 		args->rows,
 		args->shard.count,
 		chosen->exact,
-		arch_filter_given(&args->filter) ? chosen->count : 0,
+		n_chosen,
 	};
+	struct kp_hasher *hash = kp_hasher_new();
+	kpack_error_t err = KPACK_SUCCESS;
 
+	if (!hash)
+		xalloc_fail(0);
 	add_text(hash, KP_VERSION);
 	add_text(hash, ZSTD_versionString());
 	add_text(hash, args->group);
 	add_text(hash, args->prefix);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+	for (size_t i = 0; i < KP_COUNT(numbers); i++)
 		add_number(hash, numbers[i]);
-	for (size_t i = 0; arch_filter_given(&args->filter) && i < chosen->count; i++) {
+	for (size_t i = 0; i < n_chosen; i++) {
 		char arch[KP_TARGET_TEXT_MAX];
 
 		kp_target_format(&chosen->gpus[i], arch);
@@ -197,37 +199,21 @@ static void add_options(struct kp_hasher *hash, const struct pack_args *args)
 		for (size_t k = 0; k < family->n_arches; k++)
 			add_text(hash, family->arches[k]);
 	}
-}
+	for (size_t i = 0; i < p->scan.n_entries && !err; i++) {
+		const struct scan_entry *e = &p->scan.entries[i];
 
-/* What identifies a file of INPUT on every machine that has it; of directories no times. */
-static kpack_error_t add_entry(struct kp_hasher *hash, const struct scan_entry *e,
-			       struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	add_text(hash, e->relative);
-	add_number(hash, e->mode);
-	add_number(hash, e->first);
-	err = attributes_hash(e->path, hash, why);
-	if (err)
-		return kp_fail_prefix(why, err, "%s", e->path);
-	if (!S_ISDIR(e->mode)) {
+		add_text(hash, e->relative);
+		add_number(hash, e->mode);
+		add_number(hash, e->first);
+		err = attributes_hash(e->path, hash, why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", e->path);
+		if (S_ISDIR(e->mode))
+			continue;
 		add_number(hash, e->id.size);
 		add_number(hash, (uint64_t)e->id.mtime.tv_sec);
 		add_number(hash, (uint64_t)e->id.mtime.tv_nsec);
 	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t digest_run(const struct packing *p, char out[SHARD_DIGEST],
-				struct kpackx_error *why)
-{
-	struct kp_hasher *hash = begin_digest();
-	kpack_error_t err = KPACK_SUCCESS;
-
-	add_options(hash, &p->args);
-	for (size_t i = 0; i < p->scan.n_entries && !err; i++)
-		err = add_entry(hash, &p->scan.entries[i], why);
 	for (size_t i = 0; i < p->plan.n_objects; i++) {
 		const struct plan_object *o = &p->plan.objects[i];
 		const struct kp_image *image = &o->input->images[o->image];
@@ -249,10 +235,12 @@ kpack_error_t shard_digest_files(const char *dir, char out[SHARD_DIGEST],
 				 struct kpackx_error *why)
 {
 	struct tree_list *list = tree_list_open(dir);
-	struct kp_hasher *hash = begin_digest();
+	struct kp_hasher *hash = kp_hasher_new();
 	kpack_error_t err = KPACK_SUCCESS;
 	struct tree_item item;
 
+	if (!hash)
+		xalloc_fail(0);
 	while (!err && tree_list_next(list, &item)) {
 		if (item.kind == TREE_FAULT)
 			err = kp_fail_errno(why, item.error, "%s", item.path);
@@ -320,19 +308,6 @@ kpack_error_t shard_is_part(const char *dir, bool *part, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* Make the line before anything else is in the part: a killed shard leaves it like this. */
-static kpack_error_t begin_line(const char *dir, struct kpackx_error *why)
-{
-	char *path = xasprintf("%s/" SHARD_LINE, dir);
-	kpack_error_t err =
-		below_file_write(path, 0666, kp_span_str("kpack part unfinished\n"), why);
-
-	if (err)
-		kp_fail_prefix(why, err, "%s", path);
-	free(path);
-	return err;
-}
-
 /*
  * Say in the line, which is there, that the part is finished.  It is written over, so that the
  * time of the directory stays INPUT's; half a line counts as none.
@@ -363,11 +338,19 @@ static kpack_error_t finish_line(const struct packing *p, const char *run,
 /* --- the part --------------------------------------------------------------------------- */
 
 /*
- * Whether everything in INPUT was changed last before THAN.  The change time also covers what
- * no digest has, as other bytes of the same size and time.
+ * Whether LINE, of OUTPUT, is of this run, and nothing was changed since.  The change times of INPUT
+ * also cover what no digest has, as other bytes of the same size and time.
  */
-static bool is_input_older(const struct packing *p, const struct timespec *than)
+static bool is_finished(const struct packing *p, const struct shard_line *line,
+			const char *run)
 {
+	const struct timespec *than = &line->written;
+	char files[SHARD_DIGEST];
+
+	if (p->args.force || line->state != SHARD_FINISHED ||
+	    line->owner != geteuid() || /* another's would keep us from packing */
+	    line->shard.index != p->args.shard.index || strcmp(line->run, run) != 0)
+		return false;
 	for (size_t i = 0; i < p->scan.n_entries; i++) {
 		struct stat st;
 
@@ -377,20 +360,7 @@ static bool is_input_older(const struct packing *p, const struct timespec *than)
 		     st.st_ctim.tv_nsec >= than->tv_nsec))
 			return false;
 	}
-	return true;
-}
-
-/* Whether LINE, of OUTPUT, is of this run, and nothing was changed since. */
-static bool is_finished(const struct packing *p, const struct shard_line *line,
-			const char *run)
-{
-	char files[SHARD_DIGEST];
-
-	return !p->args.force && line->state == SHARD_FINISHED &&
-	       line->owner == geteuid() && /* another's would keep us from packing */
-	       line->shard.index == p->args.shard.index && strcmp(line->run, run) == 0 &&
-	       is_input_older(p, &line->written) &&
-	       !shard_digest_files(p->args.output, files, NULL) &&
+	return !shard_digest_files(p->args.output, files, NULL) &&
 	       strcmp(files, line->files) == 0;
 }
 
@@ -443,8 +413,10 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 			       struct kpackx_error *why)
 {
 	const char *output = p->args.output;
+	KP_AUTO_FREE char *path = xasprintf("%s/" SHARD_LINE, output);
 	struct shard_line line;
 	char run[SHARD_DIGEST];
+	kpack_error_t err;
 
 	KP_TRY(shard_line_read(p->args.input, &line, why));
 	if (line.state != SHARD_NONE)
@@ -460,7 +432,10 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 		return KPACK_SUCCESS;
 	if (line.state == SHARD_NONE)
 		KP_TRY(check_empty(output, why));
-	KP_TRY(begin_line(output, why));
+	/* before anything else is in the part: a killed shard leaves it like this */
+	err = below_file_write(path, 0666, kp_span_str("kpack part unfinished\n"), why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", path);
 	KP_TRY(clear_part(output, why));
 	p->mine = assign_files(p);
 	KP_TRY(packing_write(p, why));

@@ -465,21 +465,6 @@ static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 	return check_targets(s, why);
 }
 
-/* Check the trees, and give them their names, all or none. */
-static kpack_error_t publish(struct split *s, struct kpackx_error *why)
-{
-	const char **names = xmalloc(s->n_trees * sizeof(*names));
-	bool again;
-	kpack_error_t err = split_check(s, &again, why);
-
-	for (size_t i = 0; i < s->n_trees; i++)
-		names[i] = s->trees[i].name;
-	if (!err)
-		err = staging_publish(&s->staging, names, s->n_trees, again, why);
-	free(names);
-	return err;
-}
-
 /* Report the directories "NAME_TARGET" in the output that are not of this run. */
 static void report_other_trees(const struct split *s)
 {
@@ -535,7 +520,9 @@ static void warn(const struct split *s)
 int split_run(struct split *s, const struct split_args *args, const char *input,
 	      const char *name)
 {
+	KP_AUTO_FREE const char **names = NULL;
 	struct kpackx_error why = {0};
+	bool again;
 	int status;
 
 	*s = (struct split){
@@ -556,7 +543,13 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 		if (status)
 			return status;
 	}
-	if (divide(s, &why) || publish(s, &why))
+	if (divide(s, &why) || split_check(s, &again, &why))
+		goto fault;
+	/* all of them or none */
+	names = xmalloc(s->n_trees * sizeof(*names));
+	for (size_t i = 0; i < s->n_trees; i++)
+		names[i] = s->trees[i].name;
+	if (staging_publish(&s->staging, names, s->n_trees, again, &why))
 		goto fault;
 	report_other_trees(s);
 	if (!args->quiet)

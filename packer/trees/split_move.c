@@ -241,8 +241,11 @@ static kpack_error_t check_path(const struct split *s, const char *part,
 {
 	KP_AUTO_FREE char *path = split_path(s, split_tree_of(s, part), prefix, relative);
 	struct stat st;
+	bool there = below_lstat(path, &st) == 0;
 
-	if (below_lstat(path, &st) == 0 && (st.st_mode & S_IFMT) == (mode & S_IFMT))
+	if (!there && errno != ENOENT && errno != ENOTDIR)
+		return below_fail(why, "%s: cannot look at it", path);
+	if (there && (st.st_mode & S_IFMT) == (mode & S_IFMT))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 		       "%s: is missing, or of another type than in the input",

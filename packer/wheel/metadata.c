@@ -63,7 +63,8 @@ bool dist_name_ok(const char *dist)
 	       isalnum((unsigned char)dist[0]) && isalnum((unsigned char)dist[n - 1]);
 }
 
-bool dist_version_ok(const char *version)
+/* Whether it is a version: letters, digits, ".", "+", "!", "_", "-". */
+static bool dist_version_ok(const char *version)
 {
 	return strlen(version) <= WHEEL_NAME_MAX && made_of(version, "._+!-");
 }
@@ -192,8 +193,12 @@ kpack_error_t wheel_name_compose(const struct wheel_name *name,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t wheel_name_check(const struct wheel_name *name, const char *dist,
-			       const char *version, struct kpackx_error *why)
+/*
+ * Check that NAME is that of a wheel of the distribution DIST, VERSION, as METADATA spells
+ * them.  INVALID_FORMAT: it is not.
+ */
+static kpack_error_t wheel_name_check(const struct wheel_name *name, const char *dist,
+				      const char *version, struct kpackx_error *why)
 {
 	char in_name[WHEEL_NAME_MAX + 1], in_metadata[WHEEL_NAME_MAX + 1];
 
@@ -260,44 +265,39 @@ static struct kp_span trim_value(struct kp_span s)
 	return s;
 }
 
-static kpack_error_t refuse_line(struct kpackx_error *why, size_t line, const char *text)
-{
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s", line, text);
-}
-
-/* Add LINE, which begins a header or continues the last one. */
-static kpack_error_t add_line(struct metadata_text *m, struct kp_span line, size_t number,
-			      struct kpackx_error *why)
+/* Add LINE, which begins a header or continues the last one.  Returns what is wrong, or NULL. */
+static const char *add_line(struct metadata_text *m, struct kp_span line)
 {
 	size_t n = 0;
 
 	/* Python's mail parser treats it as a line end, and it is invisible */
 	if (memchr(line.data, '\r', line.size))
-		return refuse_line(why, number, "it has a carriage return inside");
+		return "it has a carriage return inside";
 	if (is_blank(line.data[0])) {
 		struct kp_span *last = m->count ? &m->headers[m->count - 1].value : NULL;
 
 		if (!last)
-			return refuse_line(why, number, "it continues no header");
+			return "it continues no header";
 		last->size = (size_t)(line.data + line.size - last->data);
 		*last = trim_value(*last);
-		return KPACK_SUCCESS;
+		return NULL;
 	}
 	/* names are printable ASCII without blanks and colons (RFC 5322) */
 	while (n < line.size && line.data[n] > ' ' && line.data[n] < 0x7f &&
 	       line.data[n] != ':')
 		n++;
 	if (n == 0 || n == line.size || line.data[n] != ':')
-		return refuse_line(why, number, "it is not a header");
-	KP_TRY(kp_room(&m->headers, m->count, &m->cap, "headers", why));
+		return "it is not a header";
+	xgrow(&m->headers, m->count, &m->cap, sizeof(*m->headers));
 	m->headers[m->count++] = (struct metadata_header){
 		kp_span_head(line, n), trim_value(kp_span_tail(line, n + 1))};
-	return KPACK_SUCCESS;
+	return NULL;
 }
 
 kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out,
 				  struct kpackx_error *why)
 {
+	const char *fault;
 	uint32_t c = 1;
 
 	*out = (struct metadata_text){.text = text};
@@ -325,7 +325,10 @@ kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out
 			out->crlf = crlf;
 		if (line.size == 0)
 			break;
-		KP_TRY(add_line(out, line, number, why));
+		fault = add_line(out, line);
+		if (fault)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s",
+				       number, fault);
 		out->headers_end = at;
 	}
 	return KPACK_SUCCESS;

@@ -36,19 +36,11 @@ kpack_error_t wheel_name_parse(const char *file, struct wheel_name *out,
 /* Join the components to a file name.  INVALID_ARGUMENT: as in wheel_name_parse. */
 kpack_error_t wheel_name_compose(const struct wheel_name *name,
 				 char out[WHEEL_NAME_MAX + 1], struct kpackx_error *why);
-/*
- * Check that NAME is that of a wheel of the distribution DIST, VERSION, as METADATA spells
- * them.  INVALID_FORMAT: it is not.
- */
-kpack_error_t wheel_name_check(const struct wheel_name *name, const char *dist,
-			       const char *version, struct kpackx_error *why);
 /* Whether LABEL can be the variant of a name: [0-9a-z_.]; "null" is reserved. */
 bool wheel_label_ok(const char *label);
 
 /* Whether it is a distribution's name: letters, digits, and inside it ".", "_", "-". */
 bool dist_name_ok(const char *dist);
-/* Whether it is a version: letters, digits, ".", "+", "!", "_", "-". */
-bool dist_version_ok(const char *version);
 /*
  * Spell DIST in lower case with each run of ".", "_", "-" as JOIN: '-' for indexes, '_' for
  * wheels.  False: not a distribution's name, or too long.

@@ -522,79 +522,63 @@ void wheel_reader_free(struct wheel_reader *r)
 	free(r);
 }
 
-/* A member while it is decoded. */
-struct decoding {
-	const struct wheel_member *m;
-	uint64_t done;
-	uint32_t crc;
-	wheel_take *take;
-	void *arg;
-};
-
-static kpack_error_t take_bytes(struct decoding *d, const uint8_t *bytes, size_t n,
-				struct kpackx_error *why)
-{
-	if (n > d->m->size - d->done)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: decodes to more than %" PRIu64 " bytes", d->m->path,
-			       d->m->size);
-	d->done += n;
-	d->crc = (uint32_t)crc32_z(d->crc, bytes, n);
-	return n ? d->take(d->arg, (struct kp_span){bytes, n}, why) : KPACK_SUCCESS;
-}
-
-/*
- * Decode the N bytes in R's buffer, and give each buffer of output away at once: a member may
- * be larger than the memory.  *ENDED: the member is complete.
- */
-static kpack_error_t inflate_bytes(struct wheel_reader *r, size_t n, struct decoding *d,
-				   bool *ended, struct kpackx_error *why)
-{
-	r->z.next_in = r->in;
-	r->z.avail_in = (uInt)n;
-	do {
-		int result;
-
-		r->z.next_out = r->out;
-		r->z.avail_out = sizeof(r->out);
-		result = inflate(&r->z, Z_NO_FLUSH);
-		*ended = result == Z_STREAM_END;
-		if (result == Z_MEM_ERROR)
-			return kp_fail_memory(why, 0, d->m->path);
-		if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "%s: does not decode: %s", d->m->path,
-				       r->z.msg ? r->z.msg : "damaged");
-		KP_TRY(take_bytes(d, r->out, sizeof(r->out) - r->z.avail_out, why));
-	} while (!*ended && r->z.avail_out == 0);
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t wheel_reader_read(struct wheel_reader *r, size_t member, wheel_take *take,
 				void *arg, struct kpackx_error *why)
 {
 	const struct wheel_member *m = &r->w->members[member];
 	struct kp_source src = wheel_in_bytes(r->w, member);
-	struct decoding d = {.m = m, .take = take, .arg = arg};
-	bool ended = false;
+	bool deflated = m->method == ZIP_DEFLATED, ended = !deflated, more = false;
+	uint64_t at = 0, done = 0;
+	uint32_t crc = 0;
 
 	inflateReset(&r->z);
-	for (uint64_t at = 0; at < src.size && !ended;) {
+	r->z.avail_in = 0;
+	/* each buffer of output is given away at once: a member may be larger than the memory */
+	while (more || (at < src.size && (!deflated || !ended))) {
+		const uint8_t *bytes = r->in;
 		size_t n = src.size - at < sizeof(r->in) ? (size_t)(src.size - at)
 							 : sizeof(r->in);
 
-		KP_TRY(kp_source_read(&src, at, r->in, n, why));
-		KP_TRY(m->method == ZIP_DEFLATED ? inflate_bytes(r, n, &d, &ended, why)
-						 : take_bytes(&d, r->in, n, why));
-		at += n;
+		if (!more) {
+			KP_TRY(kp_source_read(&src, at, r->in, n, why));
+			at += n;
+			r->z.next_in = r->in;
+			r->z.avail_in = (uInt)n;
+		}
+		if (deflated) {
+			int result;
+
+			r->z.next_out = r->out;
+			r->z.avail_out = sizeof(r->out);
+			result = inflate(&r->z, Z_NO_FLUSH);
+			if (result == Z_MEM_ERROR)
+				return kp_fail_memory(why, 0, m->path);
+			if (result != Z_OK && result != Z_STREAM_END &&
+			    result != Z_BUF_ERROR)
+				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					       "%s: does not decode: %s", m->path,
+					       r->z.msg ? r->z.msg : "damaged");
+			ended = result == Z_STREAM_END;
+			more = !ended && r->z.avail_out == 0;
+			bytes = r->out;
+			n = sizeof(r->out) - r->z.avail_out;
+		}
+		if (n > m->size - done)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "%s: decodes to more than %" PRIu64 " bytes",
+				       m->path, m->size);
+		done += n;
+		crc = (uint32_t)crc32_z(crc, bytes, n);
+		if (n)
+			KP_TRY(take(arg, (struct kp_span){bytes, n}, why));
 	}
-	if (d.done != m->size || (m->method == ZIP_DEFLATED && !ended))
+	if (done != m->size || !ended)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: decodes to %" PRIu64 " bytes of %" PRIu64, m->path,
-			       d.done, m->size);
-	return d.crc == m->crc ? KPACK_SUCCESS
-			       : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-					 "%s: its bytes do not match its CRC", m->path);
+			       done, m->size);
+	return crc == m->crc ? KPACK_SUCCESS
+			     : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "%s: its bytes do not match its CRC", m->path);
 }
 
 static kpack_error_t append_text(void *arg, struct kp_span data, struct kpackx_error *why)

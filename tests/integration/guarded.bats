@@ -415,18 +415,6 @@ waits() { said 'another process has locked it: waiting'; }
 	done
 }
 
-@test "locks: another user cannot keep policies from being applied" {
-	as_root
-	mkdir tree policies
-	mkfat --size 6000 --arches gfx1100,gfx1030 tree/a.so
-	echo "thin --arch gfx1100 $T/tree" >policies/x.conf
-	"$KPACK_BIN/kpack" apply -q --policy-dir policies --state-dir state
-	holds "$T/state" 65534 65534
-	mkfat --size 6000 --seed 2 --arches gfx1100,gfx1030 tree/b.so
-	"$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state | grep -q ': 1 files changed'
-	run -1 as_nobody cat state/lock
-}
-
 @test "locks: prune removes nothing if a binary changed while it waited" {
 	as_root
 	mkdir old new

@@ -143,19 +143,6 @@ teardown() {
 	[ "$(awk 'NF == 5' two | wc -l)" = 5 ]
 }
 
-@test "kpack mark convert, by hand" {
-	need_clang
-	link -pie -fuse-ld=lld a.o c.o main.o -o prog
-	kpack pack -q --archives-only --group g prog out
-	convert=(kpack mark convert --kernel-name prog --search-path .kpack/g_@GFXARCH@.kpack)
-	"${convert[@]}" prog out/prog
-	elfcheck prog out/prog
-	same prog out/prog
-	"${convert[@]}" --keep-device-code prog out/prog
-	elfcheck --alone out/prog
-	same prog out/prog
-}
-
 # The tests tagged single vary the layout of the file; the threads of a conversion are the
 # same as in the tests above.
 # KPACK_SEEDS=FIRST-LAST tries others
@@ -164,13 +151,4 @@ teardown() {
 	need_clang
 	range=${KPACK_SEEDS:-1-60}
 	seq ${range%-*} ${range#*-} | proves_hosts
-}
-
-# bats test_tags=single
-@test "random hosts of other machines, which are not run" {
-	need_clang
-	for machine in aarch64 powerpc64le; do
-		seq 1 12 | proves_hosts --machine $machine
-		rm -r h
-	done
 }

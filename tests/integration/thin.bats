@@ -232,34 +232,3 @@ described() {
 	done
 	cmp before.co out.co
 }
-
-# bats test_tags=all
-@test "a static library of clang's objects, without debugging information and compressed" {
-	cat >k.hip <<-'END'
-	extern "C" unsigned __hipPushCallConfiguration(unsigned long, unsigned, unsigned long, unsigned, unsigned long, void *);
-	struct dim3 { unsigned x, y, z; };
-	extern "C" unsigned __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void *);
-	extern "C" unsigned hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);
-	__attribute__((global)) void NAME(float *a) { for (int i = 0; i < 100; i++) a[i] += 1; }
-	END
-	mkdir in
-	for n in one two; do
-		clang-22 -x hip -nogpuinc -nogpulib --offload-arch=gfx1100,gfx90a -DNAME=$n -g -O1 -fPIC -c k.hip -o $n.o
-	done
-	llvm-ar-22 rcs in/libk.a one.o two.o
-	kpack thin -q --arch gfx1100 --strip-debug --compress --runtime any in out
-	diff <(llvm-nm-22 --print-armap in/libk.a) <(llvm-nm-22 --print-armap out/libk.a)
-	for d in in out; do
-		ld.lld-22 -shared -o $d.so --whole-archive $d/libk.a
-	done
-	kpack inspect --extract before --arch gfx1100 in.so >/dev/null
-	kpack inspect --extract after --arch gfx1100 out.so >/dev/null
-	for f in before/*; do
-		llvm-strip-22 --strip-debug -o want "$f"
-		described want
-	done | sort >want.all
-	for f in after/*; do
-		described "$f"
-	done | sort | diff want.all -
-	[ "$(find after -type f | wc -l)" = 2 ]
-}

@@ -190,26 +190,6 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	complete
 }
 
-@test "packed: killed when a new archive or state gets its name, the next run ends" {
-	package 1 kept.dat
-	package 2 kept.dat
-	policy pack
-	dpkg_does -i /packages/1.deb
-	inside kpack apply --unmount
-	mv root/etc/dpkg/dpkg.cfg.d/kpackfs dpkg.cfg
-	dpkg_does -i /packages/2.deb
-	# strace would wait for the daemons of mounts
-	for n in 1 2 3 4 5; do
-		strace -f -qq -e trace=none -e inject=renameat2,renameat,rename:signal=KILL:when=$n \
-			chroot root kpack apply --no-mounts >/dev/null 2>&1 || :
-	done
-	inside kpack apply
-	[ "$(cat root/$database/kept.dat)" = 2 ]
-	[ ! -e root/root/.rpmdb ] # rpm was not asked, because it has no database
-	complete
-	mv dpkg.cfg root/etc/dpkg/dpkg.cfg.d/kpackfs
-}
-
 @test "packed, then thin: the archives go when the package is installed again, and when it is purged" {
 	package 1
 	# the overlay's files are of two file systems, which prune takes for those of a mount
