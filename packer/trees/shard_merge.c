@@ -281,8 +281,11 @@ static kpack_error_t open_archives(const struct part_merge *m, const char *name,
 		struct stat st;
 		kpack_error_t err;
 
-		if (below_lstat(path, &st) < 0)
-			continue;
+		if (below_lstat(path, &st) < 0) {
+			if (errno == ENOENT)
+				continue;
+			return below_fail(why, "%s", path);
+		}
 		err = below_archive_open(path, &set->items[set->count], why);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", path);
