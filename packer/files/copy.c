@@ -570,12 +570,17 @@ kpack_error_t tree_write_finish(struct tree_write *w, struct kpackx_error *why)
 	for (size_t i = w->n_dirs; i-- > 0;) {
 		const struct tree_directory *dir = &w->dirs[i];
 		KP_AUTO_FREE char *to = path_in_tree(w, dir->path);
+		kpack_error_t err;
 		struct stat st;
 
 		/* of a tree without a name yet, the caller may have removed directories */
-		if (w->staged && below_lstat(to, &st) < 0 && errno == ENOENT)
+		if (!w->staged || below_lstat(to, &st) == 0)
+			err = finish_directory(dir, to, why);
+		else if (errno == ENOENT)
 			continue;
-		KP_TRY(name_file(w, dir->from, to, finish_directory(dir, to, why), why));
+		else
+			err = below_fail(why, "cannot look at the directory");
+		KP_TRY(name_file(w, dir->from, to, err, why));
 	}
 	return KPACK_SUCCESS;
 }
