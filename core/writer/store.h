@@ -7,11 +7,32 @@
 #ifndef KP_CORE_WRITER_STORE_H
 #define KP_CORE_WRITER_STORE_H
 
-#include "content_table.h"
 #include "core/base/errors.h"
 #include "core/base/hash.h"
+#include "core/base/slots.h"
 #include "core/base/span.h"
 #include "writer.h"
+
+/* The key: objects with equal keys may share their stored bytes. */
+struct kp_content {
+	uint8_t hash[16]; /* XXH3-128 of the decoded bytes */
+	uint64_t size;
+	uint64_t chunk; /* frame layout */
+};
+
+struct kp_content_table {
+	struct kp_content_row *rows;
+	size_t n, cap;
+	struct kp_slots slots; /* of the rows */
+};
+
+/* Find the ordinal of the first added content that equals C; false: none. */
+bool kp_content_table_find(const struct kp_content_table *t, const struct kp_content *c,
+			   uint32_t *ordinal);
+/* Add C, unless an equal content exists.  false: out of memory. */
+bool kp_content_table_add(struct kp_content_table *t, const struct kp_content *c,
+			  uint32_t ordinal);
+void kp_content_table_fini(struct kp_content_table *t);
 
 struct kp_store {
 	struct kp_writer *writer; /* the archive; closed with the store */

@@ -2,7 +2,7 @@
 #include "entry_meta.h"
 #include <stdlib.h>
 #include "core/format/format.h"
-#include "core/writer/metadata.h"
+#include "core/writer/writer.h"
 #include "packer/library/cutile_signature.h"
 #include "core/base/text.h"
 

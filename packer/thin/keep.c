@@ -14,7 +14,6 @@
 #include "core/base/text.h"
 #include "core/writer/encode.h"
 #include "core/target/target.h"
-#include "core/writer/metadata.h"
 #include "core/restore/apply.h"
 #include "core/writer/writer.h"
 #include "packer/cli/xalloc.h"
