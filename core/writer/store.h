@@ -20,24 +20,15 @@ struct kp_content {
 	uint64_t chunk; /* frame layout */
 };
 
-struct kp_content_table {
-	struct kp_content_row *rows;
-	size_t n, cap;
-	struct kp_slots slots; /* of the rows */
-};
-
-/* Find the ordinal of the first added content that equals C; false: none. */
-bool kp_content_table_find(const struct kp_content_table *t, const struct kp_content *c,
-			   uint32_t *ordinal);
-/* Add C, unless an equal content exists.  false: out of memory. */
-bool kp_content_table_add(struct kp_content_table *t, const struct kp_content *c,
-			  uint32_t ordinal);
-void kp_content_table_fini(struct kp_content_table *t);
-
 struct kp_store {
 	struct kp_writer *writer; /* the archive; closed with the store */
 	kpack_compression_t scheme;
-	struct kp_content_table contents; /* the contents of its frames */
+	struct kp_content_row {
+		struct kp_content content;
+		uint32_t ordinal;
+	} * rows; /* the contents of its frames */
+	size_t n, cap;
+	struct kp_slots slots; /* of the rows */
 };
 
 /* Memory for comparing contents, which grows as needed and is reused. */
