@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Names, each split or made by one rule that this file alone knows: archives in a directory
+ * ("GROUP[.VOLUME]_ARCH.kpack"), keys ("BINARY#INDEX"), the file names of entries in a mount,
+ * and paths that the keys of kpack's design paper stand for.
+ */
 #include "naming.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Given nanoseconds, not a level: the highest level of a table is taken that suffices for all
+ * content, and what is left of the time goes to the next level for the densest content.  The
+ * tables have only levels that are worth their time.
+ */
 #include "effort.h"
 #include <stdlib.h>
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Entries are looked up by name while they are added, in a hash table, and sorted once at the
+ * end.  Each has one allocation for key, metadata and unknown pairs; architectures and types,
+ * of which there are few, are kept once.
+ */
 #include "entry_list.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"

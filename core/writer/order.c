@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of objects in an archive (writer.h): ranks, and bringing an archive into order. */
+/*
+ * The order of objects in an archive (writer.h): the rank that an entry gives its object, and
+ * whether the objects of an archive were added by rank.
+ */
 #include <stdlib.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"

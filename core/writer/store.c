@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Contents are looked for by hash and size, and what is found is compared byte by byte: a
+ * hash can be equal by accident or on purpose, and nobody must get another one's code.
+ */
 #include "store.h"
 #include <stdlib.h>
 #include "core/archive/frames.h"

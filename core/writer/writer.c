@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The file begins with zeros where the header will be, so that an archive that was never
+ * finished is none.  Objects are appended through a buffer as they are added; the first write
+ * that fails is remembered, and every further call fails.  At the end a shared archive's
+ * blocks, the table of contents (toc.c) and last the header are written.
+ */
 #include "writer.h"
 #include <errno.h>
 #include <fcntl.h>
