@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "api_call.h"
-#include "core/archive/find.h"
+#include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/span.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/archive/find.h"
+#include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/order.h"

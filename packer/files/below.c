@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/archive/archive.h"
-#include "core/archive/find.h"
+#include "core/archive/naming.h"
 #include "core/base/file.h"
 #include "core/writer/writer.h"
 #include "packer/cli/xalloc.h"

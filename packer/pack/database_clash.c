@@ -10,7 +10,7 @@
 #include "packer/scan/rocfft_caches.h"
 #include "core/view/view.h"
 #include "core/target/target.h"
-#include "core/archive/find.h"
+#include "core/archive/naming.h"
 
 /* The number of differences that are reported one by one. */
 enum { REPORTED_MAX = 20 };
