@@ -185,10 +185,12 @@ static kpack_error_t move_object(struct blocks_copy *c, uint32_t object,
 		uint64_t pos = c->from->extents[i].pos, part;
 		uint64_t size = kp_extent_size(c->from, o, i);
 		const struct range after = {.begin = pos + 1};
-		const struct range *m = c->moves - 1;
+		/* the move that has the extent's first byte */
+		const struct range *m =
+			&c->moves[kp_lower_bound(c->moves, c->n_moves, &after,
+						 KP_BY_NUMBER(struct range, begin)) -
+				  1];
 
-		m += kp_lower_bound(c->moves, c->n_moves, &after,
-				    KP_BY_NUMBER(struct range, begin));
 		for (; size; m++, size -= part, pos += part) {
 			part = m->end - pos < size ? m->end - pos : size;
 			KP_TRY(kp_room(&c->extents, c->n_extents, &c->extents_cap,
