@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A seek table is read from its end: the foot says how many rows there are, and so where the
+ * table begins; its rows must add up to exactly the bytes before it, and state the sizes that
+ * the entry's size and chunk imply.  What a row says of its part is compared with the part's
+ * own header when it is decoded, because a table can be wrong where frames are not.
+ *
+ * A part of a single frame has no header: its blocks are given one, and the last is marked as
+ * such, so that zstd decodes them as a frame of their own.
+ */
 #include "chunks.h"
 #include <stdlib.h>
 #include <xxhash.h>

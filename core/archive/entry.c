@@ -69,20 +69,20 @@ struct way {
 			      uint64_t size, struct kpackx_error *why);
 };
 
+static kpack_error_t plain_part(struct kp_reader *r, uint64_t offset, uint8_t *buf,
+				uint64_t size, struct kpackx_error *why)
+{
+	return kp_source_read(&r->stored, offset, buf, (size_t)size, why);
+}
+
 static kpack_error_t plain_next(struct kp_reader *r, uint8_t *at, uint64_t size,
 				struct kpackx_error *why)
 {
 	if (size < r->size - r->done)
 		kp_source_expect(&r->stored, r->done, &r->expected);
-	KP_TRY(kp_source_read(&r->stored, r->done, at, (size_t)size, why));
+	KP_TRY(plain_part(r, r->done, at, size, why));
 	r->done += size;
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t plain_part(struct kp_reader *r, uint64_t offset, uint8_t *buf,
-				uint64_t size, struct kpackx_error *why)
-{
-	return kp_source_read(&r->stored, offset, buf, (size_t)size, why);
 }
 
 static kpack_error_t blocks_part(struct kp_reader *r, uint64_t offset, uint8_t *buf,
@@ -421,8 +421,9 @@ static kpack_error_t open_frames(struct kp_reader *r, enum kp_frames_into into,
 	} else {
 		KP_TRY(kp_frames_open(&r->stored, into, &r->frames, why));
 	}
+	/* the xxh3 covers more: nothing is hashed twice */
 	if (r->hash && r->how != KP_READ_VERIFY)
-		kp_frames_ignore_checksums(r->frames); /* the xxh3 covers more */
+		kp_frames_ignore_checksums(r->frames);
 	if (into == KP_FRAMES_PIECES)
 		kp_frames_narrow_windows(r->frames, r->size);
 	return KPACK_SUCCESS;
@@ -459,6 +460,7 @@ kpack_error_t kp_reader_reopen(struct kp_reader *r, const struct kpack_archive *
 			return kp_fail_memory(why, 0, "hashing");
 	}
 	if (a->shared) {
+		/* in long steps: a block may be needed at several places of an object */
 		r->way = &BLOCKS;
 		r->reused |= by_table;
 		if (how != KP_READ_STEPS)
@@ -498,6 +500,7 @@ kpack_error_t kp_reader_reopen(struct kp_reader *r, const struct kpack_archive *
 			return err;
 		kp_chunks_fini(&r->chunks);
 	}
+	/* the checksums of a seek table, if there are any, are not compared then */
 	r->way = &FRAMES;
 	r->proves &= !facts.chunk;
 	return open_frames(r, into[how], why);

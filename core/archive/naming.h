@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of archives and their directories, and the file names of entries. */
+/* Names of archives and their directories, the file names of entries, and finding archives. */
 #ifndef KP_CORE_ARCHIVE_NAMING_H
 #define KP_CORE_ARCHIVE_NAMING_H
 
 #include <stdbool.h>
+#include "core/base/errors.h"
 #include "core/base/path.h"
 #include "core/base/span.h"
 
@@ -75,5 +76,16 @@ bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t c
  * Whether PATH is toc or .kpackfs, or below one of them; no entry may have such a path.
  */
 bool kp_path_reserved(struct kp_span path);
+
+/*
+ * The archives of a source: SOURCE itself if it is a file, else every archive name in the
+ * directory (kp_is_archive_name), sorted bytewise.  The caller frees each string and the
+ * array.  A directory without archives is a success.
+ */
+kpack_error_t kp_archives_find(const char *source, char ***paths, size_t *count,
+			       struct kpackx_error *why);
+/* As kp_archives_find, for the source open at FD, which stays open. */
+kpack_error_t kp_archives_find_at(int fd, const char *source, char ***paths,
+				  size_t *count, struct kpackx_error *why);
 
 #endif

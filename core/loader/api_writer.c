@@ -7,7 +7,7 @@
 #include "core/base/bounds.h"
 #include "core/base/order.h"
 #include "core/base/scheme.h"
-#include "core/writer/metadata.h"
+#include "core/writer/writer.h"
 #include "core/rocm_kpack/kpackx.h"
 #include "core/writer/store.h"
 #include "core/target/target.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "core/archive/entry.h"
-#include "core/archive/find.h"
+#include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/span.h"

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A dictionary is chosen from the unique bytes and written if it pays; then all blocks are
+ * compressed with it, in batches, on several threads.  An archive that begins with another
+ * one's blocks has that one's dictionary.
+ */
 #include "blocks.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include "effort.h"
+#include "core/base/alloc.h"
 #include "core/base/hash.h"
-#include "core/archive/shared.h"
-#include "dictionary.h"
+#include "effort.h"
 #include "internal.h"
-#include "share.h"
-
-static const uint64_t DICTIONARY = 8 << 20;
 
 /* Blocks of a batch for each thread, and at most. */
 enum { BATCH_SHARE = 4, BATCH_MAX = 64 };
@@ -20,59 +22,38 @@ static const uint64_t ENCODERS = UINT64_C(192) << 20;
 /* Blocks are compressed at up to two levels. */
 enum { LOW, HIGH, LEVELS };
 
-/* How blocks are compressed. */
-struct method {
-	struct kp_effort effort;
-	struct kp_dictionary *dictionaries[LEVELS]; /* NULL: none */
-	uint32_t *densities; /* of all blocks, if there are two levels */
-};
-
-/* The blocks of one archive, from the unique bytes to the table of their frames. */
 struct blocks_writer {
 	const struct kp_unique *unique;
 	uint64_t count; /* blocks of the unique bytes */
-	struct method method;
-	unsigned jobs;
 	struct kp_writer *archive;
 	struct kp_blocks *out;
-};
 
-struct block {
-	uint8_t *frame;
-	size_t size;
-};
+	/* how they are compressed */
+	struct kp_effort effort;
+	struct kp_dictionary *dictionaries[LEVELS]; /* NULL: none */
+	uint32_t *densities; /* of all blocks, if there are two levels */
 
-struct job {
-	pthread_t thread;
-	struct batch *batch;
-	struct kp_encoder *encoders[LEVELS];
-	uint8_t *raw; /* a block's bytes */
-	kpack_error_t err;
-	struct kpackx_error why;
-};
-
-/* Blocks that are compressed at the same time. */
-struct batch {
-	const struct kp_unique *unique;
-	const struct method *method;
-	uint64_t first; /* number of the first block */
+	/* blocks that are compressed at the same time */
+	uint64_t first; /* number of the first one */
 	size_t n, cap;
-	size_t next; /* the next one to take; guarded by LOCK */
-	pthread_mutex_t lock;
-	struct block *blocks;
-	struct job *jobs;
+	atomic_size_t next; /* the next one to take */
+	struct block {
+		uint8_t *frame;
+		size_t size;
+	} * blocks;
+	struct job {
+		pthread_t thread;
+		struct blocks_writer *w;
+		struct kp_encoder *encoders[LEVELS];
+		uint8_t *raw; /* a block's bytes */
+		kpack_error_t err;
+		struct kpackx_error why;
+	} * jobs;
 	unsigned n_jobs, most_jobs;
 };
 
-void kp_blocks_fini(struct kp_blocks *b)
-{
-	free(b->sizes);
-	free(b->hashes);
-	*b = (struct kp_blocks){0};
-}
-
 /* Append the next frame, and note its size and hash. */
-static kpack_error_t append_frame(const struct blocks_writer *w, const uint8_t *frame,
+static kpack_error_t append_frame(struct blocks_writer *w, const uint8_t *frame,
 				  size_t size, struct kpackx_error *why)
 {
 	struct kp_blocks *out = w->out;
@@ -84,209 +65,7 @@ static kpack_error_t append_frame(const struct blocks_writer *w, const uint8_t *
 	return KPACK_SUCCESS;
 }
 
-/* --- one block ------------------------------------------------------------------------ */
-
-static bool take_block(struct batch *b, size_t *i)
-{
-	bool some;
-
-	pthread_mutex_lock(&b->lock);
-	some = b->next < b->n;
-	if (some)
-		*i = b->next++;
-	pthread_mutex_unlock(&b->lock);
-	return some;
-}
-
-/* Which of the levels the I-th block of B has. */
-static int level_of(const struct batch *b, size_t i)
-{
-	const struct method *m = b->method;
-
-	return m->densities && kp_effort_high(&m->effort, m->densities[b->first + i])
-		       ? HIGH
-		       : LOW;
-}
-
-static kpack_error_t encode_block(struct job *j, size_t i)
-{
-	const struct kp_unique *u = j->batch->unique;
-	uint64_t at = (j->batch->first + i) * KP_SHARE_BLOCK, left = u->size - at;
-	size_t n = (size_t)(left < KP_SHARE_BLOCK ? left : KP_SHARE_BLOCK);
-	struct block *block = &j->batch->blocks[i];
-
-	KP_TRY(kp_unique_read(u, at, j->raw, n, &j->why));
-	return kp_encode(j->encoders[level_of(j->batch, i)], (struct kp_span){j->raw, n},
-			 0, block->frame, kp_encode_bound(KP_SHARE_BLOCK, 0),
-			 &block->size, &j->why);
-}
-
-static void *encode_blocks(void *arg)
-{
-	struct job *j = arg;
-	size_t i;
-
-	while (!j->err && take_block(j->batch, &i))
-		j->err = encode_block(j, i);
-	return NULL;
-}
-
-/* --- batches -------------------------------------------------------------------------- */
-
-/* Run the jobs, all but the first on threads of their own. */
-static void run_jobs(struct batch *b)
-{
-	unsigned started = 1;
-
-	while (started < b->n_jobs &&
-	       pthread_create(&b->jobs[started].thread, NULL, encode_blocks,
-			      &b->jobs[started]) == 0)
-		started++;
-	encode_blocks(&b->jobs[0]);
-	while (started > 1)
-		pthread_join(b->jobs[--started].thread, NULL);
-}
-
-static kpack_error_t add_encoder(struct job *j, int i, struct kpackx_error *why)
-{
-	const struct method *m = j->batch->method;
-
-	KP_TRY(kp_encoder_new(i == LOW ? m->effort.low : m->effort.high, &j->encoders[i],
-			      why));
-	return kp_encoder_use(j->encoders[i], m->dictionaries[i], why);
-}
-
-static kpack_error_t add_job(struct batch *b, struct kpackx_error *why)
-{
-	struct job *j = &b->jobs[b->n_jobs++];
-
-	j->batch = b;
-	j->raw = malloc(KP_SHARE_BLOCK);
-	if (!j->raw)
-		return kp_fail_memory(why, KP_SHARE_BLOCK, "a block");
-	KP_TRY(add_encoder(j, LOW, why));
-	return b->method->densities ? add_encoder(j, HIGH, why) : KPACK_SUCCESS;
-}
-
-/* Let both encoders take the memory that they need for a block. */
-static kpack_error_t fill_encoders(struct job *j, uint8_t *frame,
-				   struct kpackx_error *why)
-{
-	size_t size;
-
-	memset(j->raw, 0, KP_SHARE_BLOCK);
-	for (int i = 0; i < LEVELS; i++)
-		KP_TRY(kp_encode(j->encoders[i], (struct kp_span){j->raw, KP_SHARE_BLOCK},
-				 0, frame, kp_encode_bound(KP_SHARE_BLOCK, 0), &size,
-				 why));
-	return KPACK_SUCCESS;
-}
-
-/* Once the first encoder has all its memory: let further encoders run beside it. */
-static kpack_error_t add_jobs(struct batch *b, struct kpackx_error *why)
-{
-	uint64_t each = 1;
-
-	for (int i = 0; i < LEVELS; i++)
-		if (b->jobs[0].encoders[i])
-			each += kp_encoder_memory(b->jobs[0].encoders[i]);
-	while (b->n_jobs < b->most_jobs && (b->n_jobs + 1) * each <= ENCODERS)
-		KP_TRY(add_job(b, why));
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t append_batch(const struct batch *b, const struct blocks_writer *w,
-				  struct kpackx_error *why)
-{
-	for (unsigned i = 0; i < b->n_jobs; i++)
-		if (b->jobs[i].err)
-			return kp_fail(why, b->jobs[i].err, "%s", b->jobs[i].why.text);
-	for (size_t i = 0; i < b->n; i++)
-		KP_TRY(append_frame(w, b->blocks[i].frame, b->blocks[i].size, why));
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t encode_all(struct batch *b, const struct blocks_writer *w,
-				struct kpackx_error *why)
-{
-	uint64_t begin = b->first;
-
-	KP_TRY(add_job(b, why));
-	if (b->method->densities)
-		KP_TRY(fill_encoders(&b->jobs[0], b->blocks[0].frame, why));
-	for (; b->first < w->count; b->first += b->n) {
-		uint64_t left = w->count - b->first;
-
-		/* the first alone, to see what memory an encoder takes */
-		b->n = b->first == begin ? 1 : left < b->cap ? (size_t)left : b->cap;
-		b->next = 0;
-		run_jobs(b);
-		KP_TRY(append_batch(b, w, why));
-		if (b->first == begin)
-			KP_TRY(add_jobs(b, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-static bool alloc_batch(struct batch *b, unsigned jobs)
-{
-	b->most_jobs = jobs < 1 ? 1 : jobs > BATCH_MAX ? BATCH_MAX : jobs;
-	b->cap = b->most_jobs * BATCH_SHARE;
-	if (b->cap > BATCH_MAX)
-		b->cap = BATCH_MAX;
-	b->jobs = calloc(b->most_jobs, sizeof(*b->jobs));
-	b->blocks = calloc(b->cap, sizeof(*b->blocks));
-	for (size_t i = 0; b->blocks && i < b->cap; i++) {
-		b->blocks[i].frame = malloc(kp_encode_bound(KP_SHARE_BLOCK, 0));
-		if (!b->blocks[i].frame)
-			return false;
-	}
-	return b->jobs && b->blocks;
-}
-
-static void batch_fini(struct batch *b)
-{
-	for (unsigned i = 0; b->jobs && i < b->n_jobs; i++) {
-		for (int k = 0; k < LEVELS; k++)
-			kp_encoder_free(b->jobs[i].encoders[k]);
-		free(b->jobs[i].raw);
-	}
-	for (size_t i = 0; b->blocks && i < b->cap; i++)
-		free(b->blocks[i].frame);
-	free(b->jobs);
-	free(b->blocks);
-	pthread_mutex_destroy(&b->lock);
-}
-
-/* Write the blocks from number FIRST on. */
-static kpack_error_t write_blocks(const struct blocks_writer *w, uint64_t first,
-				  struct kpackx_error *why)
-{
-	struct batch b = {.unique = w->unique, .method = &w->method, .first = first};
-	kpack_error_t err;
-
-	if (first == w->count)
-		return KPACK_SUCCESS;
-
-	pthread_mutex_init(&b.lock, NULL);
-	err = alloc_batch(&b, w->jobs)
-		      ? encode_all(&b, w, why)
-		      : kp_fail_memory(why, b.cap * KP_SHARE_BLOCK, "blocks");
-	batch_fini(&b);
-	return err;
-}
-
-/* --- levels --------------------------------------------------------------------------- */
-
-static void method_fini(struct method *m)
-{
-	for (int i = 0; i < LEVELS; i++)
-		kp_dictionary_free(m->dictionaries[i]);
-	free(m->densities);
-	*m = (struct method){0};
-}
-
-static struct kp_source source_of_block(const struct kp_unique *u, uint64_t block)
+static struct kp_source block_source(const struct kp_unique *u, uint64_t block)
 {
 	uint64_t at = block * KP_SHARE_BLOCK, left = u->size - at;
 
@@ -294,252 +73,514 @@ static struct kp_source source_of_block(const struct kp_unique *u, uint64_t bloc
 			    left < KP_SHARE_BLOCK ? left : KP_SHARE_BLOCK);
 }
 
-static kpack_error_t measure_blocks(const struct blocks_writer *w, struct kp_encoder *e,
-				    struct kp_density_sample *samples,
-				    struct kpackx_error *why)
+/* --- choosing a dictionary ------------------------------------------------------------------ */
+
+/*
+ * The dictionary has the parts of the unique bytes whose content is in most blocks.  Samples
+ * of the content are places where the hash of 32 bytes has a certain value.  A sample is
+ * worth the number of other blocks that have it, too; a part is worth its samples, except
+ * those of parts that are chosen already.
+ */
+
+/* Bytes of a part, and at most of a dictionary. */
+enum { PART = 4096, DICTIONARY = 8 << 20 };
+
+/* One in 32 places is a sample, or fewer, so that there are about SAMPLES of them. */
+enum { RATE_LOG = 5, SAMPLES = 8 << 20 };
+
+/* A part has at most so many times the average number of samples: in bytes that repeat
+ * themselves every place may be one. */
+enum { PART_SAMPLES = 4 };
+
+/* Bits of a sample by which samples are distinguished. */
+enum { VALUE_BITS = 24 };
+
+/* An archive of fewer blocks needs no dictionary. */
+enum { BLOCKS_MIN = 4 };
+
+struct choice {
+	uint32_t *values; /* of the samples, in order */
+	size_t n_values, values_cap;
+	/* the blocks that have samples with one value */
+	struct seen {
+		uint32_t blocks; /* that have one; 0: the dictionary has it already */
+		uint32_t last;   /* the number of the last such block, from 1 */
+	} * seen;
+	struct part {
+		size_t first; /* its samples are [first, next part's first) */
+		uint64_t worth;
+	} * parts;
+	size_t n_parts, parts_cap;
+	size_t *heap; /* numbers of parts, the most worth first */
+	size_t n_heap;
+};
+
+/* Take samples of all blocks; BUF has room for one. */
+static kpack_error_t take_samples(struct choice *c, const struct blocks_writer *w,
+				  uint8_t *buf, struct kpackx_error *why)
 {
-	uint32_t *densities = w->method.densities;
+	unsigned rate_log = RATE_LOG;
 
-	for (uint64_t i = 0; i < w->count; i++) {
-		struct kp_source block = source_of_block(w->unique, i);
+	while (w->unique->size >> rate_log > SAMPLES)
+		rate_log++;
+	for (uint32_t block = 0; block < w->count; block++) {
+		struct kp_source s = block_source(w->unique, block);
+		uint64_t rolling = 0;
+		size_t first = 0;
 
-		KP_TRY(kp_density(e, &block, &densities[i], why));
-		samples[i] = (struct kp_density_sample){densities[i], block.size};
+		KP_TRY(kp_source_read(&s, 0, buf, (size_t)s.size, why));
+		for (size_t i = 0; i < s.size; i++) {
+			uint32_t value;
+
+			if (i % PART == 0) {
+				KP_TRY(kp_room(&c->parts, c->n_parts, &c->parts_cap,
+					       "samples", why));
+				first = c->n_values;
+				c->parts[c->n_parts++] = (struct part){.first = first};
+			}
+			rolling = kp_rolling_add(rolling, buf[i]);
+			if ((uint32_t)rolling >> (32 - rate_log) ||
+			    c->n_values - first >
+				    (size_t)PART_SAMPLES * (PART >> rate_log))
+				continue;
+			value = (uint32_t)rolling * UINT32_C(0x9e3779b1) >>
+				(32 - VALUE_BITS);
+			/* a run of equal bytes is one sample */
+			if (c->n_values > first && c->values[c->n_values - 1] == value)
+				continue;
+			KP_TRY(kp_room(&c->values, c->n_values, &c->values_cap, "samples",
+				       why));
+			c->values[c->n_values++] = value;
+			if (c->seen[value].last != block + 1) {
+				c->seen[value].last = block + 1;
+				c->seen[value].blocks++;
+			}
+		}
 	}
 	return KPACK_SUCCESS;
 }
 
-/* Choose the levels for NS. */
-static kpack_error_t choose_levels(struct blocks_writer *w, uint64_t ns,
-				   struct kpackx_error *why)
+static size_t samples_end(const struct choice *c, size_t part)
 {
-	size_t count = (size_t)w->count;
-	struct method *m = &w->method;
-	struct kp_density_sample *samples;
-	struct kp_encoder *e = NULL;
-	kpack_error_t err;
-
-	m->densities = malloc((count + 1) * sizeof(*m->densities));
-	samples = malloc((count + 1) * sizeof(*samples));
-	err = m->densities && samples
-		      ? kp_encoder_new(KP_DENSITY_LEVEL, &e, why)
-		      : kp_fail_memory(why, count * sizeof(*samples), "blocks");
-	if (!err)
-		err = measure_blocks(w, e, samples, why);
-	if (!err)
-		m->effort = kp_effort_choose(true, ns, samples, count);
-	kp_encoder_free(e);
-	free(samples);
-	if (m->effort.low != m->effort.high)
-		return err;
-	free(m->densities);
-	m->densities = NULL;
-	return err;
+	return part + 1 < c->n_parts ? c->parts[part + 1].first : c->n_values;
 }
 
-/* Let M have BYTES, which are not empty, as its dictionaries. */
-static kpack_error_t add_dictionaries(struct method *m, struct kp_span bytes,
-				      struct kpackx_error *why)
+static uint64_t worth_now(const struct choice *c, size_t part)
 {
-	KP_TRY(kp_dictionary_new(m->effort.low, bytes, &m->dictionaries[LOW], why));
-	if (m->effort.low == m->effort.high)
-		return KPACK_SUCCESS;
-	return kp_dictionary_new(m->effort.high, bytes, &m->dictionaries[HIGH], why);
+	uint64_t worth = 0;
+
+	for (size_t i = c->parts[part].first; i < samples_end(c, part); i++)
+		if (c->seen[c->values[i]].blocks)
+			worth += c->seen[c->values[i]].blocks - 1;
+	return worth;
 }
 
-/* --- the dictionary ------------------------------------------------------------------- */
-
-/* Blocks that are compressed with and without the dictionary, to see whether it pays. */
-enum { TRIALS = 8 };
-
-/* The dictionary's frame. */
-struct dictionary {
-	uint8_t *frame;
-	size_t size;
-};
-
-static kpack_error_t encode_dictionary(struct kp_span bytes, int level,
-				       struct dictionary *d, struct kpackx_error *why)
+/* The part that is worth more comes first; of equal ones the first. */
+static void sift_down(struct choice *c, size_t i)
 {
-	size_t cap = kp_encode_bound(bytes.size, 0);
-	struct kp_encoder *e = NULL;
-	kpack_error_t err;
+	for (;;) {
+		size_t best = i, *heap = c->heap, moved;
 
-	d->frame = malloc(cap);
-	if (!d->frame)
-		return kp_fail_memory(why, cap, "a dictionary");
-	KP_TRY(kp_encoder_new(level, &e, why));
-	err = kp_encode(e, bytes, 0, d->frame, cap, &d->size, why);
-	kp_encoder_free(e);
-	return err;
+		for (size_t k = 2 * i + 1; k <= 2 * i + 2 && k < c->n_heap; k++) {
+			uint64_t x = c->parts[heap[k]].worth;
+			uint64_t y = c->parts[heap[best]].worth;
+
+			if (x > y || (x == y && heap[k] < heap[best]))
+				best = k;
+		}
+		if (best == i)
+			return;
+		moved = heap[i];
+		heap[i] = heap[best];
+		heap[best] = moved;
+		i = best;
+	}
 }
 
-/* Compress some of the blocks at M's lower level. */
-static kpack_error_t try_blocks(const struct blocks_writer *w, const struct method *m,
-				uint64_t *size, struct kpackx_error *why)
+/*
+ * Take the best part out of the heap, and its samples with it; false: no part is worth
+ * anything.  The worth of a part only sinks, so that only the first one has to be looked at.
+ */
+static bool take_best(struct choice *c, size_t *part)
 {
-	struct batch b = {.unique = w->unique, .method = m};
+	while (c->n_heap) {
+		size_t best = c->heap[0];
+		uint64_t worth = worth_now(c, best);
+
+		if (worth == c->parts[best].worth) {
+			c->heap[0] = c->heap[--c->n_heap];
+			sift_down(c, 0);
+			*part = best;
+			for (size_t i = c->parts[best].first; i < samples_end(c, best);
+			     i++)
+				c->seen[c->values[i]].blocks = 0;
+			return worth;
+		}
+		c->parts[best].worth = worth;
+		sift_down(c, 0);
+	}
+	return false;
+}
+
+/* Choose at most MOST bytes for OUT; *SIZE 0: there is nothing worth it. */
+static kpack_error_t choose_dictionary(const struct blocks_writer *w, size_t most,
+				       uint8_t *out, size_t *size,
+				       struct kpackx_error *why)
+{
+	size_t *chosen = NULL, n = 0;
+	struct choice c = {0};
+	uint8_t *buf;
 	kpack_error_t err;
 
 	*size = 0;
-	pthread_mutex_init(&b.lock, NULL);
-	err = alloc_batch(&b, 1) ? add_job(&b, why)
-				 : kp_fail_memory(why, KP_SHARE_BLOCK, "blocks");
-	for (unsigned i = 0; i < TRIALS && !err; i++) {
-		b.first = i * w->count / TRIALS;
-		err = encode_block(&b.jobs[0], 0);
-		if (err)
-			kp_fail(why, err, "%s", b.jobs[0].why.text);
-		*size += b.blocks[0].size;
+	err = kp_new(&buf, KP_SHARE_BLOCK, "samples", why);
+	if (!err)
+		err = kp_new(&c.seen, (size_t)1 << VALUE_BITS, "samples", why);
+	if (!err)
+		err = take_samples(&c, w, buf, why);
+	if (!err)
+		err = kp_new(&c.heap, c.n_parts, "samples", why);
+	if (!err)
+		err = kp_new(&chosen, most / PART + 1, "samples", why);
+	if (err)
+		goto out;
+	for (; c.n_heap < c.n_parts; c.n_heap++) {
+		c.heap[c.n_heap] = c.n_heap;
+		c.parts[c.n_heap].worth = worth_now(&c, c.n_heap);
 	}
-	batch_fini(&b);
+	for (size_t i = c.n_heap / 2; i-- > 0;)
+		sift_down(&c, i);
+	while (n < most / PART && take_best(&c, &chosen[n]))
+		n++;
+	/* the best part is the last one: encoders with small tables find it best */
+	while (n-- && !err) {
+		uint64_t at = (uint64_t)chosen[n] * PART, left = w->unique->size - at;
+		size_t part = left < PART ? (size_t)left : PART;
+
+		err = kp_unique_read(w->unique, at, out + *size, part, why);
+		*size += part;
+	}
+	/* one that began as zstd's trained ones do would not be taken for content */
+	while (*size >= 4 && kp_le32(out) == KP_TRAINED_DICTIONARY)
+		memmove(out, out + 1, --*size);
+out:
+	free(buf);
+	free(chosen);
+	free(c.values);
+	free(c.seen);
+	free(c.parts);
+	free(c.heap);
 	return err;
+}
+
+/* --- compressing ------------------------------------------------------------------------------- */
+
+/* Encode block BLOCK into FRAME with E; RAW has room for its bytes. */
+static kpack_error_t encode_block(const struct blocks_writer *w, uint64_t block,
+				  struct kp_encoder *e, uint8_t *raw, struct block *out,
+				  struct kpackx_error *why)
+{
+	struct kp_source s = block_source(w->unique, block);
+
+	KP_TRY(kp_source_read(&s, 0, raw, (size_t)s.size, why));
+	return kp_encode(e, (struct kp_span){raw, (size_t)s.size}, 0, out->frame,
+			 kp_encode_bound(KP_SHARE_BLOCK, 0), &out->size, why);
+}
+
+static void *encode_some(void *arg)
+{
+	struct job *j = arg;
+	struct blocks_writer *w = j->w;
+	size_t i;
+
+	while (!j->err && (i = atomic_fetch_add(&w->next, 1)) < w->n) {
+		uint64_t block = w->first + i;
+		bool high =
+			w->densities && kp_effort_high(&w->effort, w->densities[block]);
+
+		j->err = encode_block(w, block, j->encoders[high ? HIGH : LOW], j->raw,
+				      &w->blocks[i], &j->why);
+	}
+	return NULL;
+}
+
+static kpack_error_t add_job(struct blocks_writer *w, struct kpackx_error *why)
+{
+	const int levels[LEVELS] = {w->effort.low, w->effort.high};
+	struct job *j = &w->jobs[w->n_jobs++];
+
+	j->w = w;
+	KP_TRY(kp_new(&j->raw, KP_SHARE_BLOCK, "a block", why));
+	for (int i = 0; i < (w->densities ? LEVELS : 1); i++) {
+		KP_TRY(kp_encoder_new(levels[i], &j->encoders[i], why));
+		KP_TRY(kp_encoder_use(j->encoders[i], w->dictionaries[i], why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Compress the blocks of a batch on all jobs, the first of which is this thread. */
+static kpack_error_t encode_batch(struct blocks_writer *w, size_t n,
+				  struct kpackx_error *why)
+{
+	unsigned started = 1;
+
+	w->n = n;
+	w->next = 0;
+	while (started < w->n_jobs && pthread_create(&w->jobs[started].thread, NULL,
+						     encode_some, &w->jobs[started]) == 0)
+		started++;
+	encode_some(&w->jobs[0]);
+	while (started > 1)
+		pthread_join(w->jobs[--started].thread, NULL);
+	for (unsigned i = 0; i < w->n_jobs; i++)
+		if (w->jobs[i].err)
+			return kp_fail(why, w->jobs[i].err, "%s", w->jobs[i].why.text);
+	for (size_t i = 0; i < n; i++)
+		KP_TRY(append_frame(w, w->blocks[i].frame, w->blocks[i].size, why));
+	w->first += n;
+	return KPACK_SUCCESS;
+}
+
+/* Write the blocks from number FIRST on. */
+static kpack_error_t write_blocks(struct blocks_writer *w, uint64_t first,
+				  struct kpackx_error *why)
+{
+	size_t bound = kp_encode_bound(KP_SHARE_BLOCK, 0), size;
+	uint64_t each = 1;
+	struct job *j;
+
+	if (first == w->count)
+		return KPACK_SUCCESS;
+	w->first = first;
+	w->cap = w->most_jobs * BATCH_SHARE < BATCH_MAX ? w->most_jobs * BATCH_SHARE
+							: BATCH_MAX;
+	KP_TRY(kp_new(&w->jobs, w->most_jobs, "blocks", why));
+	KP_TRY(kp_new(&w->blocks, w->cap, "blocks", why));
+	for (size_t i = 0; i < w->cap; i++) {
+		w->blocks[i].frame = malloc(bound);
+		if (!w->blocks[i].frame)
+			return kp_fail_memory(why, bound, "blocks");
+	}
+	KP_TRY(add_job(w, why));
+	/*
+	 * The first block alone, to see what memory an encoder takes, and then as many encoders
+	 * beside it as may be.  If there are two, both take what they need for a block.
+	 */
+	j = &w->jobs[0];
+	for (int i = 0; i < LEVELS && w->densities; i++)
+		KP_TRY(kp_encode(j->encoders[i], (struct kp_span){j->raw, KP_SHARE_BLOCK},
+				 0, w->blocks[0].frame, bound, &size, why));
+	KP_TRY(encode_batch(w, 1, why));
+	for (int i = 0; i < LEVELS; i++)
+		if (j->encoders[i])
+			each += kp_encoder_memory(j->encoders[i]);
+	while (w->n_jobs < w->most_jobs && (w->n_jobs + 1) * each <= ENCODERS)
+		KP_TRY(add_job(w, why));
+	while (w->first < w->count) {
+		uint64_t left = w->count - w->first;
+
+		KP_TRY(encode_batch(w, left < w->cap ? (size_t)left : w->cap, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Choose the levels for NS nanoseconds. */
+static kpack_error_t choose_levels(struct blocks_writer *w, uint64_t ns,
+				   struct kpackx_error *why)
+{
+	KP_AUTO_FREE struct kp_density_sample *samples = NULL;
+	struct kp_encoder *e;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	KP_TRY(kp_new(&w->densities, (size_t)w->count, "blocks", why));
+	KP_TRY(kp_new(&samples, (size_t)w->count, "blocks", why));
+	KP_TRY(kp_encoder_new(KP_DENSITY_LEVEL, &e, why));
+	for (uint64_t i = 0; i < w->count && !err; i++) {
+		struct kp_source block = block_source(w->unique, i);
+
+		err = kp_density(e, &block, &w->densities[i], why);
+		samples[i] = (struct kp_density_sample){w->densities[i], block.size};
+	}
+	kp_encoder_free(e);
+	if (err)
+		return err;
+	w->effort = kp_effort_choose(true, ns, samples, (size_t)w->count);
+	if (w->effort.low == w->effort.high) {
+		free(w->densities);
+		w->densities = NULL;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- the dictionary ---------------------------------------------------------------------------- */
+
+/* Let encoders have BYTES, which are not empty, as their dictionary. */
+static kpack_error_t use_dictionary(struct blocks_writer *w, struct kp_span bytes,
+				    struct kpackx_error *why)
+{
+	KP_TRY(kp_dictionary_new(w->effort.low, bytes, &w->dictionaries[LOW], why));
+	if (w->effort.low == w->effort.high)
+		return KPACK_SUCCESS;
+	return kp_dictionary_new(w->effort.high, bytes, &w->dictionaries[HIGH], why);
 }
 
 /*
  * Whether the dictionary saves more bytes than the SIZE that it takes: of random bytes it
- * does not.
+ * does not.  Some of the blocks are compressed with and without it, at the lower level; BUF
+ * has room for a block and its frame.
  */
-static kpack_error_t pays_off(const struct blocks_writer *w, uint64_t size, bool *pays,
-			      struct kpackx_error *why)
+static kpack_error_t pays_off(const struct blocks_writer *w, uint64_t size, uint8_t *buf,
+			      bool *pays, struct kpackx_error *why)
 {
-	struct method low = {.effort = kp_effort_fixed(w->method.effort.low)};
-	uint64_t with, without;
+	enum { TRIALS = 8 };
+	struct block b = {.frame = buf + KP_SHARE_BLOCK};
+	uint64_t sums[2] = {0}; /* without, with it */
+	struct kp_encoder *e;
+	kpack_error_t err;
 
-	KP_TRY(try_blocks(w, &low, &without, why));
-	low.dictionaries[LOW] = w->method.dictionaries[LOW]; /* borrowed */
-	KP_TRY(try_blocks(w, &low, &with, why));
-	*pays = without > with && (without - with) * w->count / TRIALS > size;
-	return KPACK_SUCCESS;
-}
-
-/* Make the method's dictionaries of BYTES and write them, if they pay. */
-static kpack_error_t write_dictionary(struct blocks_writer *w, struct kp_span bytes,
-				      struct kpackx_error *why)
-{
-	struct method *m = &w->method;
-	struct dictionary d = {0};
-	bool pays = false;
-	kpack_error_t err = encode_dictionary(bytes, m->effort.high, &d, why);
-
-	if (!err)
-		err = add_dictionaries(m, bytes, why);
-	if (!err)
-		err = pays_off(w, d.size, &pays, why);
-	if (!err && pays) {
-		w->out->dictionary_size = bytes.size;
-		err = append_frame(w, d.frame, d.size, why);
+	KP_TRY(kp_encoder_new(w->effort.low, &e, why));
+	for (unsigned i = 0; i < 2 * TRIALS; i++) {
+		if (i == TRIALS && (err = kp_encoder_use(e, w->dictionaries[LOW], why)))
+			break;
+		err = encode_block(w, i % TRIALS * w->count / TRIALS, e, buf, &b, why);
+		if (err)
+			break;
+		sums[i / TRIALS] += b.size;
 	}
-	for (int i = 0; i < LEVELS && !pays; i++) {
-		kp_dictionary_free(m->dictionaries[i]);
-		m->dictionaries[i] = NULL;
-	}
-	free(d.frame);
+	kp_encoder_free(e);
+	*pays = sums[0] > sums[1] && (sums[0] - sums[1]) * w->count / TRIALS > size;
 	return err;
 }
 
-/* Choose a dictionary, and write it and all blocks. */
-static kpack_error_t write_anew(struct blocks_writer *w, struct kpackx_error *why)
+/* Choose a dictionary, and write it if it pays. */
+static kpack_error_t write_dictionary(struct blocks_writer *w, struct kpackx_error *why)
 {
-	uint64_t most = w->unique->size / KP_DICTIONARY_SHARE;
-	struct kp_span bytes = {0};
-	uint8_t *owned = NULL;
+	uint64_t share = w->unique->size / KP_DICTIONARY_SHARE;
+	size_t most = share < DICTIONARY ? (size_t)share : DICTIONARY, size;
+	size_t cap = kp_encode_bound(most, 0), block = kp_encode_bound(KP_SHARE_BLOCK, 0);
+	KP_AUTO_FREE uint8_t *bytes = NULL, *frame = NULL, *buf = NULL;
+	struct kp_encoder *e;
+	struct kp_span d;
 	kpack_error_t err;
+	bool pays;
 
-	KP_TRY(kp_dictionary_choose(w->unique, KP_SHARE_BLOCK,
-				    (size_t)(most < DICTIONARY ? most : DICTIONARY),
-				    &owned, &bytes.size, why));
-	bytes.data = owned;
-	err = bytes.size ? write_dictionary(w, bytes, why) : KPACK_SUCCESS;
-	free(owned);
-	return err ? err : write_blocks(w, 0, why);
+	if (w->unique->size < BLOCKS_MIN * KP_SHARE_BLOCK)
+		return KPACK_SUCCESS;
+	bytes = malloc(most + 1);
+	if (!bytes)
+		return kp_fail_memory(why, most, "a dictionary");
+	KP_TRY(choose_dictionary(w, most, bytes, &d.size, why));
+	if (!d.size)
+		return KPACK_SUCCESS;
+	d.data = bytes;
+	frame = malloc(cap);
+	buf = malloc(KP_SHARE_BLOCK + block);
+	if (!frame || !buf)
+		return kp_fail_memory(why, cap, "a dictionary");
+	KP_TRY(kp_encoder_new(w->effort.high, &e, why));
+	err = kp_encode(e, d, 0, frame, cap, &size, why);
+	kp_encoder_free(e);
+	if (err)
+		return err;
+	KP_TRY(use_dictionary(w, d, why));
+	KP_TRY(pays_off(w, size, buf, &pays, why));
+	if (pays) {
+		w->out->dictionary_size = d.size;
+		return append_frame(w, frame, size, why);
+	}
+	for (int i = 0; i < LEVELS; i++) {
+		kp_dictionary_free(w->dictionaries[i]);
+		w->dictionaries[i] = NULL;
+	}
+	return KPACK_SUCCESS;
 }
 
 /* --- blocks of another archive --------------------------------------------------------- */
 
 /* A frame without a hash is decoded, to see whether it is intact. */
-static kpack_error_t copy_frame(const struct blocks_writer *w, const struct kp_copied *c,
+static kpack_error_t copy_frame(struct blocks_writer *w, const struct kp_shared *from,
 				uint32_t frame, struct kpackx_error *why)
 {
-	size_t size = (size_t)kp_frame_stored(c->from, frame);
-	uint8_t *bytes = malloc(size + 1);
+	size_t size = (size_t)kp_frame_stored(from, frame);
+	KP_AUTO_FREE uint8_t *bytes = malloc(size + 1);
 	struct kp_frame *decoded;
-	kpack_error_t err = bytes ? KPACK_SUCCESS : kp_fail_memory(why, size, "a block");
 
-	if (!err && !c->from->hashes) {
-		err = kp_pool_get(c->from, frame, &decoded, why);
-		if (!err)
-			kp_pool_put(decoded);
+	if (!bytes)
+		return kp_fail_memory(why, size, "a block");
+	if (!from->hashes) {
+		KP_TRY(kp_pool_get(from, frame, &decoded, why));
+		kp_pool_put(decoded);
 	}
-	if (!err)
-		err = kp_shared_read_frame(c->from, frame, bytes, why);
-	if (!err)
-		err = append_frame(w, bytes, size, why);
-	free(bytes);
-	return err;
+	KP_TRY(kp_shared_read_frame(from, frame, bytes, why));
+	return append_frame(w, bytes, size, why);
 }
 
-static kpack_error_t copy_frames(const struct blocks_writer *w, const struct kp_copied *c,
-				 struct kpackx_error *why)
-{
-	uint32_t first = c->from->first_block;
-
-	w->out->dictionary_size = c->from->dictionary_size;
-	if (first)
-		KP_TRY(copy_frame(w, c, 0, why));
-	for (uint32_t i = 0; i < c->n; i++)
-		KP_TRY(copy_frame(w, c, first + c->blocks[i], why));
-	return KPACK_SUCCESS;
-}
-
-/* Let M have the dictionary of C's archive, if it has one. */
-static kpack_error_t take_dictionary(const struct kp_copied *c, struct method *m,
-				     struct kpackx_error *why)
-{
-	size_t size = (size_t)c->from->dictionary_size;
-	struct kp_frame *f;
-	kpack_error_t err;
-
-	if (!size)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_pool_get(c->from, 0, &f, why));
-	err = add_dictionaries(m, (struct kp_span){kp_frame_bytes(f), size}, why);
-	kp_pool_put(f);
-	return err;
-}
-
+/* Write the frames of C, and what follows with C's dictionary. */
 static kpack_error_t write_after(struct blocks_writer *w, const struct kp_copied *c,
 				 struct kpackx_error *why)
 {
-	KP_TRY(copy_frames(w, c, why));
-	if (c->n == w->count)
-		return KPACK_SUCCESS;
-	KP_TRY(take_dictionary(c, &w->method, why));
+	uint32_t first = c->from->first_block;
+	struct kp_span dictionary;
+	struct kp_frame *f;
+	kpack_error_t err;
+
+	w->out->dictionary_size = c->from->dictionary_size;
+	if (first)
+		KP_TRY(copy_frame(w, c->from, 0, why));
+	for (uint32_t i = 0; i < c->n; i++)
+		KP_TRY(copy_frame(w, c->from, first + c->blocks[i], why));
+	if (first && c->n < w->count) {
+		KP_TRY(kp_pool_get(c->from, 0, &f, why));
+		dictionary = (struct kp_span){kp_frame_bytes(f),
+					      (size_t)c->from->dictionary_size};
+		err = use_dictionary(w, dictionary, why);
+		kp_pool_put(f);
+		if (err)
+			return err;
+	}
 	return write_blocks(w, c->n, why);
 }
 
+static kpack_error_t write_all(struct blocks_writer *w, const struct kp_copied *c,
+			       const struct kp_blocks_how *how, struct kpackx_error *why)
+{
+	w->effort = kp_effort_fixed(how->level);
+	w->most_jobs = how->jobs < 1 ? 1 : how->jobs > BATCH_MAX ? BATCH_MAX : how->jobs;
+	KP_TRY(kp_new(&w->out->sizes, 4 * ((size_t)w->count + 1), "a table of frames",
+		      why));
+	KP_TRY(kp_new(&w->out->hashes, 8 * ((size_t)w->count + 1), "a table of frames",
+		      why));
+	if (how->ns)
+		KP_TRY(choose_levels(w, how->ns, why));
+	if (c->from)
+		return write_after(w, c, why);
+	KP_TRY(write_dictionary(w, why));
+	return write_blocks(w, 0, why);
+}
+
 kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
-			      const struct kp_blocks_how *how, struct kp_writer *w,
+			      const struct kp_blocks_how *how, struct kp_writer *archive,
 			      struct kp_blocks *out, struct kpackx_error *why)
 {
-	struct blocks_writer b = {
+	struct blocks_writer w = {
 		.unique = u,
 		.count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0),
-		.method = {.effort = kp_effort_fixed(how->level)},
-		.jobs = how->jobs,
-		.archive = w,
+		.archive = archive,
 		.out = out,
 	};
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err = write_all(&w, c, how, why);
 
-	*out = (struct kp_blocks){.sizes = malloc(4 * ((size_t)b.count + 1)),
-				  .hashes = malloc(8 * ((size_t)b.count + 1))};
-	if (!out->sizes || !out->hashes)
-		return kp_fail_memory(why, 12 * b.count, "a table of frames");
-	if (how->ns)
-		err = choose_levels(&b, how->ns, why);
-	if (!err)
-		err = c->from ? write_after(&b, c, why) : write_anew(&b, why);
-	method_fini(&b.method);
+	for (unsigned i = 0; i < w.n_jobs; i++) {
+		for (int k = 0; k < LEVELS; k++)
+			kp_encoder_free(w.jobs[i].encoders[k]);
+		free(w.jobs[i].raw);
+	}
+	for (size_t i = 0; w.blocks && i < w.cap; i++)
+		free(w.blocks[i].frame);
+	for (int i = 0; i < LEVELS; i++)
+		kp_dictionary_free(w.dictionaries[i]);
+	free(w.jobs);
+	free(w.blocks);
+	free(w.densities);
 	return err;
 }

@@ -3,10 +3,12 @@
 #ifndef KP_CORE_WRITER_BLOCKS_H
 #define KP_CORE_WRITER_BLOCKS_H
 
-#include "core/base/errors.h"
 #include "core/archive/shared.h"
-#include "unique.h"
+#include "share.h"
 #include "writer.h"
+
+/* A dictionary is at most this part of the unique bytes that it is chosen for. */
+enum { KP_DICTIONARY_SHARE = 4 };
 
 struct kp_blocks {
 	uint64_t dictionary_size; /* 0: none */
@@ -32,13 +34,12 @@ struct kp_blocks_how {
 /*
  * Copy the frames of C, and its archive's dictionary.  Compress the rest of
  * U, which is flushed, as HOW says, and append the frames to W.  The frames do not depend
- * on the number of threads; memory may allow fewer threads.  OUT must be freed by fini,
- * after a failure, too.
+ * on the number of threads; memory may allow fewer threads.  The caller frees the tables of
+ * OUT, after a failure, too.
  * IO_ERROR; OUT_OF_MEMORY; INVALID_ARGUMENT: a level that zstd does not have.
  */
 kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
 			      const struct kp_blocks_how *how, struct kp_writer *w,
 			      struct kp_blocks *out, struct kpackx_error *why);
-void kp_blocks_fini(struct kp_blocks *b);
 
 #endif

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Given nanoseconds, not a level: the highest level of a table is taken that suffices for all
+ * content, and what is left of the time goes to the next level for the densest content.  The
+ * tables have only levels that are worth their time.
+ */
 #include "effort.h"
 #include <stdlib.h>
 
@@ -67,43 +72,37 @@ static uint64_t cost_of_all(const struct cost *level,
 	return sum;
 }
 
-/*
- * Choose the classes that HIGH instead of LOW compresses, for which NS suffice: the densest
- * ones, except each that alone would take more time than is left.
- */
-static void choose_classes(struct kp_effort *e, const struct cost *low,
-			   const struct cost *high, uint64_t ns,
-			   const struct kp_density_sample *samples, size_t n)
-{
-	uint64_t more[KP_DENSITY_CLASSES] = {0};
-
-	for (size_t i = 0; i < n; i++)
-		more[kp_density_class(samples[i].density)] +=
-			cost_of(high, &samples[i]) - cost_of(low, &samples[i]);
-	/* class 0 has the content that becomes no smaller, or very small */
-	for (size_t i = KP_DENSITY_CLASSES; --i;)
-		if (more[i] && more[i] <= ns) {
-			e->chosen[i] = true;
-			ns -= more[i];
-		}
-}
-
 struct kp_effort kp_effort_choose(bool blocks, uint64_t ns,
 				  const struct kp_density_sample *samples, size_t n)
 {
-	const struct cost *costs = blocks ? of_blocks : of_objects;
-	size_t count = blocks ? KP_COUNT(of_blocks) : KP_COUNT(of_objects), i = 0;
-	uint64_t low = cost_of_all(&costs[0], samples, n), next;
+	const struct cost *cost = blocks ? of_blocks : of_objects;
+	const struct cost *last =
+		cost + (blocks ? KP_COUNT(of_blocks) : KP_COUNT(of_objects)) - 1;
+	uint64_t low = cost_of_all(cost, samples, n), next;
+	uint64_t more[KP_DENSITY_CLASSES] = {0};
 	struct kp_effort e;
 
-	for (; i + 1 < count; i++, low = next) {
-		next = cost_of_all(&costs[i + 1], samples, n);
+	for (; cost < last; cost++, low = next) {
+		next = cost_of_all(cost + 1, samples, n);
 		if (next > ns)
 			break;
 	}
-	if (i + 1 == count || ns <= low)
-		return kp_effort_fixed(costs[i].level);
-	e = (struct kp_effort){.low = costs[i].level, .high = costs[i + 1].level};
-	choose_classes(&e, &costs[i], &costs[i + 1], ns - low, samples, n);
+	if (cost == last || ns <= low)
+		return kp_effort_fixed(cost->level);
+	e = (struct kp_effort){.low = cost->level, .high = cost[1].level};
+	/*
+	 * The higher level compresses the classes for which the rest of the time suffices: the
+	 * densest ones, except each that alone would take more time than is left.  Class 0 has
+	 * the content that becomes no smaller, or very small.
+	 */
+	ns -= low;
+	for (size_t i = 0; i < n; i++)
+		more[kp_density_class(samples[i].density)] +=
+			cost_of(cost + 1, &samples[i]) - cost_of(cost, &samples[i]);
+	for (size_t i = KP_DENSITY_CLASSES; --i;)
+		if (more[i] && more[i] <= ns) {
+			e.chosen[i] = true;
+			ns -= more[i];
+		}
 	return e;
 }

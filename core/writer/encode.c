@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Three kinds of frames.  What becomes hardly smaller gets a frame of raw blocks, which is
+ * read just by copying.  Everything else is a frame of zstd's one-shot encoder.  Chunks are
+ * one frame, too, if libzstd has threads: its jobs refer to nothing before them when their
+ * overlap is turned off, and a flush ends one, so that each can be decoded alone.
+ */
 #include "encode.h"
 #include <stdlib.h>
 #include <xxhash.h>

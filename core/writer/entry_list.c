@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Entries are looked up by name while they are added, in a hash table, and sorted once at the
+ * end.  Each has one allocation for key, metadata and unknown pairs; architectures and types,
+ * of which there are few, are kept once.
+ */
 #include "entry_list.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "core/base/order.h"
 #include "core/base/hash.h"
 
-/* --- architectures and types -------------------------------------------------------- */
-
-static char *copy_text(struct kp_span s)
-{
-	char *copy = malloc(s.size + 1);
-
-	if (copy) {
-		memcpy(copy, s.data, s.size);
-		copy[s.size] = 0;
-	}
-	return copy;
-}
+/* --- texts, and finding by name ------------------------------------------------------- */
 
 /* Return the list's own copy of TEXT; there are few distinct texts. */
 static kpack_error_t intern_text(struct kp_entry_list *l, struct kp_string_chain *chain,
@@ -39,7 +34,7 @@ static kpack_error_t intern_text(struct kp_entry_list *l, struct kp_string_chain
 		break;
 	}
 	if (t->n > known) { /* so far the table borrows the caller's text */
-		copy = copy_text(text);
+		copy = strndup((const char *)text.data, text.size);
 		t->texts[number] =
 			(struct kp_span){(uint8_t *)copy, copy ? text.size : 0};
 		if (!copy)
@@ -48,8 +43,6 @@ static kpack_error_t intern_text(struct kp_entry_list *l, struct kp_string_chain
 	*out = (const char *)t->texts[number].data;
 	return KPACK_SUCCESS;
 }
-
-/* --- by name ------------------------------------------------------------------------ */
 
 static uint32_t hash_name(struct kp_span key, struct kp_span arch)
 {
@@ -81,16 +74,6 @@ static uint64_t hash_item(const void *arg, uint32_t item)
 	return l->items[item].hash;
 }
 
-/* Make room for one more entry, in the list and in the slots. */
-static kpack_error_t grow_entries(struct kp_entry_list *l, struct kpackx_error *why)
-{
-	if (!kp_grow(&l->items, l->n, &l->cap, sizeof(*l->items)))
-		return kp_fail_memory(why, l->n * sizeof(*l->items), "entries");
-	if (!kp_slots_grow(&l->slots, hash_item, l))
-		return kp_fail_memory(why, l->n * sizeof(*l->items), "entries");
-	return KPACK_SUCCESS;
-}
-
 /* --- adding ------------------------------------------------------------------------- */
 
 uint64_t kp_entry_list_bytes(struct kp_span key, struct kp_span arch,
@@ -100,38 +83,29 @@ uint64_t kp_entry_list_bytes(struct kp_span key, struct kp_span arch,
 	       kp_more_size(&entry->more);
 }
 
-/* Whether adding ARCH and TYPE gives more distinct strings than readers accept. */
-static bool strings_full(const struct kp_string_table *t, struct kp_span arch,
-			 struct kp_span type)
-{
-	size_t added = !kp_string_known(t, arch) +
-		       (!kp_string_known(t, type) && !kp_span_eq(arch, type));
-
-	return t->n + added > KP_STRINGS_MAX;
-}
-
 kpack_error_t kp_entry_list_check(const struct kp_entry_list *l, struct kp_span key,
 				  struct kp_span arch,
 				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why)
 {
+	struct kp_span type = entry->type;
+	size_t strings = l->strings.n + !kp_string_known(&l->strings, arch) +
+			 (!kp_string_known(&l->strings, type) && !kp_span_eq(arch, type));
+
 	if (l->slots.size && *find_slot(l, hash_name(key, arch), key, arch))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "was added before");
-	if (strings_full(&l->strings, arch, entry->type))
+	if (strings > KP_STRINGS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "more than %d architectures and types", KP_STRINGS_MAX);
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t fill_entry(struct kp_entry_list *l, struct kp_listed *e,
-				struct kp_span key, struct kp_span arch,
-				const struct kp_writer_entry *from,
+kpack_error_t kp_entry_list_add(struct kp_entry_list *l, struct kp_span key,
+				struct kp_span arch, const struct kp_writer_entry *from,
 				struct kpackx_error *why)
 {
 	size_t more = kp_more_size(&from->more);
-	uint8_t *metadata;
-
-	*e = (struct kp_listed){
+	struct kp_listed e = {
 		.metadata_size = from->metadata.size,
 		.more_size = more,
 		.n_more = kp_more_count(&from->more),
@@ -139,86 +113,60 @@ static kpack_error_t fill_entry(struct kp_entry_list *l, struct kp_listed *e,
 		.ordinal = from->ordinal,
 		.hash = hash_name(key, arch),
 	};
-	KP_TRY(intern_text(l, &l->arch_chain, arch, &e->arch, why));
-	KP_TRY(intern_text(l, &l->type_chain, from->type, &e->type, why));
-	e->key = malloc(key.size + 1 + from->metadata.size + more);
-	if (!e->key)
-		return kp_fail_memory(why, key.size + from->metadata.size + more,
-				      "an entry");
-	memcpy(e->key, key.data, key.size);
-	e->key[key.size] = 0;
-	metadata = (uint8_t *)e->key + key.size + 1;
-	if (from->metadata.size)
-		memcpy(metadata, from->metadata.data, from->metadata.size);
-	e->metadata = metadata;
-	e->more = metadata + from->metadata.size;
-	kp_more_copy(&from->more, metadata + from->metadata.size);
-	return KPACK_SUCCESS;
-}
+	struct kp_listed *there;
+	uint8_t *metadata;
+	uint32_t *slot;
 
-/* Append E, or replace the entry of its name by E, if that has the same object. */
-static kpack_error_t place_entry(struct kp_entry_list *l, const struct kp_listed *e,
-				 struct kpackx_error *why)
-{
-	uint32_t *slot = find_slot(l, e->hash, kp_span_str(e->key), kp_span_str(e->arch));
-	struct kp_listed *there = *slot ? &l->items[*slot - 1] : NULL;
-
-	if (there && there->ordinal != e->ordinal)
+	KP_TRY(kp_room(&l->items, l->n, &l->cap, "entries", why));
+	if (!kp_slots_grow(&l->slots, hash_item, l))
+		return kp_fail_memory(why, l->n * sizeof(*l->items), "entries");
+	KP_TRY(intern_text(l, &l->arch_chain, arch, &e.arch, why));
+	KP_TRY(intern_text(l, &l->type_chain, from->type, &e.type, why));
+	slot = find_slot(l, e.hash, key, arch);
+	there = *slot ? &l->items[*slot - 1] : NULL;
+	if (there && there->ordinal != e.ordinal)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "entry %.150s %.40s: added twice with different bytes",
-			       e->key, e->arch);
+			       there->key, there->arch);
+	e.key = malloc(key.size + 1 + from->metadata.size + more);
+	if (!e.key)
+		return kp_fail_memory(why, key.size + from->metadata.size + more,
+				      "an entry");
+	memcpy(e.key, key.data, key.size);
+	e.key[key.size] = 0;
+	metadata = (uint8_t *)e.key + key.size + 1;
+	if (from->metadata.size)
+		memcpy(metadata, from->metadata.data, from->metadata.size);
+	e.metadata = metadata;
+	e.more = metadata + from->metadata.size;
+	kp_more_copy(&from->more, metadata + from->metadata.size);
+	l->bytes += kp_entry_list_bytes(key, arch, from);
 	if (there) {
 		free(there->key);
-		*there = *e;
+		*there = e;
 		return KPACK_SUCCESS;
 	}
 	kp_slots_put(&l->slots, slot, (uint32_t)l->n);
-	l->items[l->n++] = *e;
+	l->items[l->n++] = e;
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_entry_list_add(struct kp_entry_list *l, struct kp_span key,
-				struct kp_span arch, const struct kp_writer_entry *entry,
-				struct kpackx_error *why)
-{
-	struct kp_listed e;
-	kpack_error_t err;
-
-	KP_TRY(grow_entries(l, why));
-	KP_TRY(fill_entry(l, &e, key, arch, entry, why));
-	err = place_entry(l, &e, why);
-	if (err)
-		free(e.key);
-	else
-		l->bytes += kp_entry_list_bytes(key, arch, entry);
-	return err;
 }
 
 /* --- the whole list ----------------------------------------------------------------- */
 
-/* Keys have no NUL, and strcmp compares bytes as unsigned. */
-static int cmp_entry(const void *a, const void *b)
-{
-	const struct kp_listed *x = a, *y = b;
-	int c = strcmp(x->key, y->key);
-
-	return c ? c : strcmp(x->arch, y->arch);
-}
-
 void kp_entry_list_sort(struct kp_entry_list *l)
 {
 	if (l->n)
-		qsort(l->items, l->n, sizeof(*l->items), cmp_entry);
+		kp_sort(l->items, l->n, KP_BY_TEXT(struct kp_listed, key),
+			KP_BY_TEXT(struct kp_listed, arch));
 }
 
 kpack_error_t kp_entry_list_arches(const struct kp_entry_list *l, const char ***out,
 				   size_t *count, struct kpackx_error *why)
 {
-	const char **arches = malloc((l->n + 1) * sizeof(*arches));
+	const char **arches;
 	size_t n = 0;
 
-	if (!arches)
-		return kp_fail_memory(why, l->n * sizeof(*arches), "architectures");
+	KP_TRY(kp_new(&arches, l->n, "architectures", why));
 	for (size_t i = 0; i < l->n; i++)
 		arches[i] = l->items[i].arch;
 	qsort(arches, l->n, sizeof(*arches), kp_order_texts);

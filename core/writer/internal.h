@@ -44,15 +44,17 @@ struct kp_writer {
 	bool finished;
 };
 
+/* Fail if an earlier write failed. */
+kpack_error_t kp_writer_check(const struct kp_writer *w, struct kpackx_error *why);
+
 /*
  * Append to the file, and advance END.  After a failure bytes are missing, and every
  * further call fails.
  */
 kpack_error_t kp_writer_append(struct kp_writer *w, const void *data, size_t size,
 			       struct kpackx_error *why);
-/* As kp_writer_append, for SIZE bytes at OFFSET of the descriptor FROM. */
-kpack_error_t kp_writer_append_file(struct kp_writer *w, int from, uint64_t offset,
-				    uint64_t size, struct kpackx_error *why);
+kpack_error_t kp_writer_append_source(struct kp_writer *w, const struct kp_source *s,
+				      struct kpackx_error *why);
 /* Note the hashes of an object whose STORED bytes are added, of any scheme but zstd-shared. */
 kpack_error_t kp_writer_hash(struct kp_writer *w, const struct kp_source *stored,
 			     struct kpackx_error *why);

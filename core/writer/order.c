@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of objects in an archive (writer.h): ranks, and bringing an archive into order. */
+/*
+ * The order of objects in an archive (writer.h): the rank that an entry gives its object, and
+ * whether the objects of an archive were added by rank.
+ */
 #include <stdlib.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
@@ -90,13 +93,12 @@ static int by_rank(const void *a, const void *b)
 	return c ? c : KP_ORDER(x->ordinal, y->ordinal);
 }
 
-/* The objects of W in their order; the caller frees *OUT. */
-static kpack_error_t list_ranked(const struct kp_writer *w, struct ranked **out,
-				 struct kpackx_error *why)
+kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
+				   struct kpackx_error *why)
 {
-	struct ranked *list;
+	KP_AUTO_FREE struct ranked *list = NULL;
 
-	KP_TRY(kp_new(&list, (size_t)w->n_frames + 1, "objects", why));
+	KP_TRY(kp_new(&list, w->n_frames, "objects", why));
 	for (uint32_t i = 0; i < w->n_frames; i++)
 		list[i].ordinal = i;
 	for (size_t i = 0; i < w->entries.n; i++) {
@@ -109,19 +111,8 @@ static kpack_error_t list_ranked(const struct kp_writer *w, struct ranked **out,
 			list[e->ordinal].rank = r;
 	}
 	qsort(list, w->n_frames, sizeof(*list), by_rank);
-	*out = list;
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
-				   struct kpackx_error *why)
-{
-	struct ranked *list;
-
-	KP_TRY(list_ranked(w, &list, why));
 	*ordered = true;
 	for (uint32_t i = 0; i < w->n_frames; i++)
 		*ordered &= list[i].ordinal == i;
-	free(list);
 	return KPACK_SUCCESS;
 }

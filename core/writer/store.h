@@ -7,16 +7,28 @@
 #ifndef KP_CORE_WRITER_STORE_H
 #define KP_CORE_WRITER_STORE_H
 
-#include "content_table.h"
 #include "core/base/errors.h"
 #include "core/base/hash.h"
+#include "core/base/slots.h"
 #include "core/base/span.h"
 #include "writer.h"
+
+/* The key: objects with equal keys may share their stored bytes. */
+struct kp_content {
+	uint8_t hash[16]; /* XXH3-128 of the decoded bytes */
+	uint64_t size;
+	uint64_t chunk; /* frame layout */
+};
 
 struct kp_store {
 	struct kp_writer *writer; /* the archive; closed with the store */
 	kpack_compression_t scheme;
-	struct kp_content_table contents; /* the contents of its frames */
+	struct kp_content_row {
+		struct kp_content content;
+		uint32_t ordinal;
+	} * rows; /* the contents of its frames */
+	size_t n, cap;
+	struct kp_slots slots; /* of the rows */
 };
 
 /* Memory for comparing contents, which grows as needed and is reused. */

@@ -1,14 +1,113 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of contents of an archive being written. */
+/* The table of contents of an archive being written, and the metadata of entries in it. */
 #include <msgpack.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/scheme.h"
-#include "core/archive/shared.h"
 #include "internal.h"
 
-static int pack_bytes(void *data, const char *bytes, size_t size)
+static void pack_span(msgpack_packer *pk, struct kp_span s)
+{
+	msgpack_pack_str_with_body(pk, s.data, s.size);
+}
+
+static void pack_text(msgpack_packer *pk, const char *text)
+{
+	pack_span(pk, kp_span_str(text));
+}
+
+static void pack_number(msgpack_packer *pk, const char *name, uint64_t n)
+{
+	pack_text(pk, name);
+	msgpack_pack_uint64(pk, n);
+}
+
+static void pack_table(msgpack_packer *pk, const char *name, const void *data,
+		       size_t size)
+{
+	pack_text(pk, name);
+	msgpack_pack_bin_with_body(pk, data, size);
+}
+
+/* Write S, which already is MessagePack. */
+static void pack_raw(msgpack_packer *pk, struct kp_span s)
+{
+	if (s.size)
+		pk->callback(pk->data, (const char *)s.data, s.size);
+}
+
+/* --- metadata ------------------------------------------------------------------------- */
+
+bool kp_metadata_is_field(const char *name)
+{
+	static const char *const names[] = {"path", "target", "xxh3", "mode", "chunk"};
+
+	for (size_t i = 0; i < KP_COUNT(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+struct map_buffer {
+	msgpack_sbuffer bytes;
+	bool no_memory;
+};
+
+static int add_to_map(void *arg, const char *bytes, size_t size)
+{
+	struct map_buffer *b = arg;
+
+	if (!b->no_memory)
+		b->no_memory = msgpack_sbuffer_write(&b->bytes, bytes, size);
+	return 0;
+}
+
+kpack_error_t kp_metadata_write(const struct kp_meta *meta,
+				const struct kp_metadata_more *more, uint8_t **map,
+				size_t *size, struct kpackx_error *why)
+{
+	static const struct kp_metadata_more none = {0};
+	struct map_buffer buf = {0};
+	msgpack_packer pk;
+
+	more = more ? more : &none;
+	msgpack_packer_init(&pk, &buf, add_to_map);
+	msgpack_pack_map(&pk, (size_t) !!meta->path.data + !!meta->target.data +
+				      meta->has_xxh3 + !!meta->mode + !!meta->chunk +
+				      more->n_texts + more->n_pairs);
+	if (meta->path.data) {
+		pack_text(&pk, "path");
+		pack_span(&pk, meta->path);
+	}
+	if (meta->target.data) {
+		pack_text(&pk, "target");
+		pack_span(&pk, meta->target);
+	}
+	if (meta->has_xxh3)
+		pack_table(&pk, "xxh3", meta->xxh3, sizeof(meta->xxh3));
+	if (meta->mode)
+		pack_number(&pk, "mode", meta->mode);
+	if (meta->chunk)
+		pack_number(&pk, "chunk", meta->chunk);
+	for (size_t i = 0; i < more->n_texts; i++) {
+		pack_text(&pk, more->texts[i].name);
+		pack_text(&pk, more->texts[i].text);
+	}
+	pack_raw(&pk, more->pairs);
+	if (buf.no_memory) {
+		msgpack_sbuffer_destroy(&buf.bytes);
+		return kp_fail_memory(why, buf.bytes.size, "metadata");
+	}
+	*size = buf.bytes.size;
+	*map = (uint8_t *)buf.bytes.data;
+	return KPACK_SUCCESS;
+}
+
+/* --- the table ------------------------------------------------------------------------ */
+
+static int add_to_archive(void *data, const char *bytes, size_t size)
 {
 	struct kp_writer *w = data;
 
@@ -18,64 +117,38 @@ static int pack_bytes(void *data, const char *bytes, size_t size)
 	return w->failed ? -1 : 0;
 }
 
-static void pack_text(msgpack_packer *pk, const char *text)
-{
-	size_t n = strlen(text);
-
-	msgpack_pack_str(pk, n);
-	msgpack_pack_str_body(pk, text, n);
-}
-
-/* Write S, which already is MessagePack. */
-static void pack_raw(msgpack_packer *pk, struct kp_span s)
-{
-	pk->callback(pk->data, (const char *)s.data, s.size);
-}
-
 static void pack_entry(msgpack_packer *pk, const struct kp_listed *e)
 {
 	msgpack_pack_map(pk, (e->metadata_size ? 4 : 3) + (size_t)e->n_more);
 	pack_text(pk, "type");
 	pack_text(pk, e->type);
-	pack_text(pk, "ordinal");
-	msgpack_pack_uint32(pk, e->ordinal);
-	pack_text(pk, "original_size");
-	msgpack_pack_uint64(pk, e->size);
+	pack_number(pk, "ordinal", e->ordinal);
+	pack_number(pk, "original_size", e->size);
 	if (e->metadata_size) {
 		pack_text(pk, "metadata");
 		pack_raw(pk, (struct kp_span){e->metadata, e->metadata_size});
 	}
-	if (e->n_more)
-		pack_raw(pk, (struct kp_span){e->more, e->more_size});
+	pack_raw(pk, (struct kp_span){e->more, e->more_size});
 }
 
-/* The number of entries from I on that have the key of I. */
-static size_t run_of_key(const struct kp_writer *w, size_t i)
+static void pack_entries(msgpack_packer *pk, const struct kp_writer *w)
 {
-	size_t n = 1;
+	const struct kp_listed *items = w->entries.items;
+	size_t n = w->entries.n, keys = 0;
 
-	while (i + n < w->entries.n &&
-	       strcmp(w->entries.items[i].key, w->entries.items[i + n].key) == 0)
-		n++;
-	return n;
-}
-
-static void pack_toc(msgpack_packer *pk, const struct kp_writer *w)
-{
-	size_t keys = 0;
-
-	for (size_t i = 0; i < w->entries.n; i += run_of_key(w, i))
-		keys++;
+	for (size_t i = 0; i < n; i++)
+		keys += i == 0 || strcmp(items[i - 1].key, items[i].key) != 0;
 	pack_text(pk, "toc");
 	msgpack_pack_map(pk, keys);
-	for (size_t i = 0; i < w->entries.n;) {
-		size_t n = run_of_key(w, i);
-
-		pack_text(pk, w->entries.items[i].key);
-		msgpack_pack_map(pk, n);
-		for (; n; n--, i++) {
-			pack_text(pk, w->entries.items[i].arch);
-			pack_entry(pk, &w->entries.items[i]);
+	for (size_t i = 0, end; i < n; i = end) {
+		end = i + 1;
+		while (end < n && strcmp(items[i].key, items[end].key) == 0)
+			end++;
+		pack_text(pk, items[i].key);
+		msgpack_pack_map(pk, end - i);
+		for (size_t k = i; k < end; k++) {
+			pack_text(pk, items[k].arch);
+			pack_entry(pk, &items[k]);
 		}
 	}
 }
@@ -103,81 +176,52 @@ static kpack_error_t pack_names(msgpack_packer *pk, const struct kp_writer *w,
 
 static void pack_blobs(msgpack_packer *pk, const struct kp_writer *w)
 {
-	pack_text(pk, "compression_scheme");
-	pack_text(pk, "none");
 	pack_text(pk, "blobs");
 	msgpack_pack_array(pk, w->n_frames);
 	for (uint32_t i = 0; i < w->n_frames; i++) {
 		msgpack_pack_map(pk, 2);
-		pack_text(pk, "offset");
-		msgpack_pack_uint64(pk, w->offsets[i]);
-		pack_text(pk, "size");
-		msgpack_pack_uint64(pk, w->sizes[i]);
+		pack_number(pk, "offset", w->offsets[i]);
+		pack_number(pk, "size", w->sizes[i]);
 	}
 }
 
-static void pack_frames(msgpack_packer *pk, const struct kp_writer *w, uint64_t blob_size)
+static void pack_frames(msgpack_packer *pk, const struct kp_writer *w)
 {
+	uint64_t blob_size = w->blob_end - KP_WRITER_BLOB;
 	uint8_t word[8];
 
-	pack_text(pk, "compression_scheme");
-	pack_text(pk, "zstd-per-kernel");
-	pack_text(pk, "zstd_offset");
-	msgpack_pack_uint64(pk, KP_WRITER_BLOB);
-	pack_text(pk, "zstd_size");
-	msgpack_pack_uint64(pk, blob_size);
+	pack_number(pk, "zstd_offset", KP_WRITER_BLOB);
+	pack_number(pk, "zstd_size", blob_size);
 	pack_text(pk, "frame_index");
 	msgpack_pack_bin(pk, 8 * ((size_t)w->n_frames + 1));
-	for (uint32_t i = 0; i < w->n_frames; i++) {
-		kp_put_le64(word, w->offsets[i] - 4 - KP_WRITER_BLOB);
+	for (uint32_t i = 0; i <= w->n_frames; i++) {
+		kp_put_le64(word, i < w->n_frames ? w->offsets[i] - 4 - KP_WRITER_BLOB
+						  : blob_size);
 		msgpack_pack_bin_body(pk, word, sizeof(word));
 	}
-	kp_put_le64(word, blob_size);
-	msgpack_pack_bin_body(pk, word, sizeof(word));
 }
 
-static void pack_number(msgpack_packer *pk, const char *name, uint64_t n)
-{
-	pack_text(pk, name);
-	msgpack_pack_uint64(pk, n);
-}
-
-static void pack_table(msgpack_packer *pk, const char *name, const uint8_t *data,
-		       size_t size)
-{
-	pack_text(pk, name);
-	msgpack_pack_bin(pk, size);
-	msgpack_pack_bin_body(pk, data, size);
-}
-
-/* END is where the frames end in the file. */
 static kpack_error_t pack_shared(msgpack_packer *pk, const struct kp_writer *w,
-				 const struct kp_blocks *blocks, uint64_t end,
-				 struct kpackx_error *why)
+				 const struct kp_blocks *blocks, struct kpackx_error *why)
 {
-	uint8_t *objects;
+	KP_AUTO_FREE uint8_t *objects = NULL;
 	size_t size;
 
 	KP_TRY(kp_share_objects(w->share, &objects, &size, why));
-	if (size > KP_SHARED_TABLE_MAX) {
-		free(objects);
+	if (size > KP_SHARED_TABLE_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: its table of objects has %zu bytes, limit %llu",
 			       size, (unsigned long long)KP_SHARED_TABLE_MAX);
-	}
-	pack_text(pk, "compression_scheme");
-	pack_text(pk, kp_scheme_name(w->scheme));
 	pack_text(pk, "zstd_shared");
 	msgpack_pack_map(pk, 8);
 	pack_number(pk, "offset", KP_WRITER_BLOB);
-	pack_number(pk, "size", end - KP_WRITER_BLOB);
+	pack_number(pk, "size", w->blob_end - KP_WRITER_BLOB);
 	pack_number(pk, "block_size", KP_SHARE_BLOCK);
-	pack_number(pk, "unique_size", kp_share_unique_size(w->share));
+	pack_number(pk, "unique_size", w->share->unique.size);
 	pack_number(pk, "dictionary_size", blocks->dictionary_size);
 	pack_table(pk, "frames", blocks->sizes, 4 * (size_t)blocks->n);
 	pack_table(pk, "objects", objects, size);
 	pack_table(pk, "frame_hashes", blocks->hashes, 8 * (size_t)blocks->n);
-	free(objects);
 	return KPACK_SUCCESS;
 }
 
@@ -188,16 +232,13 @@ static kpack_error_t pack_shared(msgpack_packer *pk, const struct kp_writer *w,
 static kpack_error_t pack_hashes(msgpack_packer *pk, const struct kp_writer *w,
 				 struct kpackx_error *why)
 {
-	size_t most = 4 * (size_t)w->n_frames + 8 * w->n_pieces, size = 0;
-	bool *wanted = calloc((size_t)w->n_frames + 1, 1);
-	uint8_t *bytes = malloc(most + 1);
+	KP_AUTO_FREE bool *wanted = NULL;
+	KP_AUTO_FREE uint8_t *bytes = NULL;
 	const uint64_t *hash = w->pieces;
-	kpack_error_t err = KPACK_SUCCESS;
+	size_t size = 0;
 
-	if (!wanted || !bytes) {
-		err = kp_fail_memory(why, most, "hashes");
-		goto out;
-	}
+	KP_TRY(kp_new(&wanted, w->n_frames, "hashes", why));
+	KP_TRY(kp_new(&bytes, 4 * (size_t)w->n_frames + 8 * w->n_pieces, "hashes", why));
 	for (size_t i = 0; i < w->entries.n; i++)
 		if (w->entries.items[i].size > KP_WHOLE_MAX)
 			wanted[w->entries.items[i].ordinal] = true;
@@ -216,27 +257,16 @@ static kpack_error_t pack_hashes(msgpack_packer *pk, const struct kp_writer *w,
 		}
 	}
 	pack_table(pk, "piece_hashes", bytes, size);
-out:
-	free(wanted);
-	free(bytes);
-	return err;
-}
-
-/*
- * The number of pairs of the table, besides those of the caller.  A shared archive has the
- * hashes of its frames in zstd_shared.
- */
-static size_t pairs_of(kpack_compression_t scheme)
-{
-	return scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL ? 11
-	       : scheme == KPACK_COMPRESSION_NOOP          ? 9
-							   : 8;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *blocks,
 				 struct kpackx_error *why)
 {
-	uint64_t blob_size = kp_writer_blob_size(w), end = w->end;
+	/* besides the caller's; a shared archive has the hashes of its frames in zstd_shared */
+	size_t pairs = w->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL ? 11
+		       : w->scheme == KPACK_COMPRESSION_NOOP          ? 9
+								      : 8;
 	struct kp_hash hash;
 	msgpack_packer pk;
 
@@ -244,22 +274,23 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *bl
 	w->hasher = kp_hasher_new();
 	if (!w->hasher)
 		return kp_fail_memory(why, 0, "hashing");
-	msgpack_packer_init(&pk, w, pack_bytes);
-	msgpack_pack_map(&pk, pairs_of(w->scheme) + w->n_more);
-	pack_text(&pk, "format_version");
-	msgpack_pack_int(&pk, w->share ? 2 : 1);
+	msgpack_packer_init(&pk, w, add_to_archive);
+	msgpack_pack_map(&pk, pairs + w->n_more);
+	pack_number(&pk, "format_version", w->share ? 2 : 1);
 	KP_TRY(pack_names(&pk, w, why));
+	pack_text(&pk, "compression_scheme");
+	pack_text(&pk, kp_scheme_name(w->scheme));
 	if (w->share)
-		KP_TRY(pack_shared(&pk, w, blocks, end, why));
+		KP_TRY(pack_shared(&pk, w, blocks, why));
 	else if (w->scheme == KPACK_COMPRESSION_NOOP)
 		pack_blobs(&pk, w);
 	else
-		pack_frames(&pk, w, blob_size);
+		pack_frames(&pk, w);
 	for (size_t i = 0; i < w->n_more; i++)
 		pack_raw(&pk, w->more[i]);
 	if (!w->share)
 		KP_TRY(pack_hashes(&pk, w, why));
-	pack_toc(&pk, w); /* behind the rest, so that readers need not skip it */
+	pack_entries(&pk, w); /* behind the rest, so that readers need not skip it */
 	pack_text(&pk, "table_hash");
 	msgpack_pack_bin(&pk, sizeof(hash));
 	hash = kp_hasher_value(w->hasher);

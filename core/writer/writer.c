@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The file begins with zeros where the header will be, so that an archive that was never
+ * finished is none.  Objects are appended through a buffer as they are added; the first write
+ * that fails is remembered, and every further call fails.  At the end a shared archive's
+ * blocks, the table of contents (toc.c) and last the header are written.
+ */
 #include "writer.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -24,55 +30,52 @@ static kpack_error_t flush(struct kp_writer *w, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t append_bytes(struct kp_writer *w, const void *data, size_t size,
-				  struct kpackx_error *why)
+static kpack_error_t append_source(struct kp_writer *w, const struct kp_source *s,
+				   struct kpackx_error *why)
 {
-	if (size > KP_WRITER_BUFFER - w->buffered)
+	size_t size = (size_t)s->size;
+
+	if (s->size > KP_WRITER_BUFFER - w->buffered)
 		KP_TRY(flush(w, why));
-	if (size > KP_WRITER_BUFFER) {
-		KP_TRY(kp_outfile_pwrite(&w->file, w->end, data, size, why));
-		w->buffered_at += size;
+	if (s->size > KP_WRITER_BUFFER) {
+		/* a file inside the kernel, if the file systems support that */
+		KP_TRY(s->fd < 0 ? kp_outfile_pwrite(&w->file, w->end, s->mem, size, why)
+				 : kp_outfile_copy(&w->file, w->end, s->fd, s->offset,
+						   s->size, why));
+		w->buffered_at += s->size;
 	} else if (size) {
-		memcpy(w->buffer + w->buffered, data, size);
+		if (s->fd < 0)
+			memcpy(w->buffer + w->buffered, s->mem, size);
+		else
+			KP_TRY(kp_file_pread(s->fd, s->offset, w->buffer + w->buffered,
+					     size, why));
 		w->buffered += size;
 	}
-	w->end += size;
+	w->end += s->size;
 	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_writer_check(const struct kp_writer *w, struct kpackx_error *why)
+{
+	if (w->failed)
+		return kp_fail(why, w->failed, "archive: an earlier write failed");
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_writer_append_source(struct kp_writer *w, const struct kp_source *s,
+				      struct kpackx_error *why)
+{
+	KP_TRY(kp_writer_check(w, why));
+	w->failed = append_source(w, s, why);
+	return w->failed;
 }
 
 kpack_error_t kp_writer_append(struct kp_writer *w, const void *data, size_t size,
 			       struct kpackx_error *why)
 {
-	if (w->failed)
-		return kp_fail(why, w->failed, "archive: an earlier write failed");
-	w->failed = append_bytes(w, data, size, why);
-	return w->failed;
-}
+	struct kp_source s = kp_source_memory(data, size);
 
-static kpack_error_t append_file(struct kp_writer *w, int from, uint64_t offset,
-				 uint64_t size, struct kpackx_error *why)
-{
-	if (size > KP_WRITER_BUFFER - w->buffered)
-		KP_TRY(flush(w, why));
-	if (size > KP_WRITER_BUFFER) {
-		KP_TRY(kp_outfile_copy(&w->file, w->end, from, offset, size, why));
-		w->buffered_at += size;
-	} else if (size) {
-		KP_TRY(kp_file_pread(from, offset, w->buffer + w->buffered, (size_t)size,
-				     why));
-		w->buffered += (size_t)size;
-	}
-	w->end += size;
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_writer_append_file(struct kp_writer *w, int from, uint64_t offset,
-				    uint64_t size, struct kpackx_error *why)
-{
-	if (w->failed)
-		return kp_fail(why, w->failed, "archive: an earlier write failed");
-	w->failed = append_file(w, from, offset, size, why);
-	return w->failed;
+	return kp_writer_append_source(w, &s, why);
 }
 
 /* --- opening ------------------------------------------------------------------------ */
@@ -174,7 +177,7 @@ uint64_t kp_writer_blob_size(const struct kp_writer *w)
 {
 	if (w->blob_end)
 		return w->blob_end - KP_WRITER_BLOB;
-	return w->share ? kp_share_unique_size(w->share) : w->end - KP_WRITER_BLOB;
+	return w->share ? w->share->unique.size : w->end - KP_WRITER_BLOB;
 }
 
 uint32_t kp_writer_frame_count(const struct kp_writer *w)
@@ -187,109 +190,77 @@ size_t kp_writer_entry_count(const struct kp_writer *w)
 	return w->entries.n;
 }
 
-static kpack_error_t check_room(const struct kp_writer *w, uint64_t size,
-				struct kpackx_error *why)
+kpack_error_t kp_writer_place(struct kp_writer *w, uint64_t size,
+			      struct kpackx_error *why)
 {
-	uint32_t most = w->share ? KP_SHARED_OBJECTS_MAX : UINT32_MAX;
+	bool frames = w->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	uint32_t most = frames     ? KP_FRAMES_MAX
+			: w->share ? KP_SHARED_OBJECTS_MAX
+				   : UINT32_MAX;
 
-	if (w->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
-		return w->n_frames < most
-			       ? KPACK_SUCCESS
-			       : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-					 "archive: more than %u objects", most);
-	if (w->n_frames == KP_FRAMES_MAX)
+	if (w->n_frames >= most)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "archive: more than %u frames", KP_FRAMES_MAX);
-	if (size > UINT32_MAX || kp_writer_blob_size(w) + 4 + size > KP_ZSTD_BLOB_MAX)
+			       "archive: more than %u %s", most,
+			       frames ? "frames" : "objects");
+	if (frames &&
+	    (size > UINT32_MAX || kp_writer_blob_size(w) + 4 + size > KP_ZSTD_BLOB_MAX))
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_ARGUMENT,
 			"archive: blob of %llu bytes would pass 4 GiB with %llu more",
 			(unsigned long long)kp_writer_blob_size(w),
 			(unsigned long long)size);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_writer_place(struct kp_writer *w, uint64_t size,
-			      struct kpackx_error *why)
-{
-	KP_TRY(check_room(w, size, why));
-	if (!kp_grow(&w->offsets, w->n_frames, &w->offsets_cap, sizeof(*w->offsets)) ||
-	    !kp_grow(&w->sizes, w->n_frames, &w->sizes_cap, sizeof(*w->sizes)))
-		return kp_fail_memory(why, 16 * (uint64_t)w->n_frames, "frame offsets");
-	w->offsets[w->n_frames] =
-		w->end + (w->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL ? 4 : 0);
+	KP_TRY(kp_room(&w->offsets, w->n_frames, &w->offsets_cap, "frame offsets", why));
+	KP_TRY(kp_room(&w->sizes, w->n_frames, &w->sizes_cap, "frame offsets", why));
+	w->offsets[w->n_frames] = w->end + (frames ? 4 : 0);
 	w->sizes[w->n_frames] = size;
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t add_shared(struct kp_writer *w, struct kp_span data,
-				struct kpackx_error *why)
-{
-	if (data.size > KP_OBJECT_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "archive: an object of %zu bytes, limit %llu", data.size,
-			       (unsigned long long)KP_OBJECT_MAX);
-	if (!w->failed)
-		w->failed = kp_share_add(w->share, data, why);
-	else
-		kp_fail(why, w->failed, "archive: an earlier write failed");
-	return w->failed;
 }
 
 kpack_error_t kp_writer_hash(struct kp_writer *w, const struct kp_source *stored,
 			     struct kpackx_error *why)
 {
-	uint8_t *room = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE uint8_t *room = NULL;
 
 	if (stored->fd >= 0 && !(room = malloc(KP_PIECE)))
 		return kp_fail_memory(why, KP_PIECE, "hashing");
-	for (uint64_t at = 0; !err && at < stored->size; at += KP_PIECE) {
+	for (uint64_t at = 0; at < stored->size; at += KP_PIECE) {
 		uint64_t left = stored->size - at;
 		size_t n = left < KP_PIECE ? (size_t)left : KP_PIECE;
 
-		if (!kp_grow(&w->pieces, w->n_pieces, &w->pieces_cap, sizeof(*w->pieces)))
-			err = kp_fail_memory(why, 8 * (uint64_t)w->n_pieces, "hashes");
-		else if (room)
-			err = kp_source_read(stored, at, room, n, why);
-		if (!err)
-			w->pieces[w->n_pieces++] =
-				kp_hash64(room ? room : stored->mem + at, n, 0);
+		KP_TRY(kp_room(&w->pieces, w->n_pieces, &w->pieces_cap, "hashes", why));
+		if (room)
+			KP_TRY(kp_source_read(stored, at, room, n, why));
+		w->pieces[w->n_pieces++] =
+			kp_hash64(room ? room : stored->mem + at, n, 0);
 	}
-	free(room);
-	return err;
-}
-
-static kpack_error_t append_source(struct kp_writer *w, const struct kp_source *s,
-				   struct kpackx_error *why)
-{
-	if (s->fd >= 0)
-		return kp_writer_append_file(w, s->fd, s->offset, s->size, why);
-	return kp_writer_append(w, s->mem, (size_t)s->size, why);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_writer_add_source(struct kp_writer *w, const struct kp_source *stored,
 				   uint32_t *ordinal, struct kpackx_error *why)
 {
+	struct kp_span data = {stored->mem, (size_t)stored->size};
 	uint8_t word[4];
 
 	KP_TRY(kp_writer_place(w, stored->size, why));
 	if (w->share) {
-		KP_TRY(add_shared(w, (struct kp_span){stored->mem, (size_t)stored->size},
-				  why));
+		if (data.size > KP_OBJECT_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "archive: an object of %zu bytes, limit %llu",
+				       data.size, (unsigned long long)KP_OBJECT_MAX);
+		KP_TRY(kp_writer_check(w, why));
+		w->failed = kp_share_add(w->share, data, why);
+	} else {
+		if (w->scheme != KPACK_COMPRESSION_NOOP) {
+			kp_put_le32(word, (uint32_t)stored->size);
+			KP_TRY(kp_writer_append(w, word, sizeof(word), why));
+		}
+		KP_TRY(kp_writer_append_source(w, stored, why));
+		w->failed = kp_writer_hash(w, stored, why);
+	}
+	if (!w->failed)
 		*ordinal = w->n_frames++;
-		return KPACK_SUCCESS;
-	}
-	if (w->scheme != KPACK_COMPRESSION_NOOP) {
-		kp_put_le32(word, (uint32_t)stored->size);
-		KP_TRY(kp_writer_append(w, word, sizeof(word), why));
-	}
-	KP_TRY(append_source(w, stored, why));
-	w->failed = kp_writer_hash(w, stored, why);
-	if (w->failed)
-		return w->failed;
-	*ordinal = w->n_frames++;
-	return KPACK_SUCCESS;
+	return w->failed;
 }
 
 kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
@@ -325,7 +296,7 @@ kpack_error_t kp_writer_stored_source(struct kp_writer *w, uint32_t ordinal,
 
 /* --- entries ------------------------------------------------------------------------ */
 
-static bool name_ok(struct kp_span s)
+static bool is_name(struct kp_span s)
 {
 	return s.size && s.size <= KP_NAME_MAX && kp_text_ok(s);
 }
@@ -357,7 +328,7 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 {
 	char text[160];
 
-	if (!name_ok(key) || !name_ok(arch) || !name_ok(entry->type))
+	if (!is_name(key) || !is_name(arch) || !is_name(entry->type))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "entry %s: key, architecture or type is not UTF-8 without "
 			       "control bytes, or empty, or longer than %d bytes",
@@ -372,53 +343,25 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 
 /* --- the end ------------------------------------------------------------------------ */
 
-static kpack_error_t write_header(struct kp_writer *w, uint64_t toc_offset,
-				  struct kpackx_error *why)
-{
-	uint8_t header[16] = "KPAK", word[4];
-
-	kp_put_le32(header + 4, w->share ? 2 : 1);
-	kp_put_le64(header + 8, toc_offset);
-	KP_TRY(kp_outfile_pwrite(&w->file, 0, header, sizeof(header), why));
-	if (w->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
-		return KPACK_SUCCESS;
-	kp_put_le32(word, w->n_frames);
-	return kp_outfile_pwrite(&w->file, KP_WRITER_BLOB, word, sizeof(word), why);
-}
-
-/* Nanoseconds that finding repeated content takes for two bytes of objects. */
-enum { SEARCH = 5 };
-
-/* The nanoseconds for all blocks; 0: any, at the level. */
-static uint64_t time_for_blocks(const struct kp_writer *w)
-{
-	uint64_t two = w->effort * UINT64_C(2);
-
-	if (!w->effort)
-		return 0;
-	return 1 + (two > SEARCH ? two - SEARCH : 0) * (kp_share_size(w->share) / 2);
-}
-
-/* Write the unique bytes of a shared archive. */
-static kpack_error_t write_shared(struct kp_writer *w, struct kp_blocks *blocks,
-				  struct kpackx_error *why)
-{
-	const struct kp_unique *unique;
-	struct kp_blocks_how how;
-
-	KP_TRY(kp_share_flush(w->share, &unique, why));
-	how = (struct kp_blocks_how){w->level, time_for_blocks(w), w->jobs};
-	return kp_blocks_write(unique, &w->copied, &how, w, blocks, why);
-}
-
 /* Write all that follows the objects; BLOCKS is of a shared archive, or zeroed. */
 static kpack_error_t write_end(struct kp_writer *w, struct kp_blocks *blocks,
 			       struct kpackx_error *why)
 {
-	uint64_t toc_offset;
+	/* nanoseconds that finding repeated content takes for two bytes of objects */
+	enum { SEARCH = 5 };
+	uint8_t header[16] = "KPAK", word[4];
+	uint64_t toc_offset, two = w->effort * UINT64_C(2);
 
-	if (w->share)
-		KP_TRY(write_shared(w, blocks, why));
+	if (w->share) {
+		struct kp_blocks_how how = {.level = w->level, .jobs = w->jobs};
+
+		if (w->effort)
+			how.ns = 1 +
+				 (two > SEARCH ? two - SEARCH : 0) * (w->share->size / 2);
+		KP_TRY(kp_share_flush(w->share, why));
+		KP_TRY(kp_blocks_write(&w->share->unique, &w->copied, &how, w, blocks,
+				       why));
+	}
 	toc_offset = w->blob_end = w->end;
 	KP_TRY(kp_writer_pack_toc(w, blocks, why));
 	if (w->end - toc_offset > KP_TOC_SIZE_MAX)
@@ -427,7 +370,14 @@ static kpack_error_t write_end(struct kp_writer *w, struct kp_blocks *blocks,
 			       (unsigned long long)(w->end - toc_offset),
 			       (unsigned long long)KP_TOC_SIZE_MAX);
 	KP_TRY(flush(w, why));
-	KP_TRY(write_header(w, toc_offset, why));
+	kp_put_le32(header + 4, w->share ? 2 : 1);
+	kp_put_le64(header + 8, toc_offset);
+	KP_TRY(kp_outfile_pwrite(&w->file, 0, header, sizeof(header), why));
+	if (w->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL) {
+		kp_put_le32(word, w->n_frames);
+		KP_TRY(kp_outfile_pwrite(&w->file, KP_WRITER_BLOB, word, sizeof(word),
+					 why));
+	}
 	return w->file.lazy ? KPACK_SUCCESS : kp_outfile_sync(&w->file, why);
 }
 
@@ -438,10 +388,11 @@ kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
 	if (w->finished)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: finished already");
-	KP_TRY(kp_writer_append(w, NULL, 0, why)); /* fails if an earlier write failed */
+	KP_TRY(kp_writer_check(w, why));
 	kp_entry_list_sort(&w->entries);
 	w->failed = write_end(w, &blocks, why);
-	kp_blocks_fini(&blocks);
+	free(blocks.sizes);
+	free(blocks.hashes);
 	w->finished = !w->failed;
 	free(w->buffer); /* many finished archives may wait for publishing */
 	w->buffer = NULL;
@@ -464,4 +415,16 @@ kpack_error_t kp_writer_publish(struct kp_writer *w, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: not finished");
 	return kp_outfile_publish(&w->file, why);
+}
+
+struct kp_writer_blocks kp_writer_blocks(const struct kp_writer *w)
+{
+	uint64_t size = w->share ? w->share->unique.size : 0;
+
+	return (struct kp_writer_blocks){
+		.copied = w->copied.n,
+		.stored = w->copied.stored,
+		.encoded = size / KP_SHARE_BLOCK + (size % KP_SHARE_BLOCK != 0) -
+			   w->copied.n,
+	};
 }

@@ -180,4 +180,26 @@ kpack_error_t kp_writer_publish(struct kp_writer *w, struct kpackx_error *why);
 /* Free W; an unpublished archive leaves no file.  NULL is allowed. */
 void kp_writer_close(struct kp_writer *w);
 
+/* --- metadata ------------------------------------------------------------------------- */
+
+/* Whether NAME is the name of a field of struct kp_meta. */
+bool kp_metadata_is_field(const char *name);
+
+/* Further pairs of a metadata map. */
+struct kp_metadata_more {
+	const struct kpackx_text *texts;
+	size_t n_texts;
+	struct kp_span pairs; /* names and values, as MessagePack */
+	size_t n_pairs;
+};
+
+/*
+ * Write the fields of META - spans without an address and zeros are omitted - and then
+ * MORE, which may be NULL, as one MessagePack map.  The caller frees *MAP.
+ * OUT_OF_MEMORY.
+ */
+kpack_error_t kp_metadata_write(const struct kp_meta *meta,
+				const struct kp_metadata_more *more, uint8_t **map,
+				size_t *size, struct kpackx_error *why);
+
 #endif

@@ -16,7 +16,6 @@
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "core/archive/find.h"
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"

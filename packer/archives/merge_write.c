@@ -267,7 +267,8 @@ static kpack_error_t encode_objects(struct merge_plan *p, struct kp_writer *w,
 			fail_copy(p, o->source, err, why);
 	}
 	kp_encoder_free(encoder);
-	kp_content_table_fini(&store.contents);
+	store.writer = NULL;
+	kp_store_fini(&store);
 	p->stats.frames = kp_writer_frame_count(w);
 	return err;
 }

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "core/archive/archive.h"
-#include "core/archive/find.h"
+#include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/writer/writer.h"

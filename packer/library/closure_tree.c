@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/archive/find.h"
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"

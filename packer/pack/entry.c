@@ -10,7 +10,7 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/format/format.h"
-#include "core/writer/metadata.h"
+#include "core/writer/writer.h"
 #include "packer/cli/xalloc.h"
 #include "packer/library/cutile_signature.h"
 #include "store.h"

@@ -22,7 +22,6 @@
 #include "core/restore/recipe.h"
 #include "core/target/target.h"
 #include "core/writer/encode.h"
-#include "core/writer/metadata.h"
 #include "core/writer/writer.h"
 #include "packer/archives/content.h"
 #include "packer/cli/exit.h"

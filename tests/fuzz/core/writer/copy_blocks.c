@@ -82,10 +82,9 @@ static void finish(struct kp_writer *w, const struct kp_shared *s, const uint32_
 
 	for (uint32_t i = 0; i < n; i++) {
 		char key[] = {(char)('0' + i), 0};
-		const struct kp_writer_entry e = {
-			.type = kp_span_str("t"),
-			.ordinal = i,
-			.size = s->objects[list[i]].size};
+		const struct kp_writer_entry e = {.type = kp_span_str("t"),
+						  .ordinal = i,
+						  .size = s->objects[list[i]].size};
 
 		assert(!kp_writer_add_entry(w, kp_span_str(key), kp_span_str("a"), &e,
 					    NULL));

@@ -80,7 +80,7 @@ static long added_by_pieces(struct kp_share *s, const uint8_t *data, size_t firs
 {
 	enum { PIECES = 100, NEW = 700 };
 	uint8_t *object = malloc(PIECES * (NEW + size)), *to = object;
-	uint64_t before = kp_share_unique_size(s);
+	uint64_t before = s->unique.size;
 
 	for (size_t i = 0; i < PIECES; i++) {
 		for (size_t k = 0; k < NEW; k++)
@@ -90,7 +90,7 @@ static long added_by_pieces(struct kp_share *s, const uint8_t *data, size_t firs
 	}
 	must(kp_share_add(s, (struct kp_span){object, PIECES * (NEW + size)}, &why));
 	free(object);
-	return (long)(kp_share_unique_size(s) - before) - PIECES * NEW;
+	return (long)(s->unique.size - before) - PIECES * NEW;
 }
 
 /*
@@ -109,7 +109,7 @@ TEST(short_repeats_of_old_blocks_are_stored_again)
 		data[i] = (uint8_t)number(256);
 	must(kp_share_new(dir, &s, &why));
 	must(kp_share_add(s, (struct kp_span){data, size}, &why));
-	assert_int_equal(kp_share_unique_size(s), size);
+	assert_int_equal(s->unique.size, size);
 	assert_true(added_by_pieces(s, data, BLOCKS - 2, 1600) < 80000);
 	assert_in_range(added_by_pieces(s, data, 1, 3000), 299900, 300000);
 	/* they are found where they were stored last */
