@@ -185,6 +185,7 @@ static kpack_error_t plan_with_recipe(const struct conversion *c, struct kp_edit
 			err = o->recipe(o->recipe_arg, moves, n, &recipe, why);
 			free(moves);
 		}
+		/* the sections that ED borrows are these bytes, which get their contents only now */
 		if (!err && *bytes && recipe.size <= planned.size) {
 			memset(*bytes, 0, planned.size);
 			memcpy(*bytes, recipe.data, recipe.size);

@@ -108,6 +108,7 @@ static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 			first = first == SIZE_MAX ? i : first;
 			last = i;
 		}
+	/* the ELF header is at the beginning of the first segment, or would be */
 	p->bias = ed->segments[first].h.p_vaddr - ed->segments[first].h.p_offset;
 	if (marker && ed->whole && at >= 0 && s->sh_type == SHT_NOBITS) {
 		p->gap_at = round_up(s->sh_addr + GAP_KEPT, GAP_KEPT);
@@ -124,6 +125,7 @@ static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 			 kp_range_ok(c->size, ed->old_table - c->from, old_size) &&
 			 ed->n_segments == ed->n_old_segments;
 	}
+	/* after the ELF header, unless there is not enough room; set_ours decides then */
 	ed->h.e_phoff = stays ? ed->old_table : sizeof(Elf64_Ehdr);
 	if (!stays)
 		apart = (ed->n_segments + (marker_size != 0)) * sizeof(Elf64_Phdr) >
@@ -331,6 +333,7 @@ static kpack_error_t place_chunks(struct placing *p, struct kpackx_error *why)
 		place_ours_inside(p, c->segment);
 		h = &ed->segments[c->segment].h;
 		page = kp_edit_page(ed, c->segment);
+		/* chunks of one segment keep their distance */
 		if (i && c->segment == c[-1].segment) {
 			c->to = c[-1].to + (c->vaddr - c[-1].vaddr);
 		} else if (!c->moves) {
@@ -640,6 +643,7 @@ static void place_rest(struct placing *p, struct kp_edit_section **order, size_t
 			continue;
 		h->sh_offset = place_behind(p, bytes_of(h), section_alignment(h));
 	}
+	/* what is appended is found behind the section headers: their end stays where it was */
 	if (ed->headers_end) {
 		ed->h.e_shoff = ed->headers_end - size;
 		fits = kp_range_ok(ed->headers_end, round_up(p->cur, 8), size) &&

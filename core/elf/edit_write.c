@@ -147,6 +147,7 @@ static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 			o->number[ed->sections[i].index] = (uint32_t)i;
 	for (size_t i = 1; i < ed->n_old_sections; i++)
 		renumbered |= o->number[i] != i;
+	/* the names in use, and behind them those of new sections */
 	KP_TRY(copy_bytes(o, ed->sections[ed->names].from, ed->old_names, names, why));
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		const struct kp_edit_section *s = &ed->sections[i];
@@ -256,6 +257,7 @@ static kpack_error_t put_all(struct output *o, struct kpackx_error *why)
 		else if (o->file)
 			KP_TRY(ed->fill(ed->fill_arg, o->file, c->to, why));
 	}
+	/* in this order: patches and headers are over what was copied */
 	KP_TRY(put_sections(o, why));
 	KP_TRY(put_patches(o, why));
 	KP_TRY(put_headers(o, why));

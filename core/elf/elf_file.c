@@ -125,6 +125,7 @@ static kpack_error_t read_headers(int fd, struct kp_elf_tables *t,
 	    elf_getshdrstrndx(t->libelf, &t->names))
 		return kp_elf_fail(why, "section headers");
 	KP_TRY(kp_new(&t->sections, t->n_sections, "sections", why));
+	/* a copy, which the loops below read in order */
 	for (size_t i = 0; i < t->n_sections; i++) {
 		/* not gelf_getshdr, which forgets that memory ran out */
 		const Elf64_Shdr *sh = elf64_getshdr(elf_getscn(t->libelf, i));
@@ -501,6 +502,7 @@ static kpack_error_t relocate_wrapper(void *arg, const struct kp_elf_reloc *relo
 		w->source = KP_POINTER_RELR;
 		return KPACK_SUCCESS;
 	}
+	/* the row, too, is changed when the wrapper is to lead elsewhere */
 	w->reloc_offset = reloc->offset;
 	w->reloc_size = reloc->size;
 	w->source = KP_POINTER_UNRESOLVED;

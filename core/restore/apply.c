@@ -71,6 +71,7 @@ static kpack_error_t put_object(struct apply *a, const struct sink *s,
 		return KPACK_SUCCESS;
 	}
 	a->result->n_unknown += !image->has_xxh3;
+	/* ranges of one object follow each other, so that the last one is worth to be held */
 	if (direct) {
 		to = s->memory + p->at;
 	} else if (a->number == p->number) {
@@ -251,6 +252,7 @@ out:
 static kpack_error_t encode(struct apply *a, size_t number, struct kp_span plain,
 			    bool whole, uint8_t **out, size_t *size)
 {
+	/* the level that was found, then higher ones; long windows cost nothing but time */
 	static const int levels[] = {0, 5, 7, 9, 15, 19};
 	struct kp_ccob_form form = a->r->forms[a->r->parts[number].number].form;
 	size_t next = number + 1 + a->r->parts[number].inside;

@@ -116,6 +116,7 @@ static kpack_error_t add_room(struct kp_recipe *r, size_t size, uint8_t **room,
 static kpack_error_t add_data(struct kp_recipe *r, struct kp_span data, size_t most,
 			      struct kpackx_error *why)
 {
+	/* in each round N bytes that are stored, and then a run of zeros that is not */
 	while (data.size) {
 		size_t n = 0, zeros = 0;
 		uint8_t *room = NULL;
@@ -274,6 +275,7 @@ static kpack_error_t find_spots(struct maker *m, const struct kp_container *from
 						 offset, image->size};
 		at += header.size ? KP_BUNDLE_ROW_SIZE + rows[i].id.size : 0;
 	}
+	/* what a row of padding, another order or another alignment would change stays as bytes */
 	*derived = header.size != 0;
 	if (*derived) {
 		kp_bundle_header_write(rows, n, again);
@@ -328,6 +330,7 @@ static kpack_error_t add_payload(struct maker *m, const struct kp_container *fro
 				       .size = s->size};
 		uint8_t *room = NULL;
 
+		/* objects can overlap: then a later one gives only what the earlier ones did not */
 		if (s->offset > from->payload_size || s->offset + s->size < pos ||
 		    (s->offset < pos && (s->host || s->offset + s->size == pos)))
 			continue; /* no bytes, or bytes that another one has, too */
@@ -588,7 +591,10 @@ static kpack_error_t add_file(struct completion *c, uint64_t from, uint64_t end)
 	size_t i = kp_lower_bound(c->moves, c->n, &probe,
 				  KP_BY_NUMBER(struct kp_move, from));
 
-	/* from the last one on that begins at FROM or before */
+	/*
+	 * from the last one on that begins at FROM or before: what a move has of the range is
+	 * copied from where it goes, what is between two moves is stored
+	 */
 	for (i -= i != 0; from < end && i < c->n && c->moves[i].from < end; i++) {
 		const struct kp_move *m = &c->moves[i];
 		uint64_t n;
@@ -716,6 +722,7 @@ kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t 
 	kpack_error_t err =
 		c.buf ? KPACK_SUCCESS : kp_fail_memory(why, PIECE, "a recipe");
 
+	/* the tables of objects stay, and the parts are made anew, with the bytes that they need */
 	c.r.parts = NULL;
 	c.r.bytes = NULL;
 	c.r.n_parts = c.r.parts_cap = c.r.apart = c.r.n_bytes = c.r.bytes_cap = 0;

@@ -35,16 +35,16 @@ enum field {
 	F_SIZE,
 	F_SECTION,
 	F_FILE,
-	F_TARGETS,
-	F_COPIED,
-	F_OBJECTS,
-	F_UNKNOWN,
-	F_HASHES,
-	F_CONTAINERS,
-	F_WRAPPERS,
-	F_COMPRESSED,
-	F_PARTS,
-	F_BYTES,
+	F_TARGETS,    /* [entry ID or nil, architecture, whether it is the host's], ... */
+	F_COPIED,     /* the hash of all that is copied, in the order of the parts */
+	F_OBJECTS,    /* two columns: of all objects the target's number, then the size */
+	F_UNKNOWN,    /* numbers of objects with bytes, but without a hash */
+	F_HASHES,     /* the first bytes of the hash of each other object */
+	F_CONTAINERS, /* how many objects each has: objects are listed by container */
+	F_WRAPPERS,   /* containers, as differences from one more than the last */
+	F_COMPRESSED, /* a row for each compressed bundle */
+	F_PARTS,      /* kind and operands of each */
+	F_BYTES,      /* what parts of kind BYTES, and the host's objects, have */
 	FIELDS,
 	F_FIRST_BIN = F_COPIED,
 };
@@ -408,7 +408,10 @@ static kpack_error_t get_containers(struct parser *p)
 			return fail_invalid(p, "a container that is not listed");
 		r->wrapper_container[r->n_wrappers++] = (uint32_t)n;
 	}
-	/* number them as archives do: by wrapper, then those without a wrapper */
+	/*
+	 * number them as archives do: by wrapper, the first of those that lead there; then those
+	 * without a wrapper
+	 */
 	for (size_t w = r->n_wrappers; w-- > 0;)
 		r->containers[r->wrapper_container[w]].index = (uint32_t)w;
 	next = (uint32_t)r->n_wrappers;
@@ -495,7 +498,12 @@ static kpack_error_t take_bytes(struct parser *p, uint64_t size, uint64_t *from)
 	return KPACK_SUCCESS;
 }
 
-/* Fill in PART of its kind and OPERANDS. */
+/*
+ * Fill in PART of its kind and OPERANDS.  Numbers of objects and offsets of copies are stored as
+ * differences from what would come next, which is mostly 0; containers, headers and compressed
+ * bundles come in order and have no number.  Whatever costs more to make than to state is added to
+ * l->work.
+ */
 static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_part *part,
 				 const uint64_t operands[3])
 {
@@ -658,6 +666,7 @@ static kpack_error_t get_parts(struct parser *p)
 		return fail_invalid(p, "the section passes the end");
 	if (r->n_bytes != p->bins[F_BYTES].size)
 		return fail_invalid(p, "fewer bytes than there are");
+	/* a header states where its objects are, which is known only now */
 	for (size_t i = 0; i < r->n_parts; i++) {
 		const struct kp_part *part = &r->parts[i];
 		const struct kp_recipe_container *c = &r->containers[part->number];
@@ -685,6 +694,7 @@ static kpack_error_t decompress_map(const struct kp_source *source, uint64_t fra
 			       "recipe: %" PRIu64 " bytes of a frame of %" PRIu64,
 			       source->size, frame);
 	KP_TRY(kp_source_load(&part, KP_LAYOUT_MAX, "a recipe", &bytes, why));
+	/* an unknown or wrong size is an even larger number */
 	n = ZSTD_getFrameContentSize(bytes, (size_t)frame);
 	if (n > KP_LAYOUT_MAX || n / KP_ZSTD_RATIO_MAX > frame)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
@@ -773,6 +783,7 @@ static void put_signed(struct kp_compose *c, uint64_t d)
 	put_number(c, d << 1 ^ (0 - (d >> 63)));
 }
 
+/* The reverse of get_part: AT, SHIFT and NEXT are what struct place has there. */
 static void put_parts(struct kp_compose *c, const struct kp_recipe *r)
 {
 	uint64_t at = 0, outer = 0, shift = 0, next = 0;
@@ -863,6 +874,7 @@ static void put_tables(struct kp_compose c[FIELDS], const struct kp_recipe *r)
 	kp_compose_span(&c[F_BYTES], (struct kp_span){r->bytes, r->n_bytes});
 }
 
+/* The buffer remembers when there is no memory, so that the packer's results need no look. */
 static int append_bytes(void *out, const char *bytes, size_t size)
 {
 	kp_compose_span(out, (struct kp_span){(const uint8_t *)bytes, size});

@@ -297,13 +297,14 @@ static void print_rows(struct text *t, size_t end)
 {
 	for (; t->row < end; t->row++) {
 		const struct inspect_row *row = &t->file->rows[t->row];
-		const struct kp_image *image = &t->file->list.images[row->image];
+		const struct kp_image *image;
 
 		if (row->kind == INSPECT_CONTAINER) {
 			print_container(t, row);
 		} else if (row->kind == INSPECT_IMAGE) {
 			print_image(t, row);
 		} else {
+			image = &t->file->list.images[row->image];
 			printf("%*s", (int)(2 * row->depth), "");
 			print_name(image);
 			printf(": %" PRIu64 " bytes at %" PRIu64 "\n", image->size,
@@ -378,11 +379,6 @@ static json_t *text_or_null(const char *s)
 	return s && *s ? report_json_text(s) : json_null();
 }
 
-static json_t *number_json(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 /*
  * The last of equal names counts, as for LLVM's tools in the strings of offload binaries.
  */
@@ -427,29 +423,25 @@ static json_t *kernel_json(const struct kp_kernel *k, size_t *signatures_left)
 static json_t *image_json(const struct inspect_file *file, const struct kp_image *image,
 			  const struct seen_image *seen)
 {
-	size_t signatures_left = SIGNATURE_JSON_MAX;
-	json_t *json = json_object(), *kernels;
+	size_t left = SIGNATURE_JSON_MAX, container = file->numbers[image->container];
+	const struct kp_object *object = seen->object;
+	json_t *json = json_pack(
+		"{sI so so so so sI so so so}", "container", (json_int_t)container,
+		"format", text_or_null(seen->type), "target",
+		image->id ? report_json_text(image->id) : json_null(), "kind",
+		text_or_null(image->kind), "arch", text_or_null(seen->arch), "size",
+		(json_int_t)image->size, "offset",
+		seen->in_file ? json_integer((json_int_t)seen->offset) : json_null(),
+		"sha256", text_or_null(seen->sha256), "pairs", pairs_json(&image->pairs));
+	json_t *kernels;
 
-	json_object_set_new(json, "container",
-			    number_json(file->numbers[image->container]));
-	json_object_set_new(json, "format", text_or_null(seen->type));
-	json_object_set_new(json, "target",
-			    image->id ? report_json_text(image->id) : json_null());
-	json_object_set_new(json, "kind", text_or_null(image->kind));
-	json_object_set_new(json, "arch", text_or_null(seen->arch));
-	json_object_set_new(json, "size", number_json(image->size));
-	json_object_set_new(json, "offset",
-			    seen->in_file ? number_json(seen->offset) : json_null());
-	json_object_set_new(json, "sha256", text_or_null(seen->sha256));
-	json_object_set_new(json, "pairs", pairs_json(&image->pairs));
-	if (!seen->object)
+	if (!object)
 		return json;
 	kernels = json_array();
-	for (size_t i = 0; i < seen->object->n_kernels; i++)
-		json_array_append_new(kernels, kernel_json(&seen->object->kernels[i],
-							   &signatures_left));
-	json_object_set_new(json, "object_arch", text_or_null(seen->object->arch));
-	json_object_set_new(json, "facts", pairs_json(&seen->object->facts));
+	for (size_t i = 0; i < object->n_kernels; i++)
+		json_array_append_new(kernels, kernel_json(&object->kernels[i], &left));
+	json_object_set_new(json, "object_arch", text_or_null(object->arch));
+	json_object_set_new(json, "facts", pairs_json(&object->facts));
 	json_object_set_new(json, "kernels", kernels);
 	return json;
 }

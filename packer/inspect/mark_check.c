@@ -515,7 +515,7 @@ static void check_file(struct check *c, const char *path)
 {
 	struct subject s = {.check = c};
 	struct kpackx_error why = {0};
-	size_t before = c->n_faults, objects = c->n_objects;
+	size_t before, objects = c->n_objects;
 	const char *unlisted;
 	kpack_error_t err = binary_open(path, &s.b, &why);
 

@@ -130,15 +130,13 @@ int mark_convert(int argc, char **argv)
 	struct mark_convert c = {0};
 	int status = options_read(&o, &c);
 
-	if (status >= 0)
-		;
-	else if (!c.marker.kernel_name || c.marker.n_search_paths == 0)
+	if (status < 0 && (!c.marker.kernel_name || c.marker.n_search_paths == 0))
 		status = options_usage(o.help,
 				       "--kernel-name and --search-path are needed");
-	else if (argc - optind != 2)
+	if (status < 0 && argc - optind != 2)
 		status = options_usage(o.help, "IN and OUT are needed");
-	c.in = argv[optind];
 	if (status < 0) {
+		c.in = argv[optind];
 		c.out = argv[optind + 1];
 		status = convert_file(&c);
 	}

@@ -53,7 +53,8 @@ void report_input_open(int n, char **operands, bool quiet, struct report_input *
 void report_input_close(struct report_input *in);
 
 /* Report a fault of NAME and keep it for the page. */
-void report_input_fault(struct report_input *in, const char *name, const char *text);
+void report_input_fault(struct report_input *in, const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* ---- the figures ---- */
 

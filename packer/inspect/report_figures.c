@@ -150,22 +150,25 @@ static int by_content(const void *pa, const void *pb)
 	return order ? order : KP_ORDER(*a, *b);
 }
 
+/* The larger number first, else as THEN says. */
+static int descending(uint64_t a, uint64_t b, int then)
+{
+	return a != b ? KP_ORDER(b, a) : then;
+}
+
 static int by_stored_bytes(const void *pa, const void *pb)
 {
-	const struct report_object *const *a = pa, *const *b = pb;
+	const struct report_object *a = *(const struct report_object *const *)pa,
+				   *b = *(const struct report_object *const *)pb;
 
-	if ((*a)->stored != (*b)->stored)
-		return KP_ORDER((*b)->stored, (*a)->stored);
-	return KP_ORDER(*a, *b);
+	return descending(a->stored, b->stored, KP_ORDER(a, b));
 }
 
 static int by_duplicate_saving(const void *pa, const void *pb)
 {
 	const struct report_duplicate *a = pa, *b = pb;
 
-	if (a->saving != b->saving)
-		return KP_ORDER(b->saving, a->saving);
-	return KP_ORDER(a->first, b->first);
+	return descending(a->saving, b->saving, KP_ORDER(a->first, b->first));
 }
 
 static kpack_error_t add_piece(const void *data, size_t size, void *hash,
@@ -176,35 +179,26 @@ static kpack_error_t add_piece(const void *data, size_t size, void *hash,
 	return KPACK_SUCCESS;
 }
 
+/* Hash O, which states no hash; what cannot be decoded is a fault, and equal to nothing. */
 static void hash_object(struct report_input *in, struct report_object *o)
 {
 	const struct report_archive *from = &in->archives[o->archive];
 	struct kp_hasher *hash = kp_hasher_new();
 	struct kpackx_error why = {0};
-	struct kp_hash value;
-	kpack_error_t err;
+	struct kp_entry_info e;
+	char key[1024];
 
 	if (!hash)
 		xalloc_fail(0);
-	err = kp_entry_check_size(from->archive, o->entry, &why);
-	if (!err)
-		err = archive_decode(from->archive, o->entry, add_piece, hash, &why);
-	value = kp_hasher_value(hash);
+	kp_archive_entry(from->archive, o->entry, &e);
+	o->hashed = !kp_entry_check_size(from->archive, o->entry, &why) &&
+		    !archive_decode(from->archive, o->entry, add_piece, hash, &why);
+	if (o->hashed)
+		memcpy(o->hash, kp_hasher_value(hash).bytes, sizeof(o->hash));
+	else
+		report_input_fault(in, from->name, "%s: %s",
+				   kp_text_escape(e.key, key, sizeof(key)), why.text);
 	kp_hasher_free(hash);
-	if (err) {
-		char key[1024];
-		struct kp_entry_info e;
-		char *text;
-
-		kp_archive_entry(from->archive, o->entry, &e);
-		text = xasprintf("%s: %s", kp_text_escape(e.key, key, sizeof(key)),
-				 why.text);
-		report_input_fault(in, from->name, text);
-		free(text);
-		return;
-	}
-	memcpy(o->hash, value.bytes, sizeof(o->hash));
-	o->hashed = true;
 }
 
 /* Hash what has the size of another object and states no hash.  ORDER is sorted by size. */
@@ -229,10 +223,9 @@ static void hash_objects(struct report_figures *f, struct report_input *in,
 	}
 	progress_end(&progress);
 	if (progress.done > COMPARE_MAX)
-		report_input_fault(
-			in, in->archives[0].name,
-			"too many bytes without hashes: some duplicates may be "
-			"missing");
+		report_input_fault(in, in->archives[0].name,
+				   "too many bytes without hashes: some duplicates may "
+				   "be missing");
 }
 
 static void find_contents(struct report_figures *f, struct report_input *in,
@@ -285,14 +278,6 @@ static void find_contents(struct report_figures *f, struct report_input *in,
 
 /* ---- sums ---- */
 
-static void add_entry_to(struct report_row *row, const struct report_entry *entry)
-{
-	row->entries++;
-	row->objects += entry->first;
-	add_bytes(&row->decoded, entry->size);
-	add_bytes(&row->stored, entry->stored);
-}
-
 #define ENTRY_BY(kind, field) KP_BY_##kind(struct report_entry, field)
 
 /*
@@ -312,6 +297,7 @@ static void sum_entries(struct report_figures *f, const struct kp_sort_key *keys
 	out->items = xcalloc(f->n_entries, sizeof(*out->items));
 	for (size_t i = 0; i < f->n_entries; i++) {
 		const struct report_entry *entry = &f->entries[i];
+		struct report_row *sum;
 
 		if (only_databases && !entry->database)
 			continue;
@@ -326,7 +312,11 @@ static void sum_entries(struct report_figures *f, const struct kp_sort_key *keys
 			row->database = entry->database;
 			row->number = (uint32_t)out->count++;
 		}
-		add_entry_to(&out->items[out->count - 1], entry);
+		sum = &out->items[out->count - 1];
+		sum->entries++;
+		sum->objects += entry->first;
+		add_bytes(&sum->decoded, entry->size);
+		add_bytes(&sum->stored, entry->stored);
 		last = entry;
 	}
 }
@@ -335,9 +325,7 @@ static int by_row_stored(const void *pa, const void *pb)
 {
 	const struct report_row *a = pa, *b = pb;
 
-	if (a->stored != b->stored)
-		return KP_ORDER(b->stored, a->stored);
-	return KP_ORDER(a->number, b->number);
+	return descending(a->stored, b->stored, KP_ORDER(a->number, b->number));
 }
 
 static void sum_all(struct report_figures *f)
@@ -350,6 +338,7 @@ static void sum_all(struct report_figures *f)
 					role[] = {ENTRY_BY(SPAN, library),
 						  ENTRY_BY(SPAN, role)},
 					arch[] = {ENTRY_BY(SPAN, arch)};
+	struct report_rows *sorted[] = {&f->arches, &f->libraries, &f->databases};
 	uint32_t number = 0;
 
 	sum_entries(f, library, KP_COUNT(library), false, &f->libraries);
@@ -360,11 +349,9 @@ static void sum_all(struct report_figures *f)
 		number += i && !kp_span_eq(f->entries[i - 1].arch, f->entries[i].arch);
 		f->entries[i].arch_number = number;
 	}
-	qsort(f->arches.items, f->arches.count, sizeof(*f->arches.items), by_row_stored);
-	qsort(f->libraries.items, f->libraries.count, sizeof(*f->libraries.items),
-	      by_row_stored);
-	qsort(f->databases.items, f->databases.count, sizeof(*f->databases.items),
-	      by_row_stored);
+	for (size_t i = 0; i < KP_COUNT(sorted); i++)
+		qsort(sorted[i]->items, sorted[i]->count, sizeof(*sorted[i]->items),
+		      by_row_stored);
 	for (size_t i = 0; i < f->libraries.count; i++)
 		f->binaries += !f->libraries.items[i].database;
 }
@@ -498,9 +485,9 @@ static void join_families(struct report_figures *f)
 static int by_family_saving(const void *pa, const void *pb)
 {
 	const struct report_family *a = pa, *b = pb;
-	uint64_t sa = a->apart - a->together, sb = b->apart - b->together;
 
-	return sa != sb ? KP_ORDER(sb, sa) : strcmp(a->name, b->name);
+	return descending(a->apart - a->together, b->apart - b->together,
+			  strcmp(a->name, b->name));
 }
 
 /*

@@ -8,10 +8,12 @@
  */
 #include "report.h"
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
 #include "packer/cli/exit.h"
@@ -22,10 +24,16 @@
 #include "packer/files/tree_list.h"
 #include "packer/pack/run.h"
 
-void report_input_fault(struct report_input *in, const char *name, const char *text)
+void report_input_fault(struct report_input *in, const char *name, const char *fmt, ...)
 {
+	KP_AUTO_FREE char *text = NULL;
 	char shown[256];
+	va_list args;
 
+	va_start(args, fmt);
+	if (vasprintf(&text, fmt, args) < 0)
+		xalloc_fail(0);
+	va_end(args);
 	report_error(name, "%s", text);
 	kp_faults_add(&in->faults, true, "%s: %s",
 		      kp_text_escape(kp_span_str(name), shown, sizeof(shown)), text);
@@ -56,13 +64,9 @@ static void add_archive(struct report_input *in, struct kpack_archive *a,
 	in->archive_bytes += (uint64_t)st->st_size;
 	for (size_t i = 0; i < kept; i++)
 		if (faults[i].refused)
-			report_input_fault(in, name, faults[i].text);
-	if (counted > kept) {
-		char more[64];
-
-		snprintf(more, sizeof(more), "and %zu faults more", counted - kept);
-		report_input_fault(in, name, more);
-	}
+			report_input_fault(in, name, "%s", faults[i].text);
+	if (counted > kept)
+		report_input_fault(in, name, "and %zu faults more", counted - kept);
 }
 
 /* Open the archive PATH; FD is its descriptor, or -1 to open it by name. */
@@ -74,7 +78,7 @@ static void open_archive(struct report_input *in, const char *path, int fd,
 
 	if (fd < 0 ? below_archive_open(path, &a, &why)
 		   : kp_archive_open_fd(fd, path, &a, &why))
-		report_input_fault(in, name, why.text);
+		report_input_fault(in, name, "%s", why.text);
 	else
 		add_archive(in, a, name);
 }
@@ -127,17 +131,13 @@ static bool leave_faults(struct report_input *in, struct scan *scan, const char 
 		if (e->left == SCAN_LEFT_UNSUPPORTED)
 			continue;
 		if (e->fault)
-			report_input_fault(in, e->relative, e->fault);
+			report_input_fault(in, e->relative, "%s", e->fault);
 		if (e->fault || e->converted)
 			e->note = NULL;
 	}
-	if (scan->n_faults) {
-		char text[64];
-
-		snprintf(text, sizeof(text), "could not look at %zu file%s of it",
-			 scan->n_faults, scan->n_faults == 1 ? "" : "s");
-		report_input_fault(in, name, text);
-	}
+	if (scan->n_faults)
+		report_input_fault(in, name, "could not look at %zu file%s of it",
+				   scan->n_faults, scan->n_faults == 1 ? "" : "s");
 	scan->n_faults = 0;
 	return in->faults.counted > before;
 }
@@ -165,7 +165,7 @@ static void pack_unnamed(struct report_input *in, struct packing *p, const char 
 		struct kpack_archive *a = NULL;
 
 		if (archive_set_reopen(p->set, names[i], &a, &why))
-			report_input_fault(in, names[i], why.text);
+			report_input_fault(in, names[i], "%s", why.text);
 		else
 			add_archive(in, a, names[i]);
 	}
@@ -195,7 +195,7 @@ static void measure(struct report_input *in, const char *root, const char *name,
 	    scan_open(root, "", what == MEASURE_FILE ? SCAN_ALL_CODE : SCAN_TO_MEASURE,
 		      what == MEASURE_REST ? NULL : &p.args.libraries, SCAN_PACK, &p.scan,
 		      &why)) {
-		report_input_fault(in, name, why.text);
+		report_input_fault(in, name, "%s", why.text);
 		goto out;
 	}
 	if (what == MEASURE_REST)
@@ -232,7 +232,7 @@ static uint64_t walk_tree(struct report_input *in, const char *root)
 		const struct stat *st = &item.st;
 
 		if (item.kind == TREE_FAULT) {
-			report_input_fault(in, name, strerror(item.error));
+			report_input_fault(in, name, "%s", strerror(item.error));
 		} else if (item.kind != TREE_OTHER || !S_ISREG(st->st_mode)) {
 			continue;
 		} else if (kp_is_archive_name(item.name)) {
@@ -299,9 +299,9 @@ static void read_operand(struct report_input *in, const char *operand, bool quie
 		path[n - 1] = '\0';
 	name = last_component(path);
 	if (below_root_if_directory(path, &why)) {
-		report_input_fault(in, name, why.text);
+		report_input_fault(in, name, "%s", why.text);
 	} else if (below_stat(path, &st) < 0) {
-		report_input_fault(in, name, strerror(errno));
+		report_input_fault(in, name, "%s", strerror(errno));
 	} else if (S_ISDIR(st.st_mode)) {
 		uint64_t archives = walk_tree(in, path);
 
