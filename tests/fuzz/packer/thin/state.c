@@ -26,7 +26,7 @@ static void write_again(const struct state *s)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	policy_hash sum;
-	char *text = malloc(size + 64);
+	char *text = calloc(1, size + 64); /* also where size is 0 */
 	struct kpackx_error why = {0};
 	struct state s = {0};
 
