@@ -95,14 +95,14 @@ prefix() {
 	ln -s "$T/victim" share/link
 	their share share/link
 	export PATH=$T/stubs:$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/tree/.kpack
-	KPACKFS_MOUNTPOINT=$T/share/link/library refuses share/link "$contrib/container/entrypoint" true
+	KPACKFS_MOUNTPOINT=$T/share/link/library refuses share/link "$contrib/examples/container/entrypoint" true
 	# a mount point made, or replaced, meanwhile
-	KPACKFS_MOUNTPOINT=$T/share/u/library refuses "$T/share" "$contrib/container/entrypoint" true
+	KPACKFS_MOUNTPOINT=$T/share/u/library refuses "$T/share" "$contrib/examples/container/entrypoint" true
 	victim_is_as_it_was
 	# sources are words, and no patterns
 	mkdir own 'tree/*'
 	prefix 'tree/*' other/a.dat
-	KPACKFS_SOURCES="$T/tree/*/.kpack" KPACKFS_MOUNTPOINT=$T/own "$contrib/container/entrypoint" ls own/other | grep -qx a.dat
+	KPACKFS_SOURCES="$T/tree/*/.kpack" KPACKFS_MOUNTPOINT=$T/own "$contrib/examples/container/entrypoint" ls own/other | grep -qx a.dat
 	umount own
 	# an old mount, whose place becomes a link between look and unmount
 	script=$(sed -n "s/^ExecStartPre=-.bin.sh -c '\(.*\)' sh %f\$/\1/p" "$contrib/systemd/kpackfs@.service" | sed 's/\$\$/$/g')
@@ -285,7 +285,7 @@ completed() {
 
 # ---- many machines ------------------------------------------------------------------------------
 
-make_shards() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" "$@" 3>&-; }
+make_shards() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/examples/distributed/shards.mk" "$@" 3>&-; }
 
 @test "shards: names that are calls, options or quotes" {
 	mkdir tree
@@ -316,8 +316,8 @@ make_shards() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/s
 	state_of_victim >was
 	export KPACK=true PARALLEL_HOME=$T/.parallel
 	mkdir -p "$PARALLEL_HOME"
-	by_parallel() { ! command -v parallel >/dev/null || "$contrib/distributed/shards-parallel" x out 1 3>&-; }
-	for command in "$contrib/distributed/slurm-merge out 1" "make_shards INPUT=x OUT=out N=1" \
+	by_parallel() { ! command -v parallel >/dev/null || "$contrib/examples/distributed/shards-parallel" x out 1 3>&-; }
+	for command in "$contrib/examples/distributed/slurm-merge out 1" "make_shards INPUT=x OUT=out N=1" \
 		"make_shards clean INPUT=x OUT=out N=1" by_parallel; do
 		ln -sfn "$T/victim" out.parts
 		$command
