@@ -50,7 +50,9 @@ static void print_commands(FILE *out)
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		fprintf(out, "  %-17s %s\n", commands[i].help->name,
 			commands[i].help->summary);
-	fputs("\n'kpack COMMAND --help' lists a command's options.\n", out);
+	fputs("\n'kpack help COMMAND' lists a command's options; kpack-COMMAND(1) has "
+	      "more.\n",
+	      out);
 }
 
 static int usage_error(const char *what, const char *text)
@@ -66,6 +68,22 @@ static const struct command *find_command(const char *name)
 		if (strcmp(commands[i].help->name, name) == 0)
 			return &commands[i];
 	return NULL;
+}
+
+/* Report that there is no command NAME. */
+static int unknown_command(const char *name)
+{
+	struct nearest nearest = {.word = name};
+
+	nearest_try(&nearest, "help");
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		nearest_try(&nearest, commands[i].help->name);
+	if (nearest.name)
+		report_error(NULL, "no command '%s'; did you mean '%s'?", name,
+			     nearest.name);
+	else
+		report_error(NULL, "no command '%s'; 'kpack --help' lists them", name);
+	return EXIT_USAGE;
 }
 
 /*
@@ -142,7 +160,19 @@ int main(int argc, char **argv)
 	}
 	if (optind >= argc)
 		return usage_error(NULL, "a command is missing");
-	c = find_command(argv[optind]);
-	return c ? run_command(c, argc - optind, argv + optind)
-		 : usage_error(argv[optind], "unknown command");
+	argv += optind;
+	argc -= optind;
+	if (strcmp(argv[0], "help") == 0) {
+		/* kpack help NAME is kpack NAME --help */
+		char *asked[] = {argc > 1 ? argv[1] : NULL, (char[]){"--help"}, NULL};
+
+		if (argc == 1 || strcmp(argv[1], "help") == 0) {
+			print_commands(stdout);
+			return report_finish(EXIT_OK);
+		}
+		c = find_command(asked[0]);
+		return c ? run_command(c, 2, asked) : unknown_command(asked[0]);
+	}
+	c = find_command(argv[0]);
+	return c ? run_command(c, argc, argv) : unknown_command(argv[0]);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/alloc.h"
 #include "exit.h"
 #include "report.h"
 #include "xalloc.h"
@@ -150,6 +151,70 @@ static void put_option(const struct options *o, const struct option_help *row, v
 	}
 }
 
+/* --- misspelt words ------------------------------------------------------------------- */
+
+/*
+ * How many letters are to be inserted, removed, replaced or swapped with their neighbour to make B
+ * of A; 99 for words that are too long to be names.
+ */
+static unsigned spelling_distance(const char *a, const char *b)
+{
+	enum { LONGEST = 40 };
+	unsigned rows[LONGEST + 1][LONGEST + 1];
+	size_t n = strlen(a), m = strlen(b);
+
+	if (n > LONGEST || m > LONGEST)
+		return 99;
+	for (size_t i = 0; i <= n; i++)
+		for (size_t k = 0; k <= m; k++) {
+			unsigned least = (unsigned)(i ? k ? 99 : i : k);
+
+			if (i && k) {
+				least = rows[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
+				if (rows[i - 1][k] + 1 < least)
+					least = rows[i - 1][k] + 1;
+				if (rows[i][k - 1] + 1 < least)
+					least = rows[i][k - 1] + 1;
+			}
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] &&
+			    a[i - 2] == b[k - 1] && rows[i - 2][k - 2] + 1 < least)
+				least = rows[i - 2][k - 2] + 1;
+			rows[i][k] = least;
+		}
+	return rows[n][m];
+}
+
+void nearest_try(struct nearest *n, const char *name)
+{
+	unsigned distance = spelling_distance(n->word, name);
+
+	/* of a short word most letters would have to change to make any other short one */
+	if (distance > 1 + strlen(n->word) / 6 || (n->name && distance >= n->distance))
+		return;
+	n->name = name;
+	n->distance = distance;
+}
+
+/* Report that WORD, from the command line, is none of the options ROWS, and end the process. */
+static _Noreturn void fail_unknown(const struct command_help *help, const char *word,
+				   const struct option_help *const *rows, size_t n)
+{
+	int dashes = (int)strspn(word, "-");
+	KP_AUTO_FREE char *name = xstrdup(word + dashes);
+	struct nearest nearest = {.word = name};
+
+	name[strcspn(name, "=")] = '\0';
+	for (size_t i = 0; i < n; i++)
+		nearest_try(&nearest, rows[i]->long_name);
+	if (!nearest.name)
+		options_usage(help, "%s: unknown option", word);
+	report_error(help->name, "no option '%.*s%s'; did you mean '%.*s%s'?", dashes,
+		     word, name, dashes, word, nearest.name);
+	exit(report_finish(EXIT_USAGE));
+}
+
+/* --- reading -------------------------------------------------------------------------- */
+
 /*
  * The tables for getopt are built on the stack for each call: a command reads its options once.
  */
@@ -192,9 +257,12 @@ int options_read(struct options *o, void *args)
 			char letter[] = {'-', (char)optopt, '\0'};
 			bool is_word = optopt == 0 || optopt >= ROW_VALUE(0);
 
-			options_usage(o->help, "%s: %s",
-				      is_word ? o->argv[optind > 0 ? optind - 1 : 0]
-					      : letter,
+			const char *word =
+				is_word ? o->argv[optind > 0 ? optind - 1 : 0] : letter;
+
+			if (value == '?' && is_word)
+				fail_unknown(o->help, word, rows, n);
+			options_usage(o->help, "%s: %s", word,
 				      value == '?' ? "unknown option"
 						   : "an argument is missing");
 		}

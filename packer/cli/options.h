@@ -142,6 +142,16 @@ int options_usage(const struct command_help *help, const char *fmt, ...)
 
 void option_texts_add(struct option_texts *texts, const char *text);
 
+/*
+ * The name that a misspelt WORD probably means: set `word`, try each name that there is, and read
+ * `name`, which stays NULL if none is near.
+ */
+struct nearest {
+	const char *word, *name;
+	unsigned distance;
+};
+void nearest_try(struct nearest *n, const char *name);
+
 /* What a command line must not be. */
 struct option_rule {
 	bool broken;

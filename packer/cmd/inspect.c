@@ -180,11 +180,20 @@ const struct command_help cmd_mark_help = {
 int cmd_mark(int argc, char **argv)
 {
 	if (argc > 1 && argv[1][0] != '-') {
-		for (size_t i = 0; i < KP_COUNT(mark_commands); i++)
-			if (strcmp(strrchr(mark_commands[i].help->name, ' ') + 1,
-				   argv[1]) == 0)
+		struct nearest nearest = {.word = argv[1]};
+
+		for (size_t i = 0; i < KP_COUNT(mark_commands); i++) {
+			const char *name = strrchr(mark_commands[i].help->name, ' ') + 1;
+
+			if (strcmp(name, argv[1]) == 0)
 				return mark_commands[i].run(argc - 1, argv + 1);
-		options_usage(&cmd_mark_help, "%s: unknown command", argv[1]);
+			nearest_try(&nearest, name);
+		}
+		if (!nearest.name)
+			options_usage(&cmd_mark_help, "%s: unknown command", argv[1]);
+		report_error("mark", "no command '%s'; did you mean '%s'?", argv[1],
+			     nearest.name);
+		return EXIT_USAGE;
 	}
 	/* --help is answered, and an option in place of a command is refused */
 	options_parse(&cmd_mark_help, argc > 1 ? 2 : 1, &argv, NULL);
