@@ -331,24 +331,6 @@ static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 
 /* --- opening ---------------------------------------------------------------------- */
 
-/* Open PATH, unless A->fd is already open (not -1), and read it. */
-static kpack_error_t open_file(struct kpack_archive *a, const char *path,
-			       struct kpackx_error *why)
-{
-	a->path = strdup(path);
-	if (!a->path)
-		return kp_fail_memory(why, strlen(path), "a path");
-	if (a->fd < 0)
-		KP_TRY(kp_file_open(path, &a->fd, &a->st, why));
-	else
-		KP_TRY(kp_file_check(a->fd, &a->st, why));
-	KP_TRY(read_toc(a, why));
-	KP_TRY(find_objects(a, why));
-	KP_TRY(index_hashes(a, why));
-	kp_toc_filter(&a->toc, refuse_entry, a);
-	return kp_new_items(&a->checked, a->toc.n_entries / 8 + 1, 1, "an archive", why);
-}
-
 kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
 			      struct kpackx_error *why)
 {
@@ -367,7 +349,23 @@ kpack_error_t kp_archive_open_fd(int fd, const char *path, struct kpack_archive 
 		return kp_fail_memory(why, sizeof(*a), "an archive");
 	}
 	a->fd = fd;
-	err = open_file(a, path, why);
+	a->path = strdup(path);
+	if (!a->path)
+		err = kp_fail_memory(why, strlen(path), "a path");
+	else
+		err = fd < 0 ? kp_file_open(path, &a->fd, &a->st, why)
+			     : kp_file_check(fd, &a->st, why);
+	if (!err)
+		err = read_toc(a, why);
+	if (!err)
+		err = find_objects(a, why);
+	if (!err)
+		err = index_hashes(a, why);
+	if (!err) {
+		kp_toc_filter(&a->toc, refuse_entry, a);
+		err = kp_new_items(&a->checked, a->toc.n_entries / 8 + 1, 1, "an archive",
+				   why);
+	}
 	if (err)
 		kp_archive_close(a);
 	else
@@ -508,16 +506,6 @@ const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span nam
 	return NULL;
 }
 
-size_t kp_archive_binary_count(const struct kpack_archive *a)
-{
-	return a->toc.n_binaries;
-}
-
-const char *kp_archive_binary(const struct kpack_archive *a, size_t binary)
-{
-	return (const char *)kp_toc_key(&a->toc, binary).data;
-}
-
 size_t kp_archive_arch_count(const struct kpack_archive *a)
 {
 	return a->toc.n_arches;
@@ -541,11 +529,6 @@ bool kp_archive_is_plain(const struct kpack_archive *a)
 struct kp_span kp_archive_group(const struct kpack_archive *a)
 {
 	return a->toc.group;
-}
-
-struct kp_span kp_archive_family(const struct kpack_archive *a)
-{
-	return a->toc.family;
 }
 
 uint32_t kp_archive_ordinal_count(const struct kpack_archive *a)
@@ -622,11 +605,6 @@ struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)
 	if (kp_mp_skip(&c))
 		map.size = kp_mp_offset(&c);
 	return map;
-}
-
-struct kp_more kp_archive_more(const struct kpack_archive *a)
-{
-	return (struct kp_more){a->toc.bytes, a->toc.more.runs, a->toc.more.n};
 }
 
 bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gpu)

@@ -49,8 +49,7 @@ void kp_archive_close(struct kpack_archive *a); /* NULL is allowed */
 
 /*
  * Free everything that kpackfs does not need.  To be called right after open, before
- * spans are borrowed; afterwards keys have no NUL after them, and kp_archive_binary must
- * not be called.
+ * spans are borrowed; afterwards keys have no NUL after them.
  */
 void kp_archive_compact(struct kpack_archive *a);
 
@@ -99,21 +98,16 @@ struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a
 /* The metadata map as stored (MessagePack); empty: none. */
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);
 
-/* The unknown pairs of the archive itself; borrowed until close. */
-struct kp_more kp_archive_more(const struct kpack_archive *a);
-
-/* Keys and declared architectures (gfx_arches), NUL-terminated, borrowed until close. */
-size_t kp_archive_binary_count(const struct kpack_archive *a);
-const char *kp_archive_binary(const struct kpack_archive *a, size_t binary);
+/* Declared architectures (gfx_arches), NUL-terminated, borrowed until close. */
 size_t kp_archive_arch_count(const struct kpack_archive *a);
 const char *kp_archive_arch(const struct kpack_archive *a, size_t arch);
 
-/* "none", "zstd-per-kernel" or "zstd-shared"; group_name and gfx_arch_family, empty: absent. */
+/* "none", "zstd-per-kernel" or "zstd-shared". */
 const char *kp_archive_scheme(const struct kpack_archive *a);
 /* Whether the scheme is "none": entries are stored as they are. */
 bool kp_archive_is_plain(const struct kpack_archive *a);
+/* group_name; empty: absent. */
 struct kp_span kp_archive_group(const struct kpack_archive *a);
-struct kp_span kp_archive_family(const struct kpack_archive *a);
 /* The number of frames, blobs or objects, and the bytes of the blob region. */
 uint32_t kp_archive_ordinal_count(const struct kpack_archive *a);
 uint64_t kp_archive_blob_size(const struct kpack_archive *a);
@@ -133,7 +127,7 @@ void kp_archive_attach(struct kpack_archive *a, void *data,
 		       void (*free_data)(void *data));
 void *kp_archive_attached(const struct kpack_archive *a); /* NULL: nothing attached */
 
-/* The table of contents. */
+/* The table of contents, borrowed until close: what has no call of its own is read there. */
 const struct kp_toc *kp_archive_toc(const struct kpack_archive *a);
 
 /* The bytes of scheme zstd-shared; NULL: A has another scheme. */

@@ -61,7 +61,10 @@ struct kp_reader {
 /* --- the ways in which bytes are stored ---------------------------------------------- */
 
 struct way {
-	/* Decode SIZE bytes, which are left, or more, to AT; adds them to R->done. */
+	/*
+	 * Decode SIZE bytes, which are left, or more, to AT; adds them to R->done.  NULL: the
+	 * next bytes are decoded as any other part.
+	 */
 	kpack_error_t (*next)(struct kp_reader *r, uint8_t *at, uint64_t size,
 			      struct kpackx_error *why);
 	/* Decode SIZE bytes from OFFSET on. */
@@ -72,31 +75,15 @@ struct way {
 static kpack_error_t plain_part(struct kp_reader *r, uint64_t offset, uint8_t *buf,
 				uint64_t size, struct kpackx_error *why)
 {
+	if (r->how != KP_READ_PARTS && size < r->size - offset)
+		kp_source_expect(&r->stored, offset, &r->expected);
 	return kp_source_read(&r->stored, offset, buf, (size_t)size, why);
-}
-
-static kpack_error_t plain_next(struct kp_reader *r, uint8_t *at, uint64_t size,
-				struct kpackx_error *why)
-{
-	if (size < r->size - r->done)
-		kp_source_expect(&r->stored, r->done, &r->expected);
-	KP_TRY(plain_part(r, r->done, at, size, why));
-	r->done += size;
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t blocks_part(struct kp_reader *r, uint64_t offset, uint8_t *buf,
 				 uint64_t size, struct kpackx_error *why)
 {
 	return kp_shared_read(r->archive->shared, r->object, offset, buf, size, why);
-}
-
-static kpack_error_t blocks_next(struct kp_reader *r, uint8_t *at, uint64_t size,
-				 struct kpackx_error *why)
-{
-	KP_TRY(blocks_part(r, r->done, at, size, why));
-	r->done += size;
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t chunks_next(struct kp_reader *r, uint8_t *at, uint64_t size,
@@ -187,10 +174,10 @@ static kpack_error_t frames_part(struct kp_reader *r, uint64_t offset, uint8_t *
 	return frames_next(r, buf, size, why);
 }
 
-static const struct way PLAIN = {plain_next, plain_part};
+static const struct way PLAIN = {NULL, plain_part};
 static const struct way FRAMES = {frames_next, frames_part};
 static const struct way CHUNKS = {chunks_next, chunks_part};
-static const struct way BLOCKS = {blocks_next, blocks_part};
+static const struct way BLOCKS = {NULL, blocks_part};
 
 static bool has_frames(const struct kpack_archive *a)
 {
@@ -249,9 +236,7 @@ kpack_error_t kp_archive_check_stored(const struct kpack_archive *a, uint32_t or
 	KP_TRY(kp_archive_source(a, ordinal, &s, why));
 	if (!s.hashes)
 		return KPACK_SUCCESS;
-	buf = malloc(KP_PIECE);
-	if (!buf)
-		return kp_fail_memory(why, KP_PIECE, "reading");
+	KP_TRY(kp_new(&buf, KP_PIECE, "reading", why));
 	for (uint64_t at = 0; at < s.size; at += KP_PIECE)
 		KP_TRY(kp_source_read(
 			&s, at, buf,
@@ -587,7 +572,12 @@ kpack_error_t kp_reader_next(struct kp_reader *r, void *buf, uint64_t size,
 
 		if (r->hash && n > r->step)
 			n = r->step;
-		KP_TRY(r->way->next(r, at, n, why));
+		if (r->way->next) {
+			KP_TRY(r->way->next(r, at, n, why));
+		} else {
+			KP_TRY(r->way->part(r, before, at, n, why));
+			r->done += n;
+		}
 		if (r->hash)
 			kp_hasher_add(r->hash, at, (size_t)(r->done - before));
 		if (r->sum)

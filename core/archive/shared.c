@@ -9,6 +9,15 @@
  *               such extent, in zigzag form
  *
  * All numbers are LEB128.
+ *
+ * After opening it holds: frames follow each other without gaps and fill the blob; every
+ * extent has at least one byte, and all of its bytes are in the run of unique bytes; and
+ * kp_reach bounds how many blocks a reader of a short part must decode.  Without that bound
+ * a table of a few kilobytes could let one read decode every block of the archive.
+ *
+ * An object's stored size is only for people (lists, statistics).  A new byte counts for the
+ * object whose extent of the first kind has it; share_leftovers gives away what no such
+ * extent has.
  */
 #include "shared.h"
 #include <stdlib.h>
@@ -135,32 +144,18 @@ static kpack_error_t read_frames(struct kp_shared *s, const struct kp_shared_lay
 
 /* --- objects ------------------------------------------------------------------------------ */
 
-struct parser {
-	struct kp_shared *s;
-	const uint8_t *at, *end;
-	uint64_t next_unique, next_elsewhere; /* positions */
-	struct kp_reach reach;
-	size_t objects_cap, extents_cap;
-	const char *fault; /* NULL: out of memory */
-};
-
-static bool fault(struct parser *p, const char *text)
-{
-	p->fault = text;
-	return false;
-}
-
-static bool get_number(struct parser *p, uint64_t *out)
+/* Read a number of LEB128; false: the bytes end in it, or it has more than 63 bits. */
+static bool get_number(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
 	*out = 0;
-	for (unsigned shift = 0; p->at < p->end && shift < 63; shift += 7) {
-		uint8_t byte = *p->at++;
+	for (unsigned shift = 0; *at < end && shift < 63; shift += 7) {
+		uint8_t byte = *(*at)++;
 
 		*out |= (uint64_t)(byte & 0x7f) << shift;
 		if (byte < 0x80)
 			return true;
 	}
-	return fault(p, "a number has no end");
+	return false;
 }
 
 /* Where in the file the byte POS is stored, as far as a byte of a block has a place. */
@@ -172,63 +167,6 @@ static uint64_t stored_at(const struct kp_shared *s, uint64_t pos)
 		return s->offsets[frame];
 	return s->offsets[frame] + (pos % s->block_size) * kp_frame_stored(s, frame) /
 					   kp_frame_size(s, frame);
-}
-
-static bool parse_extent(struct parser *p, struct kp_shared_object *o)
-{
-	struct kp_shared *s = p->s;
-	uint64_t head, distance = 0, pos, size;
-	bool is_new;
-
-	if (!get_number(p, &head))
-		return false;
-	size = head >> 1;
-	is_new = !(head & 1);
-	if (!is_new && !get_number(p, &distance))
-		return false;
-	/* both have 63 bits at most: a sum that is outside wraps to one that is, too */
-	pos = is_new ? p->next_unique
-		     : p->next_elsewhere + ((distance >> 1) ^ (0 - (distance & 1)));
-	if (!size || !kp_range_ok(s->unique_size, pos, size))
-		return fault(p, "an extent is empty, or outside the unique bytes");
-	*(is_new ? &p->next_unique : &p->next_elsewhere) = pos + size;
-	if (size > KP_OBJECT_MAX - o->size)
-		return fault(p, "an object is too large");
-	if (!kp_reach_add(&p->reach, o->size, pos, size))
-		return fault(
-			p, "a span is in more than 16 blocks, or more than 4096 extents "
-			   "begin in it");
-	if (!kp_grow(&s->extents, s->n_extents, &p->extents_cap, sizeof(*s->extents)))
-		return false;
-	s->extents[s->n_extents++] = (struct kp_extent){o->size, pos};
-	o->size += size;
-	if (is_new)
-		o->stored += stored_at(s, pos + size) - stored_at(s, pos);
-	return true;
-}
-
-static bool parse_object(struct parser *p)
-{
-	struct kp_shared *s = p->s;
-	struct kp_shared_object o = {.first = s->n_extents};
-	uint64_t n;
-
-	if (s->n_objects == KP_SHARED_OBJECTS_MAX)
-		return fault(p, "too many objects");
-	if (!get_number(p, &n))
-		return false;
-	if (n > (size_t)(p->end - p->at))
-		return fault(p, "more extents than bytes can hold");
-	kp_reach_begin(&p->reach, s->block_size, KP_SHARED_SPAN_BLOCKS);
-	for (; n; n--)
-		if (!parse_extent(p, &o))
-			return false;
-	/* one more: the sentinel */
-	if (!kp_grow(&s->objects, (size_t)s->n_objects + 1, &p->objects_cap,
-		     sizeof(*s->objects)))
-		return false;
-	s->objects[s->n_objects++] = o;
-	return true;
 }
 
 /*
@@ -303,23 +241,73 @@ static kpack_error_t share_leftovers(struct kp_shared *s, uint64_t from,
 	return KPACK_SUCCESS;
 }
 
+/* Parse the table of objects (see above), and find the bytes that each takes. */
 static kpack_error_t read_objects(struct kp_shared *s, struct kp_span bytes,
 				  struct kpackx_error *why)
 {
-	struct parser p = {
-		.s = s, .at = bytes.data, .end = kp_span_tail(bytes, bytes.size).data};
-	bool ok = kp_grow(&s->objects, 0, &p.objects_cap, sizeof(*s->objects));
+	const uint8_t *at = bytes.data, *end = kp_span_tail(bytes, bytes.size).data;
+	uint64_t next_unique = 0, next_elsewhere = 0, n, head, distance;
+	size_t objects_cap = 0, extents_cap = 0;
+	const char *fault = NULL;
+	struct kp_reach reach;
 
-	while (ok && p.at < p.end)
-		ok = parse_object(&p);
-	if (!ok && !p.fault)
-		return kp_fail_memory(why, bytes.size, "objects");
-	if (!ok)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "zstd_shared: objects: object %u, before byte %zu: %s",
-			       s->n_objects, (size_t)(p.at - bytes.data), p.fault);
+	KP_TRY(kp_room(&s->objects, 0, &objects_cap, "objects", why));
+	for (; at < end; s->n_objects++) {
+		struct kp_shared_object *o;
+
+		/* one more: the sentinel */
+		KP_TRY(kp_room(&s->objects, (size_t)s->n_objects + 1, &objects_cap,
+			       "objects", why));
+		o = &s->objects[s->n_objects];
+		*o = (struct kp_shared_object){.first = s->n_extents};
+		if (s->n_objects == KP_SHARED_OBJECTS_MAX)
+			fault = "too many objects";
+		else if (!get_number(&at, end, &n))
+			fault = "a number has no end";
+		else if (n > (size_t)(end - at))
+			fault = "more extents than bytes can hold";
+		kp_reach_begin(&reach, s->block_size, KP_SHARED_SPAN_BLOCKS);
+		for (; !fault && n; n--) {
+			uint64_t pos, size;
+			bool is_new;
+
+			distance = 0;
+			if (!get_number(&at, end, &head) ||
+			    (head & 1 && !get_number(&at, end, &distance))) {
+				fault = "a number has no end";
+				break;
+			}
+			size = head >> 1;
+			is_new = !(head & 1);
+			/* 63 bits at most: a sum that is outside wraps to one that is, too */
+			pos = is_new ? next_unique
+				     : next_elsewhere +
+					       ((distance >> 1) ^ (0 - (distance & 1)));
+			if (!size || !kp_range_ok(s->unique_size, pos, size))
+				fault = "an extent is empty, or outside the unique bytes";
+			else if (size > KP_OBJECT_MAX - o->size)
+				fault = "an object is too large";
+			else if (!kp_reach_add(&reach, o->size, pos, size))
+				fault = "a span is in more than 16 blocks, or more than "
+					"4096 extents begin in it";
+			if (fault)
+				break;
+			*(is_new ? &next_unique : &next_elsewhere) = pos + size;
+			KP_TRY(kp_room(&s->extents, s->n_extents, &extents_cap, "objects",
+				       why));
+			s->extents[s->n_extents++] = (struct kp_extent){o->size, pos};
+			o->size += size;
+			if (is_new)
+				o->stored += stored_at(s, pos + size) - stored_at(s, pos);
+		}
+		if (fault)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "zstd_shared: objects: object %u, before byte "
+				       "%zu: %s",
+				       s->n_objects, (size_t)(at - bytes.data), fault);
+	}
 	s->objects[s->n_objects] = (struct kp_shared_object){.first = s->n_extents};
-	return share_leftovers(s, p.next_unique, why);
+	return share_leftovers(s, next_unique, why);
 }
 
 /* --- opening ------------------------------------------------------------------------------ */

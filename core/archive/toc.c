@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parser of a table of contents: one pass over its bytes, in which keys get their NULs in
- * place and everything else stays where it is.  A fault of the table itself ends it; a fault
- * of one entry refuses that one.  toc_index.c sorts what was read.
+ * The parser of a table of contents (its fields: toc.h): one pass over its bytes, in which keys
+ * get their NULs in place and everything else stays where it is.  A fault of the table itself
+ * ends it; a fault of one entry refuses that one.
  *
- * A table can have a million entries, so that this is what opening an archive takes: names and
- * numbers are read as nearly every writer encodes them, and MessagePack's other forms are left
- * to core/base/msgpack_read.h.
+ *   table hash   compared first, as the NULs change the bytes that it covers
+ *   top level    parse_top: a row of top_fields for each known name
+ *   "toc"        parse_binary for a key, parse_entry for a map of fields, add_entry to judge
+ *                them: what is wrong with an entry is only known when all of it was read
+ *   places       settle_blobs: entries of scheme none may have places instead of ordinals
+ *   strings      copied, with a NUL each
+ *   order        toc_index.c
+ *
+ * What one does not know is no fault: unknown pairs are skipped and noted, so that a program
+ * that rewrites the archive keeps them.  A known name with a value of a wrong type is one,
+ * except where nothing depends on it.
+ *
+ * A table can have a million entries, so that this is what opening an archive takes: numbers
+ * are read as nearly every writer encodes them, and MessagePack's other forms are left to
+ * core/base/msgpack_read.h.  Counts are never trusted: an array is as large as the bytes that
+ * are left can fill.
  */
 #include "toc.h"
 #include <stdarg.h>
@@ -81,22 +94,13 @@ static inline bool take_integer(struct parser *p, uint64_t *out)
 	return true;
 }
 
-/*
- * Read a string with its size in its head, as nearly all names are.  false: there is something
- * else, and the cursor was not moved.
- */
-static inline bool take_short(struct kp_mp *c, struct kp_span *s)
+/* Read the name of a pair; it is empty, as no known name is, if it is not a string. */
+static inline bool take_name(struct kp_mp *c, struct kp_span *name)
 {
-	size_t left = (size_t)(c->end - c->pos), n;
-
-	if (c->fault || !left || (*c->pos & 0xe0) != 0xa0)
-		return false;
-	n = *c->pos & 0x1f;
-	if (n >= left)
-		return false;
-	*s = (struct kp_span){c->pos + 1, n};
-	c->pos += 1 + n;
-	return true;
+	if (c->pos < c->end && (*c->pos & 0xe0) == 0xa0) /* as nearly all names begin */
+		return kp_mp_str(c, name);
+	*name = (struct kp_span){0};
+	return kp_mp_peek(c) == KP_MP_STR ? kp_mp_str(c, name) : kp_mp_skip(c);
 }
 
 /*
@@ -208,11 +212,11 @@ void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
 	if (!e->meta.at || !kp_mp_map(&c, &pairs))
 		return;
 	for (ok = true; ok && pairs; pairs--) {
-		struct kp_span name = {0}, *text = NULL;
+		struct kp_span name, *text = NULL;
 		enum kp_mp_type type;
 		uint64_t mode = 0;
 
-		if (kp_mp_peek(&c) == KP_MP_STR ? !kp_mp_str(&c, &name) : !kp_mp_skip(&c))
+		if (!take_name(&c, &name))
 			return;
 		type = kp_mp_peek(&c);
 		if (!has_path && kp_span_is(name, "path")) {
@@ -269,12 +273,6 @@ static inline enum field field_of(struct kp_span name)
 	}
 }
 
-static void add_fault(struct parser *p, struct kp_span key, struct kp_span arch,
-		      bool refused, const char *text)
-{
-	kp_faults_add_entry(&p->toc->faults, key, arch, refused, text);
-}
-
 /* Parse the PAIRS pairs of an entry's map. */
 static bool parse_entry(struct parser *p, uint32_t pairs, struct raw_entry *r,
 			struct kp_span key, struct kp_span arch)
@@ -290,17 +288,16 @@ static bool parse_entry(struct parser *p, uint32_t pairs, struct raw_entry *r,
 	};
 	while (pairs--) {
 		size_t start = kp_mp_offset(&p->c);
-		enum field field = FIELDS;
+		enum field field;
 		struct kp_span name;
 		bool ok;
 
-		if (take_short(&p->c, &name) ||
-		    (kp_mp_peek(&p->c) == KP_MP_STR && kp_mp_str(&p->c, &name)))
-			field = field_of(name);
-		else if (!kp_mp_skip(&p->c))
+		if (!take_name(&p->c, &name))
 			return false;
+		field = field_of(name);
 		if (field < FIELDS && r->seen & 1u << field) {
-			add_fault(p, key, arch, false, "a field twice, the first counts");
+			kp_faults_add_entry(&p->toc->faults, key, arch, false,
+					    "a field twice, the first counts");
 			if (!kp_mp_skip(&p->c))
 				return false;
 			continue;
@@ -348,7 +345,10 @@ static bool number_string(struct parser *p, struct kp_string_chain *chain,
 	return result == KP_STRINGS_OK || no_memory(p);
 }
 
-/* Append the entry, or note why it is refused. */
+/*
+ * Append the entry, or note why it is refused.  Its key becomes a binary only with its first
+ * entry, so that a key whose entries are all refused leaves nothing behind.
+ */
 static bool add_entry(struct parser *p, struct kp_span key, struct kp_span arch,
 		      const struct raw_entry *r)
 {
@@ -371,7 +371,7 @@ static bool add_entry(struct parser *p, struct kp_span key, struct kp_span arch,
 	else if (has_ordinal && r->ordinal > UINT32_MAX)
 		why = "ordinal is negative or beyond 32 bits";
 	if (why) {
-		add_fault(p, key, arch, true, why);
+		kp_faults_add_entry(&p->toc->faults, key, arch, true, why);
 		toc->entries_more.n = r->more;
 		return true;
 	}
@@ -406,7 +406,10 @@ static bool add_entry(struct parser *p, struct kp_span key, struct kp_span arch,
 
 /* --- one key ------------------------------------------------------------------------ */
 
-/* The architecture in a key: its first component that looks like an architecture. */
+/*
+ * The architecture in a key, as kpack's design paper has it ("rocblas/gfx1100/kernel"): its
+ * first component that looks like an architecture.
+ */
 static bool arch_in_key(struct kp_span key, struct kp_span *arch)
 {
 	size_t begin = 0;
@@ -473,7 +476,7 @@ static bool parse_binary(struct parser *p)
 	else if (kp_mp_peek(&p->c) != KP_MP_MAP)
 		fault = "value is not a map";
 	if (fault) {
-		add_fault(p, key, none, true, fault);
+		kp_faults_add_entry(&p->toc->faults, key, none, true, fault);
 		return kp_mp_skip(&p->c);
 	}
 	if (!kp_mp_map(&p->c, &pairs))
@@ -487,22 +490,21 @@ static bool parse_binary(struct parser *p)
 			return false;
 		if (arch_in_key(key, &arch))
 			return add_entry(p, key, arch, &r);
-		add_fault(p, key, none, true,
-			  "no architecture, neither under the key nor in it");
+		kp_faults_add_entry(&p->toc->faults, key, none, true,
+				    "no architecture, neither under the key nor in it");
 		return true;
 	}
 	while (pairs--) {
-		if (!take_short(&p->c, &arch)) {
-			if (kp_mp_peek(&p->c) != KP_MP_STR) {
-				if (!kp_mp_skip(&p->c) || !kp_mp_skip(&p->c))
-					return false;
-				continue;
-			}
-			if (!kp_mp_str(&p->c, &arch))
+		if (kp_mp_peek(&p->c) != KP_MP_STR) {
+			if (!kp_mp_skip(&p->c) || !kp_mp_skip(&p->c))
 				return false;
+			continue;
 		}
+		if (!kp_mp_str(&p->c, &arch))
+			return false;
 		if (kp_mp_peek(&p->c) != KP_MP_MAP) {
-			add_fault(p, key, arch, true, "entry is not a map");
+			kp_faults_add_entry(&p->toc->faults, key, arch, true,
+					    "entry is not a map");
 			if (!kp_mp_skip(&p->c))
 				return false;
 			continue;
@@ -578,11 +580,10 @@ static bool parse_fields(struct parser *p, const struct map_field *fields, size_
 	if (!kp_mp_map(&p->c, &pairs))
 		return false;
 	while (pairs--) {
-		struct kp_span name = {0};
+		struct kp_span name;
 		size_t i = 0;
 
-		if (kp_mp_peek(&p->c) == KP_MP_STR ? !kp_mp_str(&p->c, &name)
-						   : !kp_mp_skip(&p->c))
+		if (!take_name(&p->c, &name))
 			return false;
 		while (i < n && (*seen & 1u << i || !kp_span_is(name, fields[i].name)))
 			i++;
@@ -743,11 +744,10 @@ static bool parse_top(struct parser *p)
 		return false;
 	while (pairs--) {
 		size_t start = kp_mp_offset(&p->c), i = 0;
-		struct kp_span name = {0};
+		struct kp_span name;
 		bool ok;
 
-		if (kp_mp_peek(&p->c) == KP_MP_STR ? !kp_mp_str(&p->c, &name)
-						   : !kp_mp_skip(&p->c))
+		if (!take_name(&p->c, &name))
 			return false;
 		while (i < KP_COUNT(top_fields) && !kp_span_is(name, top_fields[i].name))
 			i++;

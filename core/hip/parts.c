@@ -93,8 +93,8 @@ static bool knows_binary(const struct kp_lookup_file *f, const char *name)
 	const struct kpack_archive *a = kp_cached_archive(f->held);
 	size_t n = strlen(name);
 
-	for (size_t i = 0; i < kp_archive_binary_count(a); i++) {
-		const char *key = kp_archive_binary(a, i);
+	for (size_t i = 0; i < kp_archive_toc(a)->n_binaries; i++) {
+		const char *key = (const char *)kp_toc_key(kp_archive_toc(a), i).data;
 
 		if (strncmp(key, name, n) == 0 && (key[n] == '#' || key[n] == '\0'))
 			return true;

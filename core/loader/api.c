@@ -154,7 +154,7 @@ kpack_error_t kpack_get_binary_count(kpack_archive_t archive, size_t *count)
 {
 	if (!archive || !count)
 		return end_null(archive, NULL);
-	*count = kp_archive_binary_count(archive);
+	*count = kp_archive_toc(archive)->n_binaries;
 	return KPACK_SUCCESS;
 }
 
@@ -165,9 +165,9 @@ kpack_error_t kpack_get_binary(kpack_archive_t archive, size_t index, const char
 
 	if (!archive || !binary)
 		return end_null(archive, NULL);
-	err = check_index(index, kp_archive_binary_count(archive), "binary", &reason);
+	err = check_index(index, kp_archive_toc(archive)->n_binaries, "binary", &reason);
 	if (!err)
-		*binary = kp_archive_binary(archive, index);
+		*binary = (const char *)kp_toc_key(kp_archive_toc(archive), index).data;
 	return end_call(archive, err, &reason, NULL);
 }
 

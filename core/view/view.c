@@ -41,7 +41,7 @@ static bool reserve_room(struct kp_view_builder *b)
 	size_t n = v->bases[v->n_archives], keys = 0;
 
 	for (size_t i = 0; i < v->n_archives; i++)
-		keys += kp_archive_binary_count(v->archives[i]);
+		keys += kp_archive_toc(v->archives[i])->n_binaries;
 	b->dirs_cap = b->open_dirs_cap = keys + keys / 8 + 256;
 	b->pending_cap = n + b->dirs_cap;
 	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));

@@ -95,7 +95,8 @@ static kpack_error_t choose_header(struct merge_plan *p, struct kpackx_error *wh
 {
 	const struct kpack_archive *first = p->sources[0].archive;
 	struct kp_span scheme = kp_span_str(kp_archive_scheme(first));
-	struct kp_span group = kp_archive_group(first), family = kp_archive_family(first);
+	struct kp_span group = kp_archive_group(first),
+		       family = kp_archive_toc(first)->family;
 
 	for (size_t i = 0; i < p->n_sources; i++) {
 		const struct kpack_archive *a = p->sources[i].archive;
@@ -421,7 +422,8 @@ static kpack_error_t add_field(struct merge_plan *p, const struct merge_field *f
 static kpack_error_t settle_fields(struct merge_plan *p, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < p->n_sources; i++) {
-		struct kp_more more = kp_archive_more(p->sources[i].archive);
+		const struct kp_toc *toc = kp_archive_toc(p->sources[i].archive);
+		struct kp_more more = {toc->bytes, toc->more.runs, toc->more.n};
 
 		if (p->options.takes && p->first_item[i] == p->first_item[i + 1])
 			continue; /* no entry of it is taken */

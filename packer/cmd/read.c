@@ -302,7 +302,7 @@ int cmd_info(int argc, char **argv)
 		struct info info = {.path = kp_archive_path(a),
 				    .scheme = kp_archive_scheme(a),
 				    .group = kp_archive_group(a),
-				    .family = kp_archive_family(a),
+				    .family = kp_archive_toc(a)->family,
 				    .entries = kp_archive_entry_count(a),
 				    .frames = kp_archive_ordinal_count(a),
 				    .frame_index =

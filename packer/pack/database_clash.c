@@ -213,7 +213,7 @@ static bool is_replaced(const struct packing *p, const struct kpack_archive *a)
 		const char *place = o->input->images[o->image].arch;
 		const struct family *f = families_find(&p->args.families, place);
 
-		if (kp_span_is(kp_archive_family(a), f ? f->name : place))
+		if (kp_span_is(kp_archive_toc(a)->family, f ? f->name : place))
 			return true;
 	}
 	return false;

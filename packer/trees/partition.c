@@ -122,7 +122,7 @@ kpack_error_t old_archive_open(const char *path, const struct families *families
 		its = families_find(families, arch);
 		family = i == 0 || its == family ? its : NULL;
 	}
-	own = kp_archive_family(archive);
+	own = kp_archive_toc(archive)->family;
 	if (family) {
 		out->part = xstrdup(family->name);
 	} else if (own.size && kp_component_ok(own) && kp_text_ok(own) &&
