@@ -259,34 +259,15 @@ struct fatbin_item {
 	size_t number;
 };
 
-/* The containers of the section that wrappers lead into, in the order of their offsets. */
-static struct fatbin_item *fatbin_items(const struct inspect_file *f, size_t *count)
-{
-	const struct kp_container *c = &f->list.items[0], *items = f->list.items;
-	struct fatbin_item *order = xmalloc(f->list.count * sizeof(*order));
-	size_t image = c->first_image, end = c->first_image + c->n_images;
-
-	*count = 0;
-	while (image < end && !(is_fatbin(&f->list, image) &&
-				f->list.images[image].inside != KP_NOWHERE))
-		image++;
-	if (image == end)
-		return order;
-	/* nothing leads to those without a number, which hold no images themselves */
-	for (size_t i = f->list.images[image].inside; i != KP_NOWHERE; i = items[i].next)
-		if (f->numbers[i] != KP_NOWHERE)
-			order[(*count)++] =
-				(struct fatbin_item){items[i].offset, f->numbers[i]};
-	return order;
-}
-
 /* Read the wrappers, and find the number of the container that each leads to. */
 static void read_wrappers(struct inspect_file *f)
 {
 	struct kpackx_error fault = {0};
 	struct kp_elf *elf = &f->elf;
+	const struct kp_container *c = &f->list.items[0], *items = f->list.items;
+	size_t image = c->first_image, end = c->first_image + c->n_images;
 	struct fatbin_item *order;
-	size_t n, kept = 0;
+	size_t n = 0, kept = 0;
 	bool leads;
 
 	if (kp_elf_read(f->fd, f->source.size, elf, &fault)) {
@@ -299,7 +280,16 @@ static void read_wrappers(struct inspect_file *f)
 		leads |= elf->wrappers[i].fields.magic == KP_WRAPPER_HIPK;
 	if (!leads)
 		elf->n_wrappers = 0;
-	order = fatbin_items(f, &n);
+	/* the containers of the section that wrappers lead into, in the order of their offsets */
+	order = xmalloc(f->list.count * sizeof(*order));
+	while (image < end && !(is_fatbin(&f->list, image) &&
+				f->list.images[image].inside != KP_NOWHERE))
+		image++;
+	/* nothing leads to those without a number, which hold no images themselves */
+	for (size_t i = image < end ? f->list.images[image].inside : KP_NOWHERE;
+	     i != KP_NOWHERE; i = items[i].next)
+		if (f->numbers[i] != KP_NOWHERE)
+			order[n++] = (struct fatbin_item){items[i].offset, f->numbers[i]};
 	f->wrapper_number = xcalloc(elf->n_wrappers, sizeof(*f->wrapper_number));
 	f->converted = true;
 	for (size_t i = 0; i < elf->n_wrappers; i++) {
@@ -532,12 +522,11 @@ static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *
 
 static uint64_t job_cost(void *arg, size_t number)
 {
-	const struct inspect_walk *walk = arg;
-	const struct inspect_job *job = &walk->file->jobs[number];
+	const struct inspect_file *f = ((const struct inspect_walk *)arg)->file;
+	const struct inspect_job *job = &f->jobs[number];
 
-	return job->image != KP_NOWHERE
-		       ? job->src.size
-		       : walk->file->list.items[job->container].payload_size;
+	return job->image != KP_NOWHERE ? job->src.size
+					: f->list.items[job->container].payload_size;
 }
 
 static kpack_error_t do_job(void *arg, void *state, size_t number, void **result,
