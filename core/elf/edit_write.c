@@ -170,27 +170,6 @@ static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t put_patches(struct output *o, struct kpackx_error *why)
-{
-	const struct kp_edit *ed = o->ed;
-
-	for (size_t i = 0; i < ed->n_patches; i++) {
-		const struct kp_edit_patch *p = &ed->patches[i];
-		const struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
-
-		while (c < all && (c->made || p->from < c->from ||
-				   !kp_range_ok(c->size, p->from - c->from, p->size)))
-			c++;
-		if (c == all)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: a wrapper or its relocation, at offset "
-				       "%" PRIu64 ", is not mapped",
-				       p->from);
-		KP_TRY(put_bytes(o, c->to + (p->from - c->from), p->bytes, p->size, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 /* ---- headers ---- */
 
 static uint32_t new_number(const struct output *o, uint32_t number)
@@ -259,7 +238,20 @@ static kpack_error_t put_all(struct output *o, struct kpackx_error *why)
 	}
 	/* in this order: patches and headers are over what was copied */
 	KP_TRY(put_sections(o, why));
-	KP_TRY(put_patches(o, why));
+	for (size_t i = 0; i < ed->n_patches; i++) {
+		const struct kp_edit_patch *p = &ed->patches[i];
+		const struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
+
+		while (c < all && (c->made || p->from < c->from ||
+				   !kp_range_ok(c->size, p->from - c->from, p->size)))
+			c++;
+		if (c == all)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: a wrapper or its relocation, at offset "
+				       "%" PRIu64 ", is not mapped",
+				       p->from);
+		KP_TRY(put_bytes(o, c->to + (p->from - c->from), p->bytes, p->size, why));
+	}
 	KP_TRY(put_headers(o, why));
 	for (size_t i = 0; i < ed->n_kept; i++)
 		KP_TRY(copy_bytes(o, ed->kept[i].from, ed->kept[i].size, ed->kept[i].from,

@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include "core/base/order.h"
 #include "core/format/sections.h"
 
 #define HOST_MAX (UINT64_C(256) << 20)
@@ -118,22 +119,13 @@ static kpack_error_t load_host(struct object *o, struct kpackx_error *why)
 static bool move_offset(const struct object *o, uint64_t *offset)
 {
 	const struct kp_relocatable_fill *f = o->fill;
-	size_t low = 0, high = f->n;
+	const uint64_t *from =
+		kp_find_by(f->from, f->n, sizeof(*from), offset,
+			   &(const struct kp_sort_key){0, 'n', sizeof(*from)}, 1);
 
-	if (*offset == 0 && (f->n == 0 || f->from[0] == 0))
-		return true;
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (f->from[mid] < *offset)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == f->n || f->from[low] != *offset)
-		return false;
-	*offset = f->to[low];
-	return true;
+	if (from)
+		*offset = f->to[from - f->from];
+	return from || (*offset == 0 && f->n == 0);
 }
 
 static kpack_error_t check_table(const struct object *o, size_t i, size_t row,

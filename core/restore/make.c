@@ -559,31 +559,6 @@ struct completion {
 	struct kpackx_error *why;
 };
 
-/* Hash the bytes that are copied, unless the last plan copied the same. */
-static kpack_error_t hash_copied(struct completion *c, struct kp_recipe_maker *maker)
-{
-	uint64_t ranges = kp_hash64(c->copied, c->n_copied * sizeof(*c->copied), 1);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_hasher *h;
-
-	if (maker->ranges != ranges) {
-		h = kp_hasher_new();
-		for (size_t i = 0; i < c->n_copied && !err; i++)
-			err = kp_recipe_hash(h, &c->file, c->copied[i].from,
-					     c->copied[i].size, c->why);
-		if (!err && !h)
-			err = kp_fail_memory(c->why, 0, "a hash");
-		if (!err)
-			memcpy(maker->copied, kp_hasher_value(h).bytes,
-			       sizeof(maker->copied));
-		kp_hasher_free(h);
-		KP_TRY(err);
-		maker->ranges = ranges;
-	}
-	memcpy(c->r.copied, maker->copied, sizeof(c->r.copied));
-	return KPACK_SUCCESS;
-}
-
 /* Add [FROM, END) of the file: what moves is copied, and the rest stored. */
 static kpack_error_t add_file(struct completion *c, uint64_t from, uint64_t end)
 {
@@ -717,6 +692,8 @@ kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t 
 			       .n = n,
 			       .buf = malloc(PIECE),
 			       .why = why};
+	struct kp_hasher *hash;
+	uint64_t ranges;
 	uint8_t *bytes;
 	size_t size;
 	kpack_error_t err =
@@ -732,8 +709,22 @@ kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t 
 		err = load_kept(&c);
 	if (!err)
 		err = add_all(&c, maker);
-	if (!err)
-		err = hash_copied(&c, maker);
+	/* hash what is copied, unless the last plan copied the same */
+	ranges = kp_hash64(c.copied, c.n_copied * sizeof(*c.copied), 1);
+	if (!err && maker->ranges != ranges) {
+		hash = kp_hasher_new();
+		err = hash ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
+		for (size_t i = 0; i < c.n_copied && !err; i++)
+			err = kp_recipe_hash(hash, &c.file, c.copied[i].from,
+					     c.copied[i].size, why);
+		if (!err) {
+			memcpy(maker->copied, kp_hasher_value(hash).bytes,
+			       sizeof(maker->copied));
+			maker->ranges = ranges;
+		}
+		kp_hasher_free(hash);
+	}
+	memcpy(c.r.copied, maker->copied, sizeof(c.r.copied));
 	if (!err)
 		err = kp_recipe_encode(&c.r, &bytes, &size, why);
 	if (!err) {

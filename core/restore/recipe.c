@@ -168,59 +168,14 @@ static kpack_error_t read_time(struct parser *p, struct timespec *out)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_file(struct parser *p, struct kp_recipe_file *f)
-{
-	uint64_t mode, uid, gid, ten;
-
-	KP_TRY(read_array(p, 10, 10, &ten));
-	KP_TRY(read_hash(p, f->xxh3));
-	KP_TRY(read_uint(p, INT64_MAX, &f->changed_size));
-	f->removed = kp_mp_peek(&p->c) == KP_MP_NIL;
-	if (f->removed)
-		kp_mp_skip(&p->c);
-	else
-		KP_TRY(read_hash(p, f->changed_xxh3));
-	KP_TRY(read_uint(p, 07777, &mode));
-	KP_TRY(read_uint(p, UINT32_MAX, &uid));
-	KP_TRY(read_uint(p, UINT32_MAX, &gid));
-	f->mode = (unsigned)mode;
-	f->uid = (unsigned)uid;
-	f->gid = (unsigned)gid;
-	KP_TRY(read_time(p, &f->mtime));
-	return read_time(p, &f->kept);
-}
-
-static kpack_error_t read_targets(struct parser *p)
-{
-	struct kp_recipe *r = &p->r;
-	uint64_t n, three;
-
-	KP_TRY(read_array(p, 0, KP_IMAGES_MAX, &n));
-	while (n--) {
-		struct kp_recipe_target *t;
-		struct kp_mp_value host;
-
-		KP_TRY(kp_room(&r->targets, r->n_targets, &r->targets_cap, "a recipe",
-			       p->why));
-		t = &r->targets[r->n_targets++];
-		*t = (struct kp_recipe_target){0};
-		KP_TRY(read_array(p, 3, 3, &three));
-		if (kp_mp_peek(&p->c) == KP_MP_NIL)
-			kp_mp_skip(&p->c);
-		else
-			KP_TRY(read_text(p, KP_ENTRY_ID_MAX, &t->id));
-		KP_TRY(read_text(p, KP_TARGET_TEXT_MAX - 1, &t->arch));
-		KP_TRY(read_value(p, KP_MP_BOOL, "neither true nor false", &host));
-		t->host = host.num;
-	}
-	return KPACK_SUCCESS;
-}
-
+/* Read the value of FIELD; of a bin only where it is, because the tables depend on each other. */
 static kpack_error_t read_field(struct parser *p, enum field field)
 {
 	struct kp_recipe *r = &p->r;
+	struct kp_recipe_file *f = &r->file;
+	uint64_t n, three, mode, uid, gid;
+	struct kp_recipe_target *t;
 	struct kp_mp_value v;
-	uint64_t n;
 
 	switch (field) {
 	case F_VERSION:
@@ -240,9 +195,39 @@ static kpack_error_t read_field(struct parser *p, enum field field)
 		return read_uint(p, KP_LAYOUT_SECTION_MAX, &r->section_size);
 	case F_FILE:
 		r->has_file = true;
-		return read_file(p, &r->file);
+		KP_TRY(read_array(p, 10, 10, &n));
+		KP_TRY(read_hash(p, f->xxh3));
+		KP_TRY(read_uint(p, INT64_MAX, &f->changed_size));
+		f->removed = kp_mp_peek(&p->c) == KP_MP_NIL;
+		if (f->removed)
+			kp_mp_skip(&p->c);
+		else
+			KP_TRY(read_hash(p, f->changed_xxh3));
+		KP_TRY(read_uint(p, 07777, &mode));
+		KP_TRY(read_uint(p, UINT32_MAX, &uid));
+		KP_TRY(read_uint(p, UINT32_MAX, &gid));
+		f->mode = (unsigned)mode;
+		f->uid = (unsigned)uid;
+		f->gid = (unsigned)gid;
+		KP_TRY(read_time(p, &f->mtime));
+		return read_time(p, &f->kept);
 	case F_TARGETS:
-		return read_targets(p);
+		KP_TRY(read_array(p, 0, KP_IMAGES_MAX, &n));
+		while (n--) {
+			KP_TRY(kp_room(&r->targets, r->n_targets, &r->targets_cap,
+				       "a recipe", p->why));
+			t = &r->targets[r->n_targets++];
+			*t = (struct kp_recipe_target){0};
+			KP_TRY(read_array(p, 3, 3, &three));
+			if (kp_mp_peek(&p->c) == KP_MP_NIL)
+				kp_mp_skip(&p->c);
+			else
+				KP_TRY(read_text(p, KP_ENTRY_ID_MAX, &t->id));
+			KP_TRY(read_text(p, KP_TARGET_TEXT_MAX - 1, &t->arch));
+			KP_TRY(read_value(p, KP_MP_BOOL, "neither true nor false", &v));
+			t->host = v.num;
+		}
+		return KPACK_SUCCESS;
 	default:
 		KP_TRY(read_value(p, KP_MP_BIN, "not bytes", &v));
 		p->bins[field] = v.span;
@@ -713,31 +698,16 @@ static kpack_error_t decompress_map(const struct kp_source *source, uint64_t fra
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t parse_all(struct parser *p, uint64_t frame,
-			       const struct kp_source *source)
+static void parser_fini(struct parser *p)
 {
-	struct kp_recipe *r = &p->r;
-
-	KP_TRY(read_map(p));
-	begin_bin(p, F_COPIED);
-	if (p->at.size != sizeof(r->copied))
-		return fail_invalid(p, "a hash has 16 bytes");
-	memcpy(r->copied, p->at.data, sizeof(r->copied));
-	KP_TRY(get_images(p));
-	KP_TRY(get_containers(p));
-	KP_TRY(get_forms(p, frame, source));
-	KP_TRY(get_parts(p));
-	KP_TRY(kp_new(&r->bytes, r->n_bytes, "a recipe", p->why));
-	if (r->n_bytes)
-		memcpy(r->bytes, p->bins[F_BYTES].data, r->n_bytes);
-	r->source = *source;
-	return KPACK_SUCCESS;
+	kp_recipe_fini(&p->r);
 }
 
 kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *out,
 			     struct kpackx_error *why)
 {
-	struct parser p = {.why = why};
+	KP_AUTO(parser) p = {.why = why};
+	struct kp_recipe *r = &p.r;
 	struct kp_window *w = malloc(sizeof(*w));
 	struct kp_frame_header header;
 	KP_AUTO_FREE uint8_t *map = NULL;
@@ -756,12 +726,23 @@ kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *o
 	KP_TRY(err);
 	KP_TRY(decompress_map(source, frame, &map, &size, why));
 	p.c = kp_mp_over((struct kp_span){map, size});
-	err = parse_all(&p, frame, source);
-	if (err)
-		kp_recipe_fini(&p.r);
-	else
-		*out = p.r;
-	return err;
+	KP_TRY(read_map(&p));
+	begin_bin(&p, F_COPIED);
+	if (p.at.size != sizeof(r->copied))
+		return fail_invalid(&p, "a hash has 16 bytes");
+	memcpy(r->copied, p.at.data, sizeof(r->copied));
+	/* in this order: containers count images, and parts refer to all */
+	KP_TRY(get_images(&p));
+	KP_TRY(get_containers(&p));
+	KP_TRY(get_forms(&p, frame, source));
+	KP_TRY(get_parts(&p));
+	KP_TRY(kp_new(&r->bytes, r->n_bytes, "a recipe", why));
+	if (r->n_bytes)
+		memcpy(r->bytes, p.bins[F_BYTES].data, r->n_bytes);
+	r->source = *source;
+	*out = *r;
+	*r = (struct kp_recipe){0};
+	return KPACK_SUCCESS;
 }
 
 /* ---- storing ---- */
