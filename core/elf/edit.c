@@ -5,6 +5,10 @@
  * Bytes of the input that neither a section nor a program header names are found, too: a program may
  * find what was appended to it by an offset from the beginning or the end of its file, or behind its
  * section headers.  They are kept where they are.
+ *
+ * What is refused, and why: a segment that is not aligned to pages, or overlaps another, because the
+ * places of the new file are decided by page; mapped section names and section groups, because they
+ * cannot grow or be numbered anew; machines whose page size is not known.
  */
 #include "edit.h"
 #include <errno.h>

@@ -3,6 +3,13 @@
  * The placed file: first what is copied from the input, then, over that, bytes that are new.  One walk
  * over all of it serves two purposes.  It writes the file; or, without a file, it notes what is copied
  * and what is new, from which follows which bytes of the input the output has where.
+ *
+ * The order is that of what lies over what: chunks; sections that are not mapped, and names; the numbers
+ * of sections in symbols; wrappers and their relocations; program and section headers; and last the bytes
+ * that no table names, whose place nothing else has.
+ *
+ * Rows of tables are the largest part of a host that changes a little everywhere.  So for each row
+ * the runs of bytes that are as in the old row are noted, too: a recipe copies them.
  */
 #include <errno.h>
 #include <gelf.h>

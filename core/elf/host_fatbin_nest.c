@@ -2,6 +2,13 @@
 /*
  * All other files with device code: containers inside of containers, and device code in other
  * sections than .hip_fatbin.  Apart from host_fatbin.c, because the library has only that.
+ *
+ *	a linked binary       what kp_fatbin_open finds, and on request the other sections
+ *	a bare HIP container  what kp_fatbin_open finds, or all that is nested in it
+ *	anything else         all containers, nested ones with their enclosing ones
+ *
+ * Offsets of containers count from the beginning of the source: the section .hip_fatbin, or the file as
+ * soon as something else is listed.
  */
 #include <stdlib.h>
 #include "core/base/alloc.h"

@@ -3,6 +3,16 @@
  * Rewriting an object: find the section of device code; see by how much what follows it can move;
  * load the host's part, which is all but that section; then, in memory, let symbols and relocations
  * follow the containers that they lead to, and the headers follow the sections.
+ *
+ *	old   [ before | device code              | after ]
+ *	new   [ before | less of it, then zeros | after ]
+ *
+ * What is behind moves by a multiple of all alignments there, so that every section keeps its own;
+ * the rest of the difference stays as zeros.  Only a container's beginning has a new place: what leads
+ * into the middle of one cannot be told where to lead, and the object is refused.
+ *
+ * Fields that are read or written here: of a symbol 4 info, 6 section, 8 value, 16 size; of a
+ * relocation 8 type, 12 symbol, 16 addend (RELA).
  */
 #include "convert.h"
 #include <elf.h>

@@ -5,8 +5,28 @@
  * numbers, because equal columns next to each other nearly vanish in zstd, and a library can have
  * thousands of objects.
  *
+ *	map    version, size of the original, [offset, size] of .hip_fatbin, [what thin --keep states],
+ *	       targets: [entry ID or nil, architecture, whether it is the host's] ...
+ *	bins   objects: a column of target numbers, then a column of sizes
+ *	       unknown, hashes: which objects have no hash; 6 bytes for each other one
+ *	       containers: how many objects each has; wrappers: the container that each leads to
+ *	       compressed: version, method, level, long window, size of the difference, two hashes
+ *	       parts: kind, and its operands; bytes: what the recipe has itself
+ *
+ *	part         operands                              makes
+ *	COPY         offset difference, size               bytes of the changed file
+ *	BYTES        size                                  the next of the recipe's bytes
+ *	ZEROS, PAD   size; none: up to the next 4096       zeros
+ *	OBJECT       number difference                     a whole object
+ *	RANGE        number difference, offset, size       a part of one
+ *	CONTAINER    -                                     nothing: the next container begins here
+ *	HEADER       -                                     the header of a bundle, from its objects
+ *	COMPRESSED   number of parts, size                 what those parts make, compressed
+ *
  * A parsed recipe is sound: its parts add up to the original, what they refer to exists, and what
- * they make is bounded.
+ * they make is bounded.  So whoever applies one checks only what the changed file and the archives
+ * have.  A recipe comes from a file that anybody may have written: each number is checked where it
+ * is read, and memory is taken for what is there, not for what is stated.
  */
 #include "recipe.h"
 #include <inttypes.h>
@@ -311,7 +331,10 @@ static kpack_error_t get_bytes(struct parser *p, void *out, size_t n)
 	return KPACK_SUCCESS;
 }
 
-/* Read the objects, whose number is that of all containers, or what F_OBJECTS has. */
+/*
+ * Read the objects, whose number is that of all containers, or what F_OBJECTS has.  The last byte of
+ * each LEB128 number is below 0x80, so that numbers can be counted before there is memory for them.
+ */
 static kpack_error_t get_images(struct parser *p)
 {
 	struct kp_recipe *r = &p->r;
@@ -592,6 +615,7 @@ static kpack_error_t get_part(struct parser *p, struct place *l)
 		r->section_first = r->n_parts;
 	if (!l->payload_end && r->section_end == SIZE_MAX && l->at >= section_end)
 		r->section_end = r->n_parts;
+	/* a kind of a later version is refused by settle_part, which names it */
 	KP_TRY(get_number(p, UINT16_MAX, &kind));
 	part.kind = kind < KP_PART_KINDS ? (enum kp_part_kind)kind : KP_PART_KINDS;
 	for (size_t i = 0; kind < KP_PART_KINDS && i < operands_of[kind].n; i++)
@@ -610,6 +634,7 @@ static kpack_error_t get_part(struct parser *p, struct place *l)
 	KP_TRY(kp_room(&r->parts, r->n_parts, &r->parts_cap, "a recipe", p->why));
 	r->parts[r->n_parts++] = part;
 	l->at += part.size;
+	/* the parts behind it make its payload, where offsets begin at 0 again */
 	if (part.kind == KP_PART_COMPRESSED) {
 		l->outer = l->at;
 		l->at = 0;
@@ -625,6 +650,11 @@ static kpack_error_t get_part(struct parser *p, struct place *l)
 		l->at = l->outer;
 		l->payload_end = 0;
 	}
+	/*
+	 * A part of few bytes can make much: an object again and again, or a large payload.  All
+	 * that is made is limited like what it is made for, so that no recipe costs more time than
+	 * an honest one of its size.
+	 */
 	if (l->work > (r->has_section ? KP_LAYOUT_SECTION_MAX : r->size))
 		return fail_invalid(p, "too much to make");
 	return KPACK_SUCCESS;
@@ -851,6 +881,7 @@ static void put_tables(struct kp_compose c[FIELDS], const struct kp_recipe *r)
 		kp_compose_span(forms, (struct kp_span){hash, sizeof(hash)});
 		kp_compose_span(forms, (struct kp_span){f->xxh3, sizeof(f->xxh3)});
 	}
+	/* last, because parts refer to all that is above */
 	put_parts(&c[F_PARTS], r);
 	kp_compose_span(&c[F_BYTES], (struct kp_span){r->bytes, r->n_bytes});
 }
@@ -955,6 +986,7 @@ kpack_error_t kp_recipe_encode(const struct kp_recipe *r, uint8_t **out, size_t 
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "recipe: %zu bytes, at most %llu", map.size,
 			       (unsigned long long)KP_LAYOUT_MAX);
+	/* with a checksum: a damaged recipe must not restore a wrong file */
 	room = ZSTD_compressBound(map.size);
 	data = malloc(room + r->n_kept);
 	ctx = ZSTD_createCCtx();

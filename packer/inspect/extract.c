@@ -4,6 +4,13 @@
  * not depend on which thread comes first: images that are plain in the file are named before
  * the walk, those of a compressed container by the one thread that decodes it.  Faults are
  * kept per image and reported in the order of the file for the same reason.
+ *
+ * Names come from the file, which anybody may have made: of an architecture only harmless bytes stay, no
+ * name begins with a dot, and none has a slash.  All images of a name are counted, also those that are
+ * not selected, so that an image has the same name whatever is selected.
+ *
+ * An existing file is that image's fault, and the others are still written.  Any other failure is the
+ * disk's: then no thread begins another file.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -7,6 +7,17 @@
  * Then the jobs go through the pipeline (reading): threads decode containers and visit their leaves;
  * faults are noted and reported when a job's turn comes, so that the output does not depend on the
  * threads.
+ *
+ *	row        for each line: a container, a section or image with containers, a leaf
+ *	job        a leaf that is plain in the file, or a container that is decoded, with all its leaves
+ *	end_row    of a job: the rows before it are complete when the job and all before it are
+ *
+ * Containers are numbered in the order of rows, but those of .hip_fatbin first: their numbers are then
+ * those of the wrappers' KEY#n in most files.  Objects that bundles wrap have no row of their own, and
+ * an image that is all one container is that container's row.
+ *
+ * A file may lie: images overlap, containers nest, one image stands in many bundles.  What it costs to
+ * read all of it is compared with the size of what is there before anything is read.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -376,7 +387,10 @@ void inspect_file_close(struct inspect_file *f)
 
 /* ---- reading ---- */
 
-/* A fault of a job; it is reported when the job is committed, in order. */
+/*
+ * A fault of a job; it is reported when the job is committed, in order.  Threads only note: reporting
+ * compares with earlier faults, so that it belongs to one thread.
+ */
 struct note {
 	struct note *next;
 	size_t image;

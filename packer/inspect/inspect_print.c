@@ -4,6 +4,12 @@
  * completes are printed as soon as it is their turn.  For JSON the threads also turn images into
  * text, so that files with many kernels need little memory; the tree follows at the end and refers
  * to images by number.
+ *
+ *	text   one line for the file, a table of rows, "N kernels", a table of wrappers
+ *	JSON   {file, format, images: [...], wrappers: [...], converted, tree: [...]}
+ *
+ * A library of AMD's has thousands of images and millions of kernels.  So whatever a thread learned of an
+ * image is dropped as soon as it is printed, or is text; in long lists kernels are counted and not kept.
  */
 #include <inttypes.h>
 #include <stdio.h>

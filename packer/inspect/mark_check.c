@@ -9,7 +9,16 @@
  * no archive has was not built.  GPUs of --arch that a binary was not built for are faults
  * only if no binary was built for them.  What no binary asks for must be decodable, too.
  *
- * So some of what is found is judged in the end, when all binaries were looked at.
+ * So some of what is found is judged in the end, when all binaries were looked at:
+ *
+ *	for each file      its kind; marker and layout; the archives that its search paths reach, each
+ *	                   checked once; the GPUs of --arch; the objects of each wrapper
+ *	in the end         all entries of these archives that nothing asked for are decoded; absent:
+ *	                   architectures without an archive, which are right if no binary has one;
+ *	                   unbuilt: GPUs of --arch, a fault if no binary was built for them
+ *
+ * What a GPU loads is decided as by HIP: of the objects that it can run, the one that states most of
+ * what it has.  An object that a better one hides may be missing.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -194,6 +203,7 @@ static void check_choice(struct subject *s, size_t which, size_t first, size_t e
 	unsigned added = 0, best;
 	bool found = false;
 
+	/* what other builds added is surely in an archive, and may fit better than the binary's own */
 	for (size_t k = 0; s->b.has_layout && k < s->arches.count; k++)
 		if (!s->arches.in_layout[k] && s->ranks[k] > added)
 			added = s->ranks[k];
@@ -405,6 +415,7 @@ static size_t check_archives(struct check *c, const struct reach *reach)
 		const struct kp_fault *faults = NULL;
 		size_t kept = 0, counted;
 
+		/* another binary may have reached it before */
 		usable += a->archive != NULL;
 		if (a->reported)
 			continue;

@@ -3,6 +3,16 @@
  * kpack mark convert removes the device code from a fat binary and adds a marker.  kpack mark restore
  * makes a fat binary of a converted one and its archives again.  kpack mark strip-safe repairs converted
  * binaries whose program headers another tool moved, or only finds them.
+ *
+ * All three write a whole new file and publish it in the place of the old one (struct rewrite), so that a
+ * running program keeps its file, and a failure leaves everything as it was.
+ *
+ * Restoring: the recipe in .rocm_kpack_layout lists the objects; each is looked for in the archives that the
+ * marker's search paths reach, or in those of --archive, and must have the hash that the recipe
+ * states.  Then the original is made in one of two ways:
+ *
+ *	what the recipe copies is still in the file   the whole original, from the recipe
+ *	the file was changed since (strip, patchelf)  the changed file, with its device code put back
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -363,7 +373,7 @@ static kpack_error_t write_restored(struct mark_restore *r, struct kpackx_error 
 				       list->count);
 	}
 	KP_TRY(rewrite_open(&rewrite, &r->b, r->out, why));
-	/* a binary that was changed only gets its device code */
+	/* a binary that was changed since only gets its device code */
 	err = r->fits ? kp_recipe_restore(layout, &r->source, &rewrite.out, &r->result,
 					  why)
 		      : kp_restore(r->b.fd, r->b.size, &r->b.fat, &o, &rewrite.out, why);
@@ -534,7 +544,7 @@ static void check_headers(struct strip_safe *s, const char *path)
 	struct kpackx_error why = {0};
 	bool converted, program, right;
 	struct binary b;
-	char magic[4];
+	char magic[4]; /* most files of a tree are no ELF files at all */
 
 	if (binary_open(path, &b, &why)) {
 		report_why(path, &why);

@@ -2,6 +2,10 @@
 /*
  * kpack mark show prints the marker, the wrappers and the layout that files carry, if any; kpack mark
  * set changes the marker, in place.
+ *
+ * show prints what a file carries, not whether it is right (that is mark check): of a damaged file
+ * the parts that can be read are shown, and the others reported.  set writes the file anew, because another
+ * marker has another size; the recipe in the file follows what moves by that.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,6 +5,14 @@
  * add up neighbours.  Objects with the same decoded bytes get one content number; a family's
  * archive has each content of its members once.  Sizes that archives state cannot be trusted,
  * so sums do not wrap.
+ *
+ *	entries   -> rows by architecture, by library, by both, by database and role
+ *	objects   -> the largest; hashes make contents of them, and those the duplicates
+ *	contents  -> what an archive for a family of GPUs would have, which needs each once
+ *	filter    -> what its GPUs keep, and what that frees
+ *
+ * An object without a hash is decoded only if another has its size: nothing else can be equal to it.
+ * Every order has a last key that is unique, because the page must not depend on the C library's sort.
  */
 #include "report.h"
 #include <stdio.h>

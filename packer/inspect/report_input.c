@@ -122,6 +122,7 @@ static void pack_unnamed(struct report_input *in, struct packing *p, const char 
 {
 	uint64_t before = in->archive_bytes;
 	struct kpackx_error why = {0};
+	/* the set's archives have no name on disk: they are opened again by their descriptors */
 	const char *const *names = NULL;
 	size_t n = 0;
 	int status = packing_plan(p);
@@ -253,7 +254,7 @@ static uint64_t walk_tree(struct report_input *in, const char *root)
 static void read_file(struct report_input *in, const char *path, const char *name,
 		      bool quiet)
 {
-	char magic[4] = "";
+	char magic[4] = ""; /* an archive may have any name */
 	struct stat st = {0};
 	int fd = -1;
 
