@@ -5,6 +5,10 @@
  * Bytes of the input that neither a section nor a program header names are found, too: a program may
  * find what was appended to it by an offset from the beginning or the end of its file, or behind its
  * section headers.  They are kept where they are.
+ *
+ * What is refused, and why: a segment that is not aligned to pages, or overlaps another, because the
+ * places of the new file are decided by page; mapped section names and section groups, because they
+ * cannot grow or be numbered anew; machines whose page size is not known.
  */
 #include "edit.h"
 #include <errno.h>
@@ -287,20 +291,16 @@ static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 
 uint64_t kp_edit_kept_end(const struct kp_edit *ed, uint64_t at, uint64_t size)
 {
-	size_t low = 0, high = ed->n_kept;
+	const struct kp_edit_range probe = {.from = at + 1};
+	size_t i = kp_lower_bound(ed->kept, ed->n_kept, &probe,
+				  KP_BY_NUMBER(struct kp_edit_range, from));
 
-	while (low < high) { /* the first that ends behind AT */
-		size_t middle = low + (high - low) / 2;
-
-		if (ed->kept[middle].from + ed->kept[middle].size <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == ed->n_kept ||
-	    (ed->kept[low].from > at && ed->kept[low].from - at >= size))
+	/* the range that begins at AT or before may reach behind it */
+	if (i && ed->kept[i - 1].from + ed->kept[i - 1].size > at)
+		i--;
+	if (i == ed->n_kept || (ed->kept[i].from > at && ed->kept[i].from - at >= size))
 		return 0;
-	return ed->kept[low].from + ed->kept[low].size;
+	return ed->kept[i].from + ed->kept[i].size;
 }
 
 /* Set *SAME if [FROM, END) has only WORD, which begins at a multiple of its size. */

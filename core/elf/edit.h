@@ -49,7 +49,6 @@ struct kp_edit_section {
 	bool is_new;
 	struct kp_span bytes; /* content of a new section, borrowed */
 	uint64_t from;        /* sh_offset in the input */
-	uint64_t after; /* offset by which sections that are not mapped are ordered */
 };
 
 /*

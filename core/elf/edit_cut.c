@@ -5,6 +5,18 @@
  *
  * A section is cut out of its chunk, and its segment becomes up to three: the part before it, the
  * section's addresses as memory without bytes, and the part behind it.  Filling joins them again.
+ *
+ *	before   [ PT_LOAD: text | .hip_fatbin | data ]
+ *	after    [ PT_LOAD: text ] [ PT_LOAD without bytes ] [ PT_LOAD: data ]
+ *
+ * A page of memory comes from one page of the file.  Where that does not allow the split, or where the
+ * file would become longer by it, the section's place stays in the file (ed->whole): it is a gap
+ * then, into which edit_place.c puts what is added.
+ *
+ * Nothing that the dynamic linker does may lead into the section: relocations are searched for words in
+ * it, and for words that will point into it.  Their tables can state the same bytes many times; what
+ * bounds the time is that symbols are read once for each table, of at most the file's size in all, and
+ * that packed relocations must ascend.
  */
 #include <inttypes.h>
 #include "core/base/bounds.h"

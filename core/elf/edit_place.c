@@ -524,32 +524,6 @@ static kpack_error_t place_mapped(const struct placing *p, struct kp_edit_sectio
 
 /* ---- what is not mapped ---- */
 
-/*
- * Names of new sections follow the old ones, up to the last in use; all of them are kept if
- * another section uses them.
- */
-static void name_sections(struct kp_edit *ed)
-{
-	uint64_t end = 1;
-
-	for (size_t i = 1; i < ed->n_sections; i++) {
-		const struct kp_edit_section *s = &ed->sections[i];
-
-		if (!s->is_new && s->h.sh_link == ed->sections[ed->names].index)
-			end = ed->old_names;
-		else if (!s->is_new && s->h.sh_name + strlen(s->name) + 1 > end)
-			end = s->h.sh_name + strlen(s->name) + 1;
-	}
-	ed->old_names = end;
-	for (size_t i = 1; i < ed->n_sections; i++) {
-		if (!ed->sections[i].is_new)
-			continue;
-		ed->sections[i].h.sh_name = (uint32_t)end;
-		end += strlen(ed->sections[i].name) + 1;
-	}
-	ed->sections[ed->names].h.sh_size = end;
-}
-
 /* Take SIZE bytes of RANGE, of whose bytes *USED are taken; false: they are not free. */
 static bool take_bytes(const struct kp_edit *ed, struct kp_edit_range range,
 		       uint64_t *used, uint64_t size, uint64_t align, uint64_t *offset)
@@ -613,13 +587,20 @@ static uint64_t section_alignment(const Elf64_Shdr *h)
 	return good ? h->sh_addralign : 1;
 }
 
+/* A section that is not mapped, and what decides its place among them. */
+struct unmapped {
+	bool is_new;
+	uint64_t after; /* an offset in the input */
+	size_t number;
+};
+
 /*
  * Place the N sections in ORDER and the section headers behind what is mapped.  If the place of the
  * section that was cut stays, it gets as much as makes up for what was added: the layout; the section
  * headers, which tools write anew; else names; else what fits, which to some tools is part of the
  * segment then.
  */
-static void place_rest(struct placing *p, struct kp_edit_section **order, size_t n)
+static void place_rest(struct placing *p, const struct unmapped *order, size_t n)
 {
 	struct kp_edit *ed = p->ed;
 	uint64_t size = ed->n_sections * sizeof(Elf64_Shdr);
@@ -634,7 +615,7 @@ static void place_rest(struct placing *p, struct kp_edit_section **order, size_t
 	placed_names =
 		!placed_headers && place_in_gap(p, bytes_of(names), 1, &names->sh_offset);
 	for (size_t i = 0; i < n; i++) {
-		Elf64_Shdr *h = &order[i]->h;
+		Elf64_Shdr *h = &ed->sections[order[i].number].h;
 
 		if ((h == layout && placed_layout) || (h == names && placed_names))
 			continue;
@@ -654,31 +635,37 @@ static void place_rest(struct placing *p, struct kp_edit_section **order, size_t
 	}
 }
 
-static int compare_unmapped(const void *a, const void *b)
-{
-	const struct kp_edit_section *x = *(struct kp_edit_section *const *)a;
-	const struct kp_edit_section *y = *(struct kp_edit_section *const *)b;
-
-	if (x->is_new != y->is_new)
-		return KP_ORDER(x->is_new, y->is_new);
-	if (x->after != y->after)
-		return KP_ORDER(x->after, y->after);
-	return KP_ORDER(x, y);
-}
-
 /*
  * Place the sections, those that are not mapped by their offsets.  Those in front of the end of what
  * is mapped have been moved there; they were behind the section that they follow in the table.
+ * Names of new sections follow the old ones, up to the last in use; all of them are kept if another
+ * section uses them.
  */
 static kpack_error_t place_sections(struct placing *p, struct kpackx_error *why)
 {
 	struct kp_edit *ed = p->ed;
-	KP_AUTO_FREE struct kp_edit_section **order = NULL;
-	uint64_t last = 0, mapped = 0, end;
+	KP_AUTO_FREE struct unmapped *order = NULL;
+	uint64_t last = 0, mapped = 0, names = 1, end;
 	size_t n = 0;
 
 	KP_TRY(kp_new(&order, ed->n_sections, "sections", why));
-	name_sections(ed);
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const struct kp_edit_section *s = &ed->sections[i];
+
+		end = s->h.sh_name + strlen(s->name) + 1;
+		if (!s->is_new && s->h.sh_link == ed->sections[ed->names].index)
+			names = ed->old_names;
+		else if (!s->is_new && end > names)
+			names = end;
+	}
+	ed->old_names = names;
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		if (!ed->sections[i].is_new)
+			continue;
+		ed->sections[i].h.sh_name = (uint32_t)names;
+		names += strlen(ed->sections[i].name) + 1;
+	}
+	ed->sections[ed->names].h.sh_size = names;
 	for (size_t i = 0; i < ed->n_chunks; i++)
 		if (!ed->chunks[i].made)
 			mapped = ed->chunks[i].from + ed->chunks[i].size;
@@ -686,13 +673,14 @@ static kpack_error_t place_sections(struct placing *p, struct kpackx_error *why)
 		struct kp_edit_section *s = &ed->sections[i];
 		bool placed;
 
-		s->after = s->from < mapped ? last : s->from;
-		last = s->after;
+		last = s->from < mapped ? last : s->from;
 		KP_TRY(place_mapped(p, s, &placed, why));
 		if (!placed)
-			order[n++] = s;
+			order[n++] = (struct unmapped){s->is_new, last, i};
 	}
-	qsort(order, n, sizeof(*order), compare_unmapped);
+	kp_sort(order, n, KP_BY_NUMBER(struct unmapped, is_new),
+		KP_BY_NUMBER(struct unmapped, after),
+		KP_BY_NUMBER(struct unmapped, number));
 	place_rest(p, order, n);
 	ed->h.e_shnum = (uint16_t)ed->n_sections;
 	ed->h.e_shstrndx = (uint16_t)ed->names;

@@ -3,6 +3,13 @@
  * The placed file: first what is copied from the input, then, over that, bytes that are new.  One walk
  * over all of it serves two purposes.  It writes the file; or, without a file, it notes what is copied
  * and what is new, from which follows which bytes of the input the output has where.
+ *
+ * The order is that of what lies over what: chunks; sections that are not mapped, and names; the numbers
+ * of sections in symbols; wrappers and their relocations; program and section headers; and last the bytes
+ * that no table names, whose place nothing else has.
+ *
+ * Rows of tables are the largest part of a host that changes a little everywhere.  So for each row
+ * the runs of bytes that are as in the old row are noted, too: a recipe copies them.
  */
 #include <errno.h>
 #include <gelf.h>
@@ -170,27 +177,6 @@ static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t put_patches(struct output *o, struct kpackx_error *why)
-{
-	const struct kp_edit *ed = o->ed;
-
-	for (size_t i = 0; i < ed->n_patches; i++) {
-		const struct kp_edit_patch *p = &ed->patches[i];
-		const struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
-
-		while (c < all && (c->made || p->from < c->from ||
-				   !kp_range_ok(c->size, p->from - c->from, p->size)))
-			c++;
-		if (c == all)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: a wrapper or its relocation, at offset "
-				       "%" PRIu64 ", is not mapped",
-				       p->from);
-		KP_TRY(put_bytes(o, c->to + (p->from - c->from), p->bytes, p->size, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 /* ---- headers ---- */
 
 static uint32_t new_number(const struct output *o, uint32_t number)
@@ -259,7 +245,20 @@ static kpack_error_t put_all(struct output *o, struct kpackx_error *why)
 	}
 	/* in this order: patches and headers are over what was copied */
 	KP_TRY(put_sections(o, why));
-	KP_TRY(put_patches(o, why));
+	for (size_t i = 0; i < ed->n_patches; i++) {
+		const struct kp_edit_patch *p = &ed->patches[i];
+		const struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
+
+		while (c < all && (c->made || p->from < c->from ||
+				   !kp_range_ok(c->size, p->from - c->from, p->size)))
+			c++;
+		if (c == all)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: a wrapper or its relocation, at offset "
+				       "%" PRIu64 ", is not mapped",
+				       p->from);
+		KP_TRY(put_bytes(o, c->to + (p->from - c->from), p->bytes, p->size, why));
+	}
 	KP_TRY(put_headers(o, why));
 	for (size_t i = 0; i < ed->n_kept; i++)
 		KP_TRY(copy_bytes(o, ed->kept[i].from, ed->kept[i].size, ed->kept[i].from,

@@ -94,46 +94,39 @@ kpack_error_t kp_fatbin_number(struct kp_fatbin *fat, const bool *count,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t open_plain(int fd, uint64_t size, struct kp_fatbin *fat,
-				struct kpackx_error *why)
+kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
+			     struct kpackx_error *why)
 {
+	KP_AUTO(kp_fatbin) fat = {.source = {.fd = -1}};
 	struct kp_source file = kp_source_fd(fd, 0, size);
 	const struct kp_format *format;
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_span head;
+	bool host;
 
+	*out = fat;
 	KP_TRY(kp_source_head(&file, 0, bytes, sizeof(bytes), &head, why));
-	if (kp_elf_host_probe(head)) {
-		KP_TRY(kp_elf_read(fd, size, &fat->elf, why));
-		if (!fat->elf.has_fatbin && !all_hipk(&fat->elf))
-			return KPACK_SUCCESS;
-		fat->kind = KP_FATBIN_ELF;
-		fat->format = "elf";
-		fat->source =
-			kp_source_fd(fd, fat->elf.fatbin_offset, fat->elf.fatbin_size);
-	} else {
-		format = kp_format_probe_hip(head);
-		if (!format)
-			return KPACK_SUCCESS;
-		fat->kind = KP_FATBIN_BARE;
-		fat->format = format->name;
-		fat->source = file;
+	format = kp_format_probe_hip(head);
+	host = kp_elf_host_probe(head);
+	if (host)
+		KP_TRY(kp_elf_read(fd, size, &fat.elf, why));
+	if (host && (fat.elf.has_fatbin || all_hipk(&fat.elf))) {
+		fat.kind = KP_FATBIN_ELF;
+		fat.format = "elf";
+		fat.source = kp_source_fd(fd, fat.elf.fatbin_offset, fat.elf.fatbin_size);
+	} else if (!host && format) {
+		fat.kind = KP_FATBIN_BARE;
+		fat.format = format->name;
+		fat.source = file;
 	}
-	KP_TRY(kp_containers_scan(&fat->source, &fat->containers, why));
-	KP_TRY(match_wrappers(fat, why));
-	return kp_fatbin_number(fat, NULL, why);
-}
-
-kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
-			     struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	*out = (struct kp_fatbin){.source = {.fd = -1}};
-	err = open_plain(fd, size, out, why);
-	if (err)
-		kp_fatbin_fini(out);
-	return err;
+	if (fat.kind != KP_FATBIN_NONE) {
+		KP_TRY(kp_containers_scan(&fat.source, &fat.containers, why));
+		KP_TRY(match_wrappers(&fat, why));
+		KP_TRY(kp_fatbin_number(&fat, NULL, why));
+	}
+	*out = fat;
+	fat = (struct kp_fatbin){0};
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,

@@ -2,8 +2,16 @@
 /*
  * All other files with device code: containers inside of containers, and device code in other
  * sections than .hip_fatbin.  Apart from host_fatbin.c, because the library has only that.
+ *
+ *	a linked binary       what kp_fatbin_open finds, and on request the other sections
+ *	a bare HIP container  what kp_fatbin_open finds, or all that is nested in it
+ *	anything else         all containers, nested ones with their enclosing ones
+ *
+ * Offsets of containers count from the beginning of the source: the section .hip_fatbin, or the file as
+ * soon as something else is listed.
  */
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/format/sections.h"
 #include "host_fatbin.h"
 
@@ -193,43 +201,35 @@ bool kp_fatbin_is_linked(struct kp_span head)
 		machine != EM_AMDGPU && machine != EM_CUDA);
 }
 
-static kpack_error_t nest_file(const struct kp_source *file, bool sections,
-			       struct kp_fatbin *fat, struct kpackx_error *why)
-{
-	const struct kp_format *format;
-	uint8_t bytes[KP_HEAD_SIZE];
-	struct kp_span head;
-
-	KP_TRY(kp_source_head(file, 0, bytes, sizeof(bytes), &head, why));
-	if (kp_fatbin_is_linked(head))
-		return nest_linked(file, head, sections, fat, why);
-	format = kp_format_probe(head);
-	if (!format)
-		return KPACK_SUCCESS;
-	if (kp_format_is_hip(format)) {
-		KP_TRY(kp_fatbin_open(file->fd, file->size, fat, why));
-		return nest_bare(fat, why);
-	}
-	fat->source = *file;
-	KP_TRY(kp_nest_scan(file, NULL, NULL, &fat->containers, why));
-	if (fat->containers.count == 0)
-		return KPACK_SUCCESS;
-	fat->kind = KP_FATBIN_NESTED;
-	fat->format = fat->containers.items[0].format->name;
-	return kp_fatbin_number(fat, NULL, why);
-}
-
 kpack_error_t kp_fatbin_nest(int fd, uint64_t size, bool sections, struct kp_fatbin *out,
 			     struct kpackx_error *why)
 {
 	const struct kp_source file = kp_source_fd(fd, 0, size);
-	kpack_error_t err;
+	KP_AUTO(kp_fatbin) fat = {.source = {.fd = -1}};
+	const struct kp_format *format;
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
 
-	*out = (struct kp_fatbin){.source = {.fd = -1}};
-	err = nest_file(&file, sections, out, why);
-	if (err)
-		kp_fatbin_fini(out);
-	return err;
+	*out = fat;
+	KP_TRY(kp_source_head(&file, 0, bytes, sizeof(bytes), &head, why));
+	format = kp_format_probe(head);
+	if (kp_fatbin_is_linked(head)) {
+		KP_TRY(nest_linked(&file, head, sections, &fat, why));
+	} else if (format && kp_format_is_hip(format)) {
+		KP_TRY(kp_fatbin_open(fd, size, &fat, why));
+		KP_TRY(nest_bare(&fat, why));
+	} else if (format) {
+		fat.source = file;
+		KP_TRY(kp_nest_scan(&file, NULL, NULL, &fat.containers, why));
+		if (fat.containers.count) {
+			fat.kind = KP_FATBIN_NESTED;
+			fat.format = fat.containers.items[0].format->name;
+			KP_TRY(kp_fatbin_number(&fat, NULL, why));
+		}
+	}
+	*out = fat;
+	fat = (struct kp_fatbin){0};
+	return KPACK_SUCCESS;
 }
 
 /* ---- whether there is device code at all ---- */

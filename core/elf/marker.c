@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding wrappers, and parsing and writing the marker's MessagePack map. */
+/*
+ * Decoding wrappers, and parsing and writing the marker's MessagePack map.
+ *
+ *	wrapper   0 u32 magic   4 u32 version   8 u64 pointer   16 u64 index
+ *
+ * What AMD's runtime reads is read here, too: unknown keys and keys that are no strings are skipped,
+ * and bytes behind the map are ignored.
+ */
 #include "marker.h"
 #include <msgpack.h>
 #include <stdlib.h>

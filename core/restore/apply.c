@@ -2,6 +2,18 @@
 /*
  * Carrying out the parts of a recipe one after the other.  Those of a compressed bundle are
  * written to memory, or, if they are many bytes, to a temporary file; then it is compressed.
+ *
+ * The new file begins as a hole, so zeros are where nothing is written.  That is also what happens
+ * to an object that is not there (kpack mark restore --allow-missing): its place stays zeros, and the
+ * header of its bundle leaves it out, or says that it is empty.
+ *
+ * A compressed bundle is made in one of three ways, the first that gives the original's bytes:
+ *
+ *	its payload and the difference that was kept, which no compressor is needed for
+ *	the compressor and level that made the same bytes when the recipe was made
+ *	higher levels, until it fits its place: the same objects, but other bytes
+ *
+ * The result is compared with the hash of the original, and counted if it differs.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -84,6 +96,7 @@ static kpack_error_t put_object(struct apply *a, const struct sink *s,
 			return kp_fail_memory(a->why, image->size, "a code object");
 	}
 	KP_TRY(a->source->read(a->source->arg, p->number, to, a->why));
+	/* an archive can have an object of this name from another build: never write that */
 	if (image->has_xxh3) {
 		have = kp_hash_of(to, (size_t)image->size);
 		if (memcmp(have.bytes, image->xxh3, sizeof(image->xxh3)) != 0)
@@ -259,9 +272,10 @@ static kpack_error_t encode(struct apply *a, size_t number, struct kp_span plain
 	uint64_t room = a->r->parts[number].size;
 	int first = form.level;
 
-	/* up to what follows it */
+	/* up to what follows it: zeros that aligned the next container are room, too */
 	if (next < a->r->n_parts && a->r->parts[next].kind == KP_PART_ZEROS)
 		room += a->r->parts[next].size;
+	/* the hash in its header is of the payload, which lacks an object now */
 	if (!whole)
 		form.hash = kp_ccob_hash(plain);
 	for (size_t i = 0; i < KP_COUNT(levels); i++) {
@@ -346,7 +360,7 @@ static kpack_error_t put_parts(struct apply *a, const struct sink *s, size_t fir
 			break;
 		case KP_PART_COMPRESSED:
 			KP_TRY(put_compressed(a, s, i));
-			i += p->inside;
+			i += p->inside; /* which it has written */
 			break;
 		default: /* zeros: where nothing is written */
 			break;
@@ -377,6 +391,7 @@ static kpack_error_t restore(const struct kp_recipe *r,
 		err = kp_outfile_pwrite(out, offset + size - 1, "", 1, why);
 	if (!err)
 		err = put_parts(&a, &s, first, end);
+	/* only now the headers that were written as bytes are there to be changed */
 	for (size_t i = first; i + 1 < end && !err; i++)
 		if (r->parts[i].kind == KP_PART_CONTAINER &&
 		    r->parts[i + 1].kind != KP_PART_HEADER &&

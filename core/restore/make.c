@@ -4,6 +4,21 @@
  * once: it has the objects, is large, and compressed bundles take long.  The rest depends on
  * where the converted file has what: kp_convert says so for each plan that it makes (struct
  * kp_move), and asks for the recipe of that plan, whose size may change the plan.
+ *
+ * The parts of the device code, in the order of .hip_fatbin:
+ *
+ *	for each container   CONTAINER
+ *	  a bundle           HEADER, if its header follows from its objects, else its BYTES; then
+ *	                     OBJECT or RANGE for each object, and what is between them
+ *	  a compressed one   COMPRESSED, and inside of it the parts of its payload
+ *	  a code object      OBJECT
+ *	between them         BYTES and ZEROS
+ *
+ * If the device code stays in the file, only CONTAINER parts are made, and all else is copied.
+ *
+ * What the recipe has itself makes converted files longer, so it is kept small: runs of zeros are
+ * parts, headers are made again, and of the host's bytes whatever the converted file still has is
+ * copied from there.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -121,7 +136,10 @@ static kpack_error_t add_data(struct kp_recipe *r, struct kp_span data, size_t m
 		size_t n = 0, zeros = 0;
 		uint8_t *room = NULL;
 
-		/* a long run of zeros, or zeros alone, which may go on in the next data */
+		/*
+		 * Find a long run of zeros, or zeros alone, which may go on in the next data;
+		 * shorter runs cost less among the bytes than as a part.
+		 */
 		for (;;) {
 			while (n + zeros < data.size && !data.data[n + zeros])
 				zeros++;
@@ -276,12 +294,13 @@ static kpack_error_t find_spots(struct maker *m, const struct kp_container *from
 		at += header.size ? KP_BUNDLE_ROW_SIZE + rows[i].id.size : 0;
 	}
 	/* what a row of padding, another order or another alignment would change stays as bytes */
+	/* a code object alone has no header */
 	*derived = header.size != 0;
 	if (*derived) {
 		kp_bundle_header_write(rows, n, again);
 		*derived = memcmp(again, header.data, header.size) == 0;
 	}
-	/* an empty one before the others at its offset */
+	/* an empty one before the others at its offset, so that it does not seem to overlap them */
 	kp_sort(spots, n, KP_BY_NUMBER(struct spot, offset),
 		KP_BY_NUMBER(struct spot, size), KP_BY_NUMBER(struct spot, number));
 	for (size_t i = 0; i < n; i++) {
@@ -456,6 +475,7 @@ static kpack_error_t describe_payload(struct maker *m, const struct kp_container
 			     m->why));
 	KP_TRY(add_payload(m, from, c, &payload->source));
 	r->parts[part].inside = (uint32_t)(r->n_parts - part - 1);
+	/* bytes behind the bundle are none of its payload */
 	r->apart = r->n_parts;
 	return KPACK_SUCCESS;
 }
@@ -559,31 +579,6 @@ struct completion {
 	struct kpackx_error *why;
 };
 
-/* Hash the bytes that are copied, unless the last plan copied the same. */
-static kpack_error_t hash_copied(struct completion *c, struct kp_recipe_maker *maker)
-{
-	uint64_t ranges = kp_hash64(c->copied, c->n_copied * sizeof(*c->copied), 1);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_hasher *h;
-
-	if (maker->ranges != ranges) {
-		h = kp_hasher_new();
-		for (size_t i = 0; i < c->n_copied && !err; i++)
-			err = kp_recipe_hash(h, &c->file, c->copied[i].from,
-					     c->copied[i].size, c->why);
-		if (!err && !h)
-			err = kp_fail_memory(c->why, 0, "a hash");
-		if (!err)
-			memcpy(maker->copied, kp_hasher_value(h).bytes,
-			       sizeof(maker->copied));
-		kp_hasher_free(h);
-		KP_TRY(err);
-		maker->ranges = ranges;
-	}
-	memcpy(c->r.copied, maker->copied, sizeof(c->r.copied));
-	return KPACK_SUCCESS;
-}
-
 /* Add [FROM, END) of the file: what moves is copied, and the rest stored. */
 static kpack_error_t add_file(struct completion *c, uint64_t from, uint64_t end)
 {
@@ -657,8 +652,10 @@ static kpack_error_t add_all(struct completion *c, const struct kp_recipe_maker 
 	uint64_t pos = old->section_offset, end = pos + old->section_size;
 	bool needs_objects = false;
 
+	/* the parts are those of the original: only what they copy has another place now */
 	if (maker->converted)
 		return add_parts(c, old, 0, old->n_parts);
+	/* the section must begin and end between two parts, because it is restored alone, too */
 	KP_TRY(add_file(c, 0, pos));
 	c->r.apart = c->r.n_parts;
 	for (size_t i = old->section_first; i < old->section_end; i++)
@@ -717,6 +714,8 @@ kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t 
 			       .n = n,
 			       .buf = malloc(PIECE),
 			       .why = why};
+	struct kp_hasher *hash;
+	uint64_t ranges;
 	uint8_t *bytes;
 	size_t size;
 	kpack_error_t err =
@@ -732,8 +731,22 @@ kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t 
 		err = load_kept(&c);
 	if (!err)
 		err = add_all(&c, maker);
-	if (!err)
-		err = hash_copied(&c, maker);
+	/* hash what is copied, unless the last plan copied the same */
+	ranges = kp_hash64(c.copied, c.n_copied * sizeof(*c.copied), 1);
+	if (!err && maker->ranges != ranges) {
+		hash = kp_hasher_new();
+		err = hash ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
+		for (size_t i = 0; i < c.n_copied && !err; i++)
+			err = kp_recipe_hash(hash, &c.file, c.copied[i].from,
+					     c.copied[i].size, why);
+		if (!err) {
+			memcpy(maker->copied, kp_hasher_value(hash).bytes,
+			       sizeof(maker->copied));
+			maker->ranges = ranges;
+		}
+		kp_hasher_free(hash);
+	}
+	memcpy(c.r.copied, maker->copied, sizeof(c.r.copied));
 	if (!err)
 		err = kp_recipe_encode(&c.r, &bytes, &size, why);
 	if (!err) {

@@ -5,8 +5,28 @@
  * numbers, because equal columns next to each other nearly vanish in zstd, and a library can have
  * thousands of objects.
  *
+ *	map    version, size of the original, [offset, size] of .hip_fatbin, [what thin --keep states],
+ *	       targets: [entry ID or nil, architecture, whether it is the host's] ...
+ *	bins   objects: a column of target numbers, then a column of sizes
+ *	       unknown, hashes: which objects have no hash; 6 bytes for each other one
+ *	       containers: how many objects each has; wrappers: the container that each leads to
+ *	       compressed: version, method, level, long window, size of the difference, two hashes
+ *	       parts: kind, and its operands; bytes: what the recipe has itself
+ *
+ *	part         operands                              makes
+ *	COPY         offset difference, size               bytes of the changed file
+ *	BYTES        size                                  the next of the recipe's bytes
+ *	ZEROS, PAD   size; none: up to the next 4096       zeros
+ *	OBJECT       number difference                     a whole object
+ *	RANGE        number difference, offset, size       a part of one
+ *	CONTAINER    -                                     nothing: the next container begins here
+ *	HEADER       -                                     the header of a bundle, from its objects
+ *	COMPRESSED   number of parts, size                 what those parts make, compressed
+ *
  * A parsed recipe is sound: its parts add up to the original, what they refer to exists, and what
- * they make is bounded.
+ * they make is bounded.  So whoever applies one checks only what the changed file and the archives
+ * have.  A recipe comes from a file that anybody may have written: each number is checked where it
+ * is read, and memory is taken for what is there, not for what is stated.
  */
 #include "recipe.h"
 #include <inttypes.h>
@@ -168,59 +188,14 @@ static kpack_error_t read_time(struct parser *p, struct timespec *out)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_file(struct parser *p, struct kp_recipe_file *f)
-{
-	uint64_t mode, uid, gid, ten;
-
-	KP_TRY(read_array(p, 10, 10, &ten));
-	KP_TRY(read_hash(p, f->xxh3));
-	KP_TRY(read_uint(p, INT64_MAX, &f->changed_size));
-	f->removed = kp_mp_peek(&p->c) == KP_MP_NIL;
-	if (f->removed)
-		kp_mp_skip(&p->c);
-	else
-		KP_TRY(read_hash(p, f->changed_xxh3));
-	KP_TRY(read_uint(p, 07777, &mode));
-	KP_TRY(read_uint(p, UINT32_MAX, &uid));
-	KP_TRY(read_uint(p, UINT32_MAX, &gid));
-	f->mode = (unsigned)mode;
-	f->uid = (unsigned)uid;
-	f->gid = (unsigned)gid;
-	KP_TRY(read_time(p, &f->mtime));
-	return read_time(p, &f->kept);
-}
-
-static kpack_error_t read_targets(struct parser *p)
-{
-	struct kp_recipe *r = &p->r;
-	uint64_t n, three;
-
-	KP_TRY(read_array(p, 0, KP_IMAGES_MAX, &n));
-	while (n--) {
-		struct kp_recipe_target *t;
-		struct kp_mp_value host;
-
-		KP_TRY(kp_room(&r->targets, r->n_targets, &r->targets_cap, "a recipe",
-			       p->why));
-		t = &r->targets[r->n_targets++];
-		*t = (struct kp_recipe_target){0};
-		KP_TRY(read_array(p, 3, 3, &three));
-		if (kp_mp_peek(&p->c) == KP_MP_NIL)
-			kp_mp_skip(&p->c);
-		else
-			KP_TRY(read_text(p, KP_ENTRY_ID_MAX, &t->id));
-		KP_TRY(read_text(p, KP_TARGET_TEXT_MAX - 1, &t->arch));
-		KP_TRY(read_value(p, KP_MP_BOOL, "neither true nor false", &host));
-		t->host = host.num;
-	}
-	return KPACK_SUCCESS;
-}
-
+/* Read the value of FIELD; of a bin only where it is, because the tables depend on each other. */
 static kpack_error_t read_field(struct parser *p, enum field field)
 {
 	struct kp_recipe *r = &p->r;
+	struct kp_recipe_file *f = &r->file;
+	uint64_t n, three, mode, uid, gid;
+	struct kp_recipe_target *t;
 	struct kp_mp_value v;
-	uint64_t n;
 
 	switch (field) {
 	case F_VERSION:
@@ -240,9 +215,39 @@ static kpack_error_t read_field(struct parser *p, enum field field)
 		return read_uint(p, KP_LAYOUT_SECTION_MAX, &r->section_size);
 	case F_FILE:
 		r->has_file = true;
-		return read_file(p, &r->file);
+		KP_TRY(read_array(p, 10, 10, &n));
+		KP_TRY(read_hash(p, f->xxh3));
+		KP_TRY(read_uint(p, INT64_MAX, &f->changed_size));
+		f->removed = kp_mp_peek(&p->c) == KP_MP_NIL;
+		if (f->removed)
+			kp_mp_skip(&p->c);
+		else
+			KP_TRY(read_hash(p, f->changed_xxh3));
+		KP_TRY(read_uint(p, 07777, &mode));
+		KP_TRY(read_uint(p, UINT32_MAX, &uid));
+		KP_TRY(read_uint(p, UINT32_MAX, &gid));
+		f->mode = (unsigned)mode;
+		f->uid = (unsigned)uid;
+		f->gid = (unsigned)gid;
+		KP_TRY(read_time(p, &f->mtime));
+		return read_time(p, &f->kept);
 	case F_TARGETS:
-		return read_targets(p);
+		KP_TRY(read_array(p, 0, KP_IMAGES_MAX, &n));
+		while (n--) {
+			KP_TRY(kp_room(&r->targets, r->n_targets, &r->targets_cap,
+				       "a recipe", p->why));
+			t = &r->targets[r->n_targets++];
+			*t = (struct kp_recipe_target){0};
+			KP_TRY(read_array(p, 3, 3, &three));
+			if (kp_mp_peek(&p->c) == KP_MP_NIL)
+				kp_mp_skip(&p->c);
+			else
+				KP_TRY(read_text(p, KP_ENTRY_ID_MAX, &t->id));
+			KP_TRY(read_text(p, KP_TARGET_TEXT_MAX - 1, &t->arch));
+			KP_TRY(read_value(p, KP_MP_BOOL, "neither true nor false", &v));
+			t->host = v.num;
+		}
+		return KPACK_SUCCESS;
 	default:
 		KP_TRY(read_value(p, KP_MP_BIN, "not bytes", &v));
 		p->bins[field] = v.span;
@@ -326,7 +331,10 @@ static kpack_error_t get_bytes(struct parser *p, void *out, size_t n)
 	return KPACK_SUCCESS;
 }
 
-/* Read the objects, whose number is that of all containers, or what F_OBJECTS has. */
+/*
+ * Read the objects, whose number is that of all containers, or what F_OBJECTS has.  The last byte of
+ * each LEB128 number is below 0x80, so that numbers can be counted before there is memory for them.
+ */
 static kpack_error_t get_images(struct parser *p)
 {
 	struct kp_recipe *r = &p->r;
@@ -607,6 +615,7 @@ static kpack_error_t get_part(struct parser *p, struct place *l)
 		r->section_first = r->n_parts;
 	if (!l->payload_end && r->section_end == SIZE_MAX && l->at >= section_end)
 		r->section_end = r->n_parts;
+	/* a kind of a later version is refused by settle_part, which names it */
 	KP_TRY(get_number(p, UINT16_MAX, &kind));
 	part.kind = kind < KP_PART_KINDS ? (enum kp_part_kind)kind : KP_PART_KINDS;
 	for (size_t i = 0; kind < KP_PART_KINDS && i < operands_of[kind].n; i++)
@@ -625,6 +634,7 @@ static kpack_error_t get_part(struct parser *p, struct place *l)
 	KP_TRY(kp_room(&r->parts, r->n_parts, &r->parts_cap, "a recipe", p->why));
 	r->parts[r->n_parts++] = part;
 	l->at += part.size;
+	/* the parts behind it make its payload, where offsets begin at 0 again */
 	if (part.kind == KP_PART_COMPRESSED) {
 		l->outer = l->at;
 		l->at = 0;
@@ -640,6 +650,11 @@ static kpack_error_t get_part(struct parser *p, struct place *l)
 		l->at = l->outer;
 		l->payload_end = 0;
 	}
+	/*
+	 * A part of few bytes can make much: an object again and again, or a large payload.  All
+	 * that is made is limited like what it is made for, so that no recipe costs more time than
+	 * an honest one of its size.
+	 */
 	if (l->work > (r->has_section ? KP_LAYOUT_SECTION_MAX : r->size))
 		return fail_invalid(p, "too much to make");
 	return KPACK_SUCCESS;
@@ -713,31 +728,16 @@ static kpack_error_t decompress_map(const struct kp_source *source, uint64_t fra
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t parse_all(struct parser *p, uint64_t frame,
-			       const struct kp_source *source)
+static void parser_fini(struct parser *p)
 {
-	struct kp_recipe *r = &p->r;
-
-	KP_TRY(read_map(p));
-	begin_bin(p, F_COPIED);
-	if (p->at.size != sizeof(r->copied))
-		return fail_invalid(p, "a hash has 16 bytes");
-	memcpy(r->copied, p->at.data, sizeof(r->copied));
-	KP_TRY(get_images(p));
-	KP_TRY(get_containers(p));
-	KP_TRY(get_forms(p, frame, source));
-	KP_TRY(get_parts(p));
-	KP_TRY(kp_new(&r->bytes, r->n_bytes, "a recipe", p->why));
-	if (r->n_bytes)
-		memcpy(r->bytes, p->bins[F_BYTES].data, r->n_bytes);
-	r->source = *source;
-	return KPACK_SUCCESS;
+	kp_recipe_fini(&p->r);
 }
 
 kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *out,
 			     struct kpackx_error *why)
 {
-	struct parser p = {.why = why};
+	KP_AUTO(parser) p = {.why = why};
+	struct kp_recipe *r = &p.r;
 	struct kp_window *w = malloc(sizeof(*w));
 	struct kp_frame_header header;
 	KP_AUTO_FREE uint8_t *map = NULL;
@@ -756,12 +756,23 @@ kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *o
 	KP_TRY(err);
 	KP_TRY(decompress_map(source, frame, &map, &size, why));
 	p.c = kp_mp_over((struct kp_span){map, size});
-	err = parse_all(&p, frame, source);
-	if (err)
-		kp_recipe_fini(&p.r);
-	else
-		*out = p.r;
-	return err;
+	KP_TRY(read_map(&p));
+	begin_bin(&p, F_COPIED);
+	if (p.at.size != sizeof(r->copied))
+		return fail_invalid(&p, "a hash has 16 bytes");
+	memcpy(r->copied, p.at.data, sizeof(r->copied));
+	/* in this order: containers count images, and parts refer to all */
+	KP_TRY(get_images(&p));
+	KP_TRY(get_containers(&p));
+	KP_TRY(get_forms(&p, frame, source));
+	KP_TRY(get_parts(&p));
+	KP_TRY(kp_new(&r->bytes, r->n_bytes, "a recipe", why));
+	if (r->n_bytes)
+		memcpy(r->bytes, p.bins[F_BYTES].data, r->n_bytes);
+	r->source = *source;
+	*out = *r;
+	*r = (struct kp_recipe){0};
+	return KPACK_SUCCESS;
 }
 
 /* ---- storing ---- */
@@ -870,6 +881,7 @@ static void put_tables(struct kp_compose c[FIELDS], const struct kp_recipe *r)
 		kp_compose_span(forms, (struct kp_span){hash, sizeof(hash)});
 		kp_compose_span(forms, (struct kp_span){f->xxh3, sizeof(f->xxh3)});
 	}
+	/* last, because parts refer to all that is above */
 	put_parts(&c[F_PARTS], r);
 	kp_compose_span(&c[F_BYTES], (struct kp_span){r->bytes, r->n_bytes});
 }
@@ -974,6 +986,7 @@ kpack_error_t kp_recipe_encode(const struct kp_recipe *r, uint8_t **out, size_t 
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "recipe: %zu bytes, at most %llu", map.size,
 			       (unsigned long long)KP_LAYOUT_MAX);
+	/* with a checksum: a damaged recipe must not restore a wrong file */
 	room = ZSTD_compressBound(map.size);
 	data = malloc(room + r->n_kept);
 	ctx = ZSTD_createCCtx();

@@ -4,6 +4,13 @@
  * not depend on which thread comes first: images that are plain in the file are named before
  * the walk, those of a compressed container by the one thread that decodes it.  Faults are
  * kept per image and reported in the order of the file for the same reason.
+ *
+ * Names come from the file, which anybody may have made: of an architecture only harmless bytes stay, no
+ * name begins with a dot, and none has a slash.  All images of a name are counted, also those that are
+ * not selected, so that an image has the same name whatever is selected.
+ *
+ * An existing file is that image's fault, and the others are still written.  Any other failure is the
+ * disk's: then no thread begins another file.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -81,35 +88,9 @@ static char *make_name(struct extract *e, size_t image, char *arch, const char *
 }
 
 /*
- * Find the architecture in the name of IMAGE.  For PTX it is compute_NN, whatever its
- * container says; bytecode that states none suits all GPUs.
+ * Give IMAGE a name if it has bytes and is selected.  The architecture in the name of PTX is
+ * compute_NN, whatever its container says; bytecode that states none suits all GPUs.
  */
-static void find_arch(const struct kp_containers *list, const struct kp_image *image,
-		      const struct kp_source *src, const char *type,
-		      char arch[KP_TARGET_TEXT_MAX])
-{
-	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
-	struct kp_object object = {0};
-	const char *found;
-
-	/* if the container states the architecture, the object need not be read */
-	if (!image->host && !image->arch[0])
-		kp_object_describe(src, &object, NULL);
-	found = inspect_arch(list, image, object.arch);
-	if (strcmp(type, "ptx") == 0 && strncmp(found, "sm_", 3) == 0) {
-		snprintf(arch, KP_TARGET_TEXT_MAX, "compute_%.50s", found + 3);
-	} else {
-		const char *name = image->host ? "host" : *found ? found : "unknown";
-
-		for (size_t i = 0; i < KP_COUNT(neutral); i++)
-			if (!image->host && !*found && strcmp(type, neutral[i]) == 0)
-				name = "generic";
-		snprintf(arch, KP_TARGET_TEXT_MAX, "%s", name);
-	}
-	kp_object_fini(&object);
-}
-
-/* Give IMAGE a name if it has bytes and is selected. */
 static kpack_error_t name_image(struct extract *e, size_t image,
 				const struct kp_source *src, struct kpackx_error *why)
 {
@@ -117,7 +98,9 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_span head;
 	char arch[KP_TARGET_TEXT_MAX];
-	const char *type;
+	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
+	struct kp_object object = {0};
+	const char *type, *found;
 	char *name;
 	bool chosen;
 
@@ -126,7 +109,18 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 		return KPACK_SUCCESS;
 	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
 	type = kp_image_type(img, head);
-	find_arch(&e->file->list, img, src, type, arch);
+	/* if the container states the architecture, the object need not be read */
+	if (!img->host && !img->arch[0])
+		kp_object_describe(src, &object, NULL);
+	found = img->host ? "host" : inspect_arch(&e->file->list, img, object.arch);
+	for (size_t i = 0; i < KP_COUNT(neutral); i++)
+		if (!*found && strcmp(type, neutral[i]) == 0)
+			found = "generic";
+	if (strcmp(type, "ptx") == 0 && strncmp(found, "sm_", 3) == 0)
+		snprintf(arch, sizeof(arch), "compute_%.50s", found + 3);
+	else
+		snprintf(arch, sizeof(arch), "%s", *found ? found : "unknown");
+	kp_object_fini(&object);
 	pthread_mutex_lock(&e->lock);
 	chosen = arch_filter_match(&e->x->filter, kp_span_str(arch));
 	/* PTX of sm_90 is compute_90 by name, and is chosen as either */

@@ -7,6 +7,17 @@
  * Then the jobs go through the pipeline (reading): threads decode containers and visit their leaves;
  * faults are noted and reported when a job's turn comes, so that the output does not depend on the
  * threads.
+ *
+ *	row        for each line: a container, a section or image with containers, a leaf
+ *	job        a leaf that is plain in the file, or a container that is decoded, with all its leaves
+ *	end_row    of a job: the rows before it are complete when the job and all before it are
+ *
+ * Containers are numbered in the order of rows, but those of .hip_fatbin first: their numbers are then
+ * those of the wrappers' KEY#n in most files.  Objects that bundles wrap have no row of their own, and
+ * an image that is all one container is that container's row.
+ *
+ * A file may lie: images overlap, containers nest, one image stands in many bundles.  What it costs to
+ * read all of it is compared with the size of what is there before anything is read.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -259,34 +270,15 @@ struct fatbin_item {
 	size_t number;
 };
 
-/* The containers of the section that wrappers lead into, in the order of their offsets. */
-static struct fatbin_item *fatbin_items(const struct inspect_file *f, size_t *count)
-{
-	const struct kp_container *c = &f->list.items[0], *items = f->list.items;
-	struct fatbin_item *order = xmalloc(f->list.count * sizeof(*order));
-	size_t image = c->first_image, end = c->first_image + c->n_images;
-
-	*count = 0;
-	while (image < end && !(is_fatbin(&f->list, image) &&
-				f->list.images[image].inside != KP_NOWHERE))
-		image++;
-	if (image == end)
-		return order;
-	/* nothing leads to those without a number, which hold no images themselves */
-	for (size_t i = f->list.images[image].inside; i != KP_NOWHERE; i = items[i].next)
-		if (f->numbers[i] != KP_NOWHERE)
-			order[(*count)++] =
-				(struct fatbin_item){items[i].offset, f->numbers[i]};
-	return order;
-}
-
 /* Read the wrappers, and find the number of the container that each leads to. */
 static void read_wrappers(struct inspect_file *f)
 {
 	struct kpackx_error fault = {0};
 	struct kp_elf *elf = &f->elf;
+	const struct kp_container *c = &f->list.items[0], *items = f->list.items;
+	size_t image = c->first_image, end = c->first_image + c->n_images;
 	struct fatbin_item *order;
-	size_t n, kept = 0;
+	size_t n = 0, kept = 0;
 	bool leads;
 
 	if (kp_elf_read(f->fd, f->source.size, elf, &fault)) {
@@ -299,7 +291,16 @@ static void read_wrappers(struct inspect_file *f)
 		leads |= elf->wrappers[i].fields.magic == KP_WRAPPER_HIPK;
 	if (!leads)
 		elf->n_wrappers = 0;
-	order = fatbin_items(f, &n);
+	/* the containers of the section that wrappers lead into, in the order of their offsets */
+	order = xmalloc(f->list.count * sizeof(*order));
+	while (image < end && !(is_fatbin(&f->list, image) &&
+				f->list.images[image].inside != KP_NOWHERE))
+		image++;
+	/* nothing leads to those without a number, which hold no images themselves */
+	for (size_t i = image < end ? f->list.images[image].inside : KP_NOWHERE;
+	     i != KP_NOWHERE; i = items[i].next)
+		if (f->numbers[i] != KP_NOWHERE)
+			order[n++] = (struct fatbin_item){items[i].offset, f->numbers[i]};
 	f->wrapper_number = xcalloc(elf->n_wrappers, sizeof(*f->wrapper_number));
 	f->converted = true;
 	for (size_t i = 0; i < elf->n_wrappers; i++) {
@@ -386,7 +387,10 @@ void inspect_file_close(struct inspect_file *f)
 
 /* ---- reading ---- */
 
-/* A fault of a job; it is reported when the job is committed, in order. */
+/*
+ * A fault of a job; it is reported when the job is committed, in order.  Threads only note: reporting
+ * compares with earlier faults, so that it belongs to one thread.
+ */
 struct note {
 	struct note *next;
 	size_t image;
@@ -532,12 +536,11 @@ static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *
 
 static uint64_t job_cost(void *arg, size_t number)
 {
-	const struct inspect_walk *walk = arg;
-	const struct inspect_job *job = &walk->file->jobs[number];
+	const struct inspect_file *f = ((const struct inspect_walk *)arg)->file;
+	const struct inspect_job *job = &f->jobs[number];
 
-	return job->image != KP_NOWHERE
-		       ? job->src.size
-		       : walk->file->list.items[job->container].payload_size;
+	return job->image != KP_NOWHERE ? job->src.size
+					: f->list.items[job->container].payload_size;
 }
 
 static kpack_error_t do_job(void *arg, void *state, size_t number, void **result,

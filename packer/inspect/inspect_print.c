@@ -4,6 +4,12 @@
  * completes are printed as soon as it is their turn.  For JSON the threads also turn images into
  * text, so that files with many kernels need little memory; the tree follows at the end and refers
  * to images by number.
+ *
+ *	text   one line for the file, a table of rows, "N kernels", a table of wrappers
+ *	JSON   {file, format, images: [...], wrappers: [...], converted, tree: [...]}
+ *
+ * A library of AMD's has thousands of images and millions of kernels.  So whatever a thread learned of an
+ * image is dropped as soon as it is printed, or is text; in long lists kernels are counted and not kept.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,16 +65,23 @@ struct seen_image {
 	char *json;
 };
 
-/* What is known of the images of FILE; the caller frees it by forget_images. */
-static struct seen_image *new_images(const struct inspect_file *file)
-{
-	struct seen_image *seen = xcalloc(file->list.n_images, sizeof(*seen));
+/* What is printed of a file, as text or as JSON. */
+struct printing {
+	struct inspect_file *file;
+	struct seen_image *seen; /* per image */
+	bool json;
+	size_t row; /* the next row to print */
 
-	/* the default until an image is read */
-	for (size_t i = 0; i < file->list.n_images; i++)
-		memcpy(seen[i].arch, file->list.images[i].arch, sizeof(seen[i].arch));
-	return seen;
-}
+	/* Text: */
+	bool all;      /* list every kernel */
+	bool details;  /* print facts about objects, and kernels if they are few */
+	size_t hidden; /* kernels that were only counted */
+	int width;     /* of the first column */
+
+	/* JSON: */
+	size_t printed;    /* images so far */
+	size_t *positions; /* per image: its number in "images", or KP_NOWHERE */
+};
 
 static void drop_object(struct seen_image *seen)
 {
@@ -78,27 +91,97 @@ static void drop_object(struct seen_image *seen)
 	seen->object = NULL;
 }
 
-static void forget_images(const struct inspect_file *file, struct seen_image *seen)
+static json_t *text_or_null(const char *s)
 {
-	for (size_t i = 0; i < file->list.n_images; i++) {
-		drop_object(&seen[i]);
-		free(seen[i].json);
-	}
-	free(seen);
+	return s && *s ? report_json_text(s) : json_null();
 }
 
-/* Hash and describe IMAGE of FILE, whose bytes are SRC. */
-static kpack_error_t see_image(const struct inspect_file *file,
-			       struct inspect_thread *thread, size_t image,
-			       const struct kp_source *src, struct seen_image *seen,
-			       struct kpackx_error *why)
+/*
+ * The last of equal names counts, as for LLVM's tools in the strings of offload binaries.
+ */
+static json_t *pairs_json(const struct kp_pairs *pairs)
 {
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < pairs->count; i++) {
+		const struct kp_pair *p = &pairs->items[i];
+		json_t *name = report_json_text(p->name);
+		const char *key = json_string_value(name);
+
+		if (key)
+			json_object_set_new(object, key,
+					    report_json_span((struct kp_span){
+						    (const uint8_t *)p->value, p->size}));
+		json_decref(name);
+	}
+	return object;
+}
+
+static json_t *image_json(const struct printing *p, size_t number)
+{
+	const struct kp_image *image = &p->file->list.images[number];
+	const struct seen_image *seen = &p->seen[number];
+	size_t left = SIGNATURE_JSON_MAX, container = p->file->numbers[image->container];
+	const struct kp_object *object = seen->object;
+	json_t *json = json_pack(
+		"{sI so so so so sI so so so}", "container", (json_int_t)container,
+		"format", text_or_null(seen->type), "target",
+		image->id ? report_json_text(image->id) : json_null(), "kind",
+		text_or_null(image->kind), "arch", text_or_null(seen->arch), "size",
+		(json_int_t)image->size, "offset",
+		seen->in_file ? json_integer((json_int_t)seen->offset) : json_null(),
+		"sha256", text_or_null(seen->sha256), "pairs", pairs_json(&image->pairs));
+	json_t *kernels;
+
+	if (!object)
+		return json;
+	kernels = json_array();
+	for (size_t i = 0; i < object->n_kernels; i++) {
+		const struct kp_kernel *k = &object->kernels[i];
+		json_t *kernel = json_object(), *signature;
+
+		json_object_set_new(kernel, "name", report_json_text(k->name));
+		if (k->symbol)
+			json_object_set_new(kernel, "symbol",
+					    report_json_text(k->symbol));
+		for (size_t n = 0; n < KP_COUNT(kernel_numbers); n++) {
+			int64_t value = kernel_number(k, &kernel_numbers[n]);
+
+			if (value != KP_NOT_STATED)
+				json_object_set_new(kernel, kernel_numbers[n].key,
+						    json_integer(value));
+		}
+		signature = signature_json(k->name, &left);
+		if (signature)
+			json_object_set_new(kernel, "signature", signature);
+		json_array_append_new(kernels, kernel);
+	}
+	json_object_set_new(json, "object_arch", text_or_null(object->arch));
+	json_object_set_new(json, "facts", pairs_json(&object->facts));
+	json_object_set_new(json, "kernels", kernels);
+	return json;
+}
+
+static void make_json(const struct printing *p, size_t image)
+{
+	p->seen[image].json = report_json_new(image_json(p, image), 0);
+	drop_object(&p->seen[image]);
+}
+
+/* Hash and describe IMAGE, whose bytes are SRC; a leaf of the walk. */
+static kpack_error_t see_image(void *arg, struct inspect_thread *thread, size_t image,
+			       const struct kp_source *src, struct kpackx_error *why)
+{
+	const struct printing *p = arg;
+	const struct inspect_file *file = p->file;
+	struct seen_image *seen = &p->seen[image];
 	const struct kp_image *img = &file->list.images[image];
 	bool hold = src->size <= HOLD_MAX || src->fd < 0;
 	size_t room = src->fd < 0 ? 0 : hold ? (size_t)src->size + 1 : PIECE;
 	struct kp_source own = *src;
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_span head;
+	kpack_error_t err;
 
 	seen->in_file = src->fd >= 0;
 	seen->offset = src->offset;
@@ -130,11 +213,18 @@ static kpack_error_t see_image(const struct inspect_file *file,
 	KP_TRY(kp_source_head(&own, 0, bytes, sizeof(bytes), &head, why));
 	seen->type = kp_image_type(img, head);
 	seen->object = xcalloc(1, sizeof(*seen->object));
-	KP_TRY(kp_object_describe(&own, seen->object, why));
-	seen->n_kernels = seen->object->n_kernels;
-	snprintf(seen->arch, sizeof(seen->arch), "%s",
-		 inspect_arch(&file->list, img, seen->object->arch));
-	return KPACK_SUCCESS;
+	err = kp_object_describe(&own, seen->object, why);
+	if (!err) {
+		seen->n_kernels = seen->object->n_kernels;
+		snprintf(seen->arch, sizeof(seen->arch), "%s",
+			 inspect_arch(&file->list, img, seen->object->arch));
+	}
+	/* files have many images: of one that is only listed, or is text already, nothing else stays */
+	if (p->json)
+		make_json(p, image);
+	else if (!p->details)
+		drop_object(seen);
+	return err;
 }
 
 /* ---- text ---- */
@@ -146,27 +236,6 @@ static kpack_error_t see_image(const struct inspect_file *file,
 #define IMAGES_MAX 16
 #define KERNELS_MAX 100
 
-struct text {
-	struct inspect_file *file;
-	struct seen_image *seen; /* per image */
-	bool all;                /* list every kernel */
-	bool details;  /* print facts about objects, and kernels if they are few */
-	size_t row;    /* the next row to print */
-	size_t hidden; /* kernels that were only counted */
-	int width;     /* of the first column */
-};
-
-static kpack_error_t see_for_text(void *arg, struct inspect_thread *thread, size_t image,
-				  const struct kp_source *src, struct kpackx_error *why)
-{
-	struct text *t = arg;
-	kpack_error_t err = see_image(t->file, thread, image, src, &t->seen[image], why);
-
-	if (!t->details)
-		drop_object(&t->seen[image]);
-	return err;
-}
-
 static void print_name(const struct kp_image *image)
 {
 	if (image->id)
@@ -175,7 +244,7 @@ static void print_name(const struct kp_image *image)
 		report_text(image->arch[0] ? image->arch : "image");
 }
 
-static void print_container(const struct text *t, const struct inspect_row *row)
+static void print_container(const struct printing *t, const struct inspect_row *row)
 {
 	const struct kp_container *c = &t->file->list.items[row->container];
 	const struct inspect_packed *packed = &t->file->packed[row->container];
@@ -220,41 +289,14 @@ static void print_pairs(const struct kp_pairs *pairs, int margin, const char *be
 	putchar('\n');
 }
 
-static void print_kernel(const struct kp_kernel *k, int margin)
-{
-	const char *between = ": ";
-	char indent[64];
-
-	printf("%*skernel ", margin, "");
-	report_text(k->name);
-	for (size_t i = 0; i < KP_COUNT(kernel_numbers); i++) {
-		const struct kernel_number *number = &kernel_numbers[i];
-		int64_t value = kernel_number(k, number);
-
-		if (value == KP_NOT_STATED)
-			continue;
-		printf("%s%s %" PRId64, between, number->label, value);
-		between = ", ";
-	}
-	putchar('\n');
-	snprintf(indent, sizeof(indent), "%*s", margin + 2, "");
-	signature_print(k->name, indent);
-}
-
-/* Whether A and B name the same architecture; compute_90 is also sm_90. */
-static bool same_arch(const char *a, const char *b)
-{
-	const char *x = strchr(a, '_'), *y = strchr(b, '_');
-
-	return strcmp(x && y ? x : a, x && y ? y : b) == 0;
-}
-
-static void print_image(struct text *t, const struct inspect_row *row)
+static void print_image(struct printing *t, const struct inspect_row *row)
 {
 	const struct kp_image *image = &t->file->list.images[row->image];
 	struct seen_image *seen = &t->seen[row->image];
 	const struct kp_object *object = seen->object;
-	char arch[4 * KP_TARGET_TEXT_MAX];
+	const char *says = object ? strchr(object->arch, '_') : NULL;
+	const char *stated = strchr(image->arch, '_');
+	char arch[4 * KP_TARGET_TEXT_MAX], indent[64];
 	int margin = (int)(2 * row->depth);
 
 	printf("%*s%-*s", margin, "", t->width - margin, seen->type ? seen->type : "?");
@@ -277,34 +319,64 @@ static void print_image(struct text *t, const struct inspect_row *row)
 	margin += 4;
 	if (object || t->details)
 		print_pairs(&image->pairs, margin, "=");
+	/* compute_90 is also sm_90 */
 	if (object && object->arch[0] && image->arch[0] &&
-	    !same_arch(object->arch, image->arch)) {
+	    strcmp(says && stated ? says : object->arch,
+		   says && stated ? stated : image->arch) != 0) {
 		printf("%*sthe object says ", margin, "");
 		report_text(object->arch);
 		putchar('\n');
 	}
 	if (object)
 		print_pairs(&object->facts, margin, " ");
-	if (!t->all && !(t->details && seen->n_kernels <= KERNELS_MAX))
+	if (!t->all && !(t->details && seen->n_kernels <= KERNELS_MAX)) {
 		t->hidden += seen->n_kernels;
-	else
-		for (size_t i = 0; object && i < object->n_kernels; i++)
-			print_kernel(&object->kernels[i], margin);
+		object = NULL;
+	}
+	snprintf(indent, sizeof(indent), "%*s", margin + 2, "");
+	for (size_t i = 0; object && i < object->n_kernels; i++) {
+		const struct kp_kernel *k = &object->kernels[i];
+		const char *between = ": ";
+
+		printf("%*skernel ", margin, "");
+		report_text(k->name);
+		for (size_t n = 0; n < KP_COUNT(kernel_numbers); n++) {
+			int64_t value = kernel_number(k, &kernel_numbers[n]);
+
+			if (value == KP_NOT_STATED)
+				continue;
+			printf("%s%s %" PRId64, between, kernel_numbers[n].label, value);
+			between = ", ";
+		}
+		putchar('\n');
+		signature_print(k->name, indent);
+	}
 	drop_object(seen);
 }
 
-static void print_rows(struct text *t, size_t end)
+/* Print the rows before END that were not printed yet; as JSON, the images among them. */
+static void print_rows(struct printing *p, size_t end)
 {
-	for (; t->row < end; t->row++) {
-		const struct inspect_row *row = &t->file->rows[t->row];
-		const struct kp_image *image;
+	for (; p->row < end; p->row++) {
+		const struct inspect_row *row = &p->file->rows[p->row];
+		const struct kp_image *image = &p->file->list.images[row->image];
+		struct seen_image *seen = &p->seen[row->image];
 
-		if (row->kind == INSPECT_CONTAINER) {
-			print_container(t, row);
+		if (p->json) {
+			if (row->kind != INSPECT_IMAGE)
+				continue;
+			/* an image that could not be read has none yet */
+			if (!seen->json)
+				make_json(p, row->image);
+			printf("%s\n  %s", p->printed ? "," : "", seen->json);
+			p->positions[row->image] = p->printed++;
+			free(seen->json);
+			seen->json = NULL;
+		} else if (row->kind == INSPECT_CONTAINER) {
+			print_container(p, row);
 		} else if (row->kind == INSPECT_IMAGE) {
-			print_image(t, row);
+			print_image(p, row);
 		} else {
-			image = &t->file->list.images[row->image];
 			printf("%*s", (int)(2 * row->depth), "");
 			print_name(image);
 			printf(": %" PRIu64 " bytes at %" PRIu64 "\n", image->size,
@@ -313,9 +385,32 @@ static void print_rows(struct text *t, size_t end)
 	}
 }
 
-static void text_job_done(void *arg, const struct inspect_job *job)
+static void job_done(void *arg, const struct inspect_job *job)
 {
 	print_rows(arg, job->end_row);
+}
+
+/* Read all images, and print all rows. */
+static kpack_error_t print_images(struct printing *p, struct kpackx_error *why)
+{
+	const struct kp_containers *list = &p->file->list;
+	const struct inspect_walk walk = {
+		.file = p->file, .arg = p, .leaf = see_image, .done = job_done};
+	kpack_error_t err;
+
+	p->seen = xcalloc(list->n_images, sizeof(*p->seen));
+	/* what is known until an image is read */
+	for (size_t i = 0; i < list->n_images; i++)
+		memcpy(p->seen[i].arch, list->images[i].arch, sizeof(p->seen[i].arch));
+	err = inspect_walk_run(&walk, why);
+	if (!err)
+		print_rows(p, p->file->n_rows);
+	for (size_t i = 0; i < list->n_images; i++) {
+		drop_object(&p->seen[i]);
+		free(p->seen[i].json);
+	}
+	free(p->seen);
+	return err;
 }
 
 static void print_count(size_t n, const char *what)
@@ -326,15 +421,12 @@ static void print_count(size_t n, const char *what)
 kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 				 struct kpackx_error *why)
 {
-	struct text t = {
+	struct printing t = {
 		.file = file,
-		.seen = new_images(file),
 		.all = all,
 		.details = all || file->n_leaves <= IMAGES_MAX,
 		.width = (int)(2 * file->depth) + 8,
 	};
-	const struct inspect_walk walk = {
-		.file = file, .arg = &t, .leaf = see_for_text, .done = text_job_done};
 	kpack_error_t err;
 
 	report_text(file->path);
@@ -347,10 +439,7 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 	if (file->n_leaves)
 		printf("%-*s  %-24s  %12s  %12s  %7s  %-64s  %s\n", t.width, "FORMAT",
 		       "ARCH", "SIZE", "OFFSET", "KERNELS", "SHA256", "TARGET");
-	err = inspect_walk_run(&walk, why);
-	if (!err)
-		print_rows(&t, file->n_rows);
-	forget_images(file, t.seen);
+	err = print_images(&t, why);
 	if (t.hidden)
 		printf("%zu kernels; --kernels lists them\n", t.hidden);
 	if (file->elf.n_wrappers)
@@ -366,217 +455,81 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 
 /* ---- JSON ---- */
 
-struct writer {
-	struct inspect_file *file;
-	struct seen_image *seen; /* per image */
-	size_t row;              /* the next row to print */
-	size_t printed;          /* images printed so far */
-	size_t *positions;       /* per image: its number in "images", or KP_NOWHERE */
-};
-
-static json_t *text_or_null(const char *s)
+/* Write the containers from FIRST on, with what is inside them. */
+static void write_tree(const struct printing *w, size_t first)
 {
-	return s && *s ? report_json_text(s) : json_null();
-}
+	const struct kp_containers *list = &w->file->list;
 
-/*
- * The last of equal names counts, as for LLVM's tools in the strings of offload binaries.
- */
-static json_t *pairs_json(const struct kp_pairs *pairs)
-{
-	json_t *object = json_object();
-
-	for (size_t i = 0; i < pairs->count; i++) {
-		const struct kp_pair *p = &pairs->items[i];
-		json_t *name = report_json_text(p->name);
-		const char *key = json_string_value(name);
-
-		if (key)
-			json_object_set_new(object, key,
-					    report_json_span((struct kp_span){
-						    (const uint8_t *)p->value, p->size}));
-		json_decref(name);
-	}
-	return object;
-}
-
-static json_t *kernel_json(const struct kp_kernel *k, size_t *signatures_left)
-{
-	json_t *kernel = json_object(), *signature;
-
-	json_object_set_new(kernel, "name", report_json_text(k->name));
-	if (k->symbol)
-		json_object_set_new(kernel, "symbol", report_json_text(k->symbol));
-	for (size_t i = 0; i < KP_COUNT(kernel_numbers); i++) {
-		int64_t value = kernel_number(k, &kernel_numbers[i]);
-
-		if (value != KP_NOT_STATED)
-			json_object_set_new(kernel, kernel_numbers[i].key,
-					    json_integer(value));
-	}
-	signature = signature_json(k->name, signatures_left);
-	if (signature)
-		json_object_set_new(kernel, "signature", signature);
-	return kernel;
-}
-
-static json_t *image_json(const struct inspect_file *file, const struct kp_image *image,
-			  const struct seen_image *seen)
-{
-	size_t left = SIGNATURE_JSON_MAX, container = file->numbers[image->container];
-	const struct kp_object *object = seen->object;
-	json_t *json = json_pack(
-		"{sI so so so so sI so so so}", "container", (json_int_t)container,
-		"format", text_or_null(seen->type), "target",
-		image->id ? report_json_text(image->id) : json_null(), "kind",
-		text_or_null(image->kind), "arch", text_or_null(seen->arch), "size",
-		(json_int_t)image->size, "offset",
-		seen->in_file ? json_integer((json_int_t)seen->offset) : json_null(),
-		"sha256", text_or_null(seen->sha256), "pairs", pairs_json(&image->pairs));
-	json_t *kernels;
-
-	if (!object)
-		return json;
-	kernels = json_array();
-	for (size_t i = 0; i < object->n_kernels; i++)
-		json_array_append_new(kernels, kernel_json(&object->kernels[i], &left));
-	json_object_set_new(json, "object_arch", text_or_null(object->arch));
-	json_object_set_new(json, "facts", pairs_json(&object->facts));
-	json_object_set_new(json, "kernels", kernels);
-	return json;
-}
-
-static void make_json(const struct writer *w, size_t image)
-{
-	struct seen_image *seen = &w->seen[image];
-
-	seen->json = report_json_new(
-		image_json(w->file, &w->file->list.images[image], seen), 0);
-	drop_object(seen);
-}
-
-static kpack_error_t see_for_json(void *arg, struct inspect_thread *thread, size_t image,
-				  const struct kp_source *src, struct kpackx_error *why)
-{
-	const struct writer *w = arg;
-	kpack_error_t err = see_image(w->file, thread, image, src, &w->seen[image], why);
-
-	make_json(w, image);
-	return err;
-}
-
-/* Write the images of the rows before END. */
-static void write_images(struct writer *w, size_t end)
-{
-	for (; w->row < end; w->row++) {
-		size_t image = w->file->rows[w->row].image;
-
-		if (w->file->rows[w->row].kind != INSPECT_IMAGE)
-			continue;
-		/* an image that could not be read has none yet */
-		if (!w->seen[image].json)
-			make_json(w, image);
-		printf("%s\n  %s", w->printed ? "," : "", w->seen[image].json);
-		w->positions[image] = w->printed++;
-		free(w->seen[image].json);
-		w->seen[image].json = NULL;
-	}
-}
-
-static void json_job_done(void *arg, const struct inspect_job *job)
-{
-	write_images(arg, job->end_row);
-}
-
-static void write_value(json_t *value)
-{
-	report_json_put(stdout, value, 0);
-}
-
-static void write_containers(struct writer *w, size_t first);
-
-static void write_node(struct writer *w, size_t image)
-{
-	const struct kp_image *img = &w->file->list.images[image];
-
-	if (w->positions[image] != KP_NOWHERE) {
-		printf("{\"image\": %zu}", w->positions[image]);
-		return;
-	}
-	fputs("{\"name\": ", stdout);
-	write_value(img->id ? report_json_text(img->id) : json_null());
-	printf(", \"offset\": %" PRIu64 ", \"size\": %" PRIu64 ", \"pairs\": ",
-	       img->offset, img->size);
-	write_value(pairs_json(&img->pairs));
-	fputs(", \"containers\": ", stdout);
-	write_containers(w, img->inside);
-	putchar('}');
-}
-
-static void write_container(struct writer *w, size_t container)
-{
-	const struct kp_container *c = &w->file->list.items[container];
-	const struct inspect_packed *packed = &w->file->packed[container];
-	size_t n = w->file->numbers[container];
-
-	printf("{\"format\": \"%s\", \"container\": ", c->format->name);
-	if (n == KP_NOWHERE)
-		fputs("null", stdout);
-	else
-		printf("%zu", n);
-	printf(", \"offset\": %" PRIu64 ", \"size\": %" PRIu64 ", \"decoded\": %" PRIu64,
-	       c->offset, c->size, c->payload_size);
-	if (packed->version)
-		printf(", \"version\": %u", packed->version);
-	if (packed->method) {
-		printf(", \"compression\": {\"method\": \"%s\", \"version\": %u, "
-		       "\"ratio\": %.4g",
-		       packed->method, packed->version,
-		       (double)c->payload_size / (double)c->size);
-		if (packed->has_hash)
-			printf(", \"hash\": \"%016" PRIx64 "\", \"hash_ok\": %s",
-			       packed->hash, packed->hash_ok ? "true" : "false");
-		putchar('}');
-	}
-	fputs(", \"images\": [", stdout);
-	for (size_t i = 0; i < c->n_images; i++) {
-		fputs(i ? ", " : "", stdout);
-		write_node(w, c->first_image + i);
-	}
-	fputs("]}", stdout);
-}
-
-static void write_containers(struct writer *w, size_t first)
-{
 	putchar('[');
-	for (size_t c = first; c != KP_NOWHERE; c = w->file->list.items[c].next) {
-		if (c != first)
-			fputs(",\n  ", stdout);
-		write_container(w, c);
+	for (size_t number = first; number != KP_NOWHERE;
+	     number = list->items[number].next) {
+		const struct kp_container *c = &list->items[number];
+		const struct inspect_packed *packed = &w->file->packed[number];
+		size_t n = w->file->numbers[number];
+
+		printf("%s{\"format\": \"%s\", \"container\": ",
+		       number == first ? "" : ",\n  ", c->format->name);
+		if (n == KP_NOWHERE)
+			fputs("null", stdout);
+		else
+			printf("%zu", n);
+		printf(", \"offset\": %" PRIu64 ", \"size\": %" PRIu64
+		       ", \"decoded\": %" PRIu64,
+		       c->offset, c->size, c->payload_size);
+		if (packed->version)
+			printf(", \"version\": %u", packed->version);
+		if (packed->method) {
+			printf(", \"compression\": {\"method\": \"%s\", "
+			       "\"version\": %u, \"ratio\": %.4g",
+			       packed->method, packed->version,
+			       (double)c->payload_size / (double)c->size);
+			if (packed->has_hash)
+				printf(", \"hash\": \"%016" PRIx64 "\", \"hash_ok\": %s",
+				       packed->hash, packed->hash_ok ? "true" : "false");
+			putchar('}');
+		}
+		fputs(", \"images\": [", stdout);
+		for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
+			const struct kp_image *img = &list->images[i];
+
+			fputs(i > c->first_image ? ", " : "", stdout);
+			if (w->positions[i] != KP_NOWHERE) {
+				printf("{\"image\": %zu}", w->positions[i]);
+				continue;
+			}
+			fputs("{\"name\": ", stdout);
+			report_json_put(stdout,
+					img->id ? report_json_text(img->id) : json_null(),
+					0);
+			printf(", \"offset\": %" PRIu64 ", \"size\": %" PRIu64
+			       ", \"pairs\": ",
+			       img->offset, img->size);
+			report_json_put(stdout, pairs_json(&img->pairs), 0);
+			fputs(", \"containers\": ", stdout);
+			write_tree(w, img->inside);
+			putchar('}');
+		}
+		fputs("]}", stdout);
 	}
 	putchar(']');
 }
 
 kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error *why)
 {
-	struct writer w = {
+	struct printing p = {
 		.file = file,
-		.seen = new_images(file),
-		.positions = xmalloc(file->list.n_images * sizeof(*w.positions)),
+		.json = true,
+		.positions = xmalloc(file->list.n_images * sizeof(*p.positions)),
 	};
-	const struct inspect_walk walk = {
-		.file = file, .arg = &w, .leaf = see_for_json, .done = json_job_done};
 	kpack_error_t err;
 
 	for (size_t i = 0; i < file->list.n_images; i++)
-		w.positions[i] = KP_NOWHERE;
+		p.positions[i] = KP_NOWHERE;
 	fputs("{\n \"file\": ", stdout);
-	write_value(report_json_text(file->path));
+	report_json_put(stdout, report_json_text(file->path), 0);
 	printf(",\n \"format\": \"%s\",\n \"images\": [", file->format);
-	err = inspect_walk_run(&walk, why);
-	if (!err)
-		write_images(&w, file->n_rows);
-	fputs(w.printed ? "\n ],\n" : "],\n", stdout);
+	err = print_images(&p, why);
+	fputs(p.printed ? "\n ],\n" : "],\n", stdout);
 	if (err)
 		goto out;
 	fputs(" \"wrappers\": [", stdout);
@@ -584,15 +537,17 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 		ptrdiff_t number = file->wrapper_number[i];
 
 		fputs(i ? ", " : "", stdout);
-		write_value(json_pack("{sI so}", "index", (json_int_t)i, "container",
-				      number < 0 ? json_null() : json_integer(number)));
+		report_json_put(
+			stdout,
+			json_pack("{sI so}", "index", (json_int_t)i, "container",
+				  number < 0 ? json_null() : json_integer(number)),
+			0);
 	}
 	printf("],\n \"converted\": %s,\n \"tree\": ",
 	       file->converted ? "true" : "false");
-	write_containers(&w, 0);
+	write_tree(&p, 0);
 	fputs("\n}\n", stdout);
 out:
-	forget_images(file, w.seen);
-	free(w.positions);
+	free(p.positions);
 	return err;
 }

@@ -9,7 +9,16 @@
  * no archive has was not built.  GPUs of --arch that a binary was not built for are faults
  * only if no binary was built for them.  What no binary asks for must be decodable, too.
  *
- * So some of what is found is judged in the end, when all binaries were looked at.
+ * So some of what is found is judged in the end, when all binaries were looked at:
+ *
+ *	for each file      its kind; marker and layout; the archives that its search paths reach, each
+ *	                   checked once; the GPUs of --arch; the objects of each wrapper
+ *	in the end         all entries of these archives that nothing asked for are decoded; absent:
+ *	                   architectures without an archive, which are right if no binary has one;
+ *	                   unbuilt: GPUs of --arch, a fault if no binary was built for them
+ *
+ * What a GPU loads is decided as by HIP: of the objects that it can run, the one that states most of
+ * what it has.  An object that a better one hides may be missing.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -194,6 +203,7 @@ static void check_choice(struct subject *s, size_t which, size_t first, size_t e
 	unsigned added = 0, best;
 	bool found = false;
 
+	/* what other builds added is surely in an archive, and may fit better than the binary's own */
 	for (size_t k = 0; s->b.has_layout && k < s->arches.count; k++)
 		if (!s->arches.in_layout[k] && s->ranks[k] > added)
 			added = s->ranks[k];
@@ -244,42 +254,6 @@ static void check_setting(struct subject *s, size_t which, const struct kp_targe
 	}
 }
 
-/*
- * Find what the GPUs of --arch would load, of each container the object that fits best.  A GPU
- * whose unstated features may be on or off would load what it would load in each of these
- * settings; with --arch-exact, only code for the very target ID.  Without a layout, the binary is
- * known to have only what archives have.
- */
-static void find_losses(struct subject *s)
-{
-	const struct kp_choice *gpus = &s->check->filter.chosen;
-	const struct kp_recipe *layout = &s->b.layout;
-	size_t n = s->arches.count;
-
-	s->built = xcalloc(gpus->count + 1, sizeof(*s->built));
-	s->lost = xcalloc(n + 1, sizeof(*s->lost));
-	s->targets = xcalloc(n + 1, sizeof(*s->targets));
-	s->ranks = xcalloc(n + 1, sizeof(*s->ranks));
-	s->numbers = xcalloc(layout->n_images + 1, sizeof(*s->numbers));
-	for (size_t k = 0; k < n; k++)
-		if (kp_target_parse(kp_span_str(s->arches.items[k]), &s->targets[k],
-				    NULL))
-			s->targets[k].processor[0] = '\0';
-	for (size_t i = 0; i < layout->n_images; i++)
-		if (layout->images[i].host ||
-		    !built_arches_number(&s->arches, layout->images[i].arch,
-					 &s->numbers[i]))
-			s->numbers[i] = n; /* the host's */
-	for (size_t i = 0; i < gpus->count && !kp_choice_is_all(gpus); i++) {
-		struct kp_target settings[KP_TARGET_SETTINGS] = {gpus->gpus[i]};
-		size_t n_settings =
-			gpus->exact ? 1 : kp_target_settings(&gpus->gpus[i], settings);
-
-		for (size_t k = 0; k < n_settings; k++)
-			check_setting(s, i, &settings[k]);
-	}
-}
-
 /* Whether an archive of the binary has code, of any binary, for the GPU of --arch. */
 static bool group_has(const struct subject *s, size_t gpu)
 {
@@ -299,14 +273,43 @@ static bool group_has(const struct subject *s, size_t gpu)
 	return false;
 }
 
-/* Check that each GPU of --arch finds the code that the binary was built with for it. */
+/*
+ * Check that each GPU of --arch finds the code that the binary was built with for it: of each
+ * container the object that fits best.  A GPU whose unstated features may be on or off would load what
+ * it would load in each of these settings; with --arch-exact, only code for the very target ID.
+ * Without a layout, the binary is known to have only what archives have.
+ */
 static void check_gpus(struct subject *s)
 {
 	struct check *c = s->check;
 	const struct kp_choice *chosen = &c->filter.chosen;
+	const struct kp_recipe *layout = &s->b.layout;
+	size_t n = s->arches.count;
 	char gpu[KP_TARGET_TEXT_MAX];
 
-	find_losses(s);
+	s->built = xcalloc(chosen->count + 1, sizeof(*s->built));
+	s->lost = xcalloc(n + 1, sizeof(*s->lost));
+	s->targets = xcalloc(n + 1, sizeof(*s->targets));
+	s->ranks = xcalloc(n + 1, sizeof(*s->ranks));
+	s->numbers = xcalloc(layout->n_images + 1, sizeof(*s->numbers));
+	for (size_t k = 0; k < n; k++)
+		if (kp_target_parse(kp_span_str(s->arches.items[k]), &s->targets[k],
+				    NULL))
+			s->targets[k].processor[0] = '\0';
+	for (size_t i = 0; i < layout->n_images; i++)
+		if (layout->images[i].host ||
+		    !built_arches_number(&s->arches, layout->images[i].arch,
+					 &s->numbers[i]))
+			s->numbers[i] = n; /* the host's */
+	for (size_t i = 0; i < chosen->count && !kp_choice_is_all(chosen); i++) {
+		struct kp_target settings[KP_TARGET_SETTINGS] = {chosen->gpus[i]};
+		size_t n_settings =
+			chosen->exact ? 1
+				      : kp_target_settings(&chosen->gpus[i], settings);
+
+		for (size_t k = 0; k < n_settings; k++)
+			check_setting(s, i, &settings[k]);
+	}
 	for (size_t k = 0; k < s->arches.count; k++) {
 		const char *arch = s->arches.items[k];
 
@@ -412,6 +415,7 @@ static size_t check_archives(struct check *c, const struct reach *reach)
 		const struct kp_fault *faults = NULL;
 		size_t kept = 0, counted;
 
+		/* another binary may have reached it before */
 		usable += a->archive != NULL;
 		if (a->reported)
 			continue;
@@ -433,41 +437,29 @@ static size_t check_archives(struct check *c, const struct reach *reach)
 	return usable;
 }
 
-/*
- * Find the archives of the binary.  In an artifact they may be where another prefix is
- * installed, as TheRock's tools leave them.
- */
-static kpack_error_t find_reach(struct subject *s, struct kpackx_error *why)
-{
-	const struct artifact_root *a = &s->check->artifact;
-	struct installed *set = &s->check->set;
-	const char *rest;
-	const struct prefix *own =
-		artifact_root_prefix(a, s->b.path, s->b.marker.kernel_name, &rest);
-	kpack_error_t err = installed_reach(set, &s->b.marker, s->b.path, &s->reach, why);
-
-	for (size_t i = 0; own && i < a->prefixes.count && !err; i++) {
-		const struct prefix *other = &a->prefixes.items[i];
-		char *path;
-
-		if (other == own || other->absent)
-			continue;
-		path = xasprintf("%s/%s/%s", a->path, other->path, rest);
-		err = installed_reach(set, &s->b.marker, path, &s->reach, why);
-		free(path);
-	}
-	return err;
-}
-
 static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
 {
 	struct check *c = s->check;
 	const struct kp_marker *marker = &s->b.marker;
+	const struct artifact_root *artifact = &c->artifact;
 	KP_AUTO_FREE char *shown = NULL;
+	const struct prefix *own;
+	const char *rest;
 
 	KP_TRY(binary_read_marker(&s->b, why));
 	KP_TRY(binary_read_layout(&s->b, why));
-	KP_TRY(find_reach(s, why));
+	KP_TRY(installed_reach(&c->set, marker, s->b.path, &s->reach, why));
+	/* TheRock's tools leave archives of an artifact where another prefix is installed */
+	own = artifact_root_prefix(artifact, s->b.path, marker->kernel_name, &rest);
+	for (size_t i = 0; own && i < artifact->prefixes.count; i++) {
+		const struct prefix *other = &artifact->prefixes.items[i];
+		KP_AUTO_FREE char *path = NULL;
+
+		if (other == own || other->absent)
+			continue;
+		path = xasprintf("%s/%s/%s", artifact->path, other->path, rest);
+		KP_TRY(installed_reach(&c->set, marker, path, &s->reach, why));
+	}
 	if (check_archives(c, &s->reach) == 0) {
 		/* in a generic tree none is expected, unless asked for */
 		if (s->reach.count == 0 && generic_tree_inside(&c->generic) &&
@@ -495,20 +487,6 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 		    !reach_has_broken(&s->reach, s->arches.items[i]))
 			add_missing(&c->absent, s->b.path, s->arches.items[i]);
 	return KPACK_SUCCESS;
-}
-
-/* What is not converted is right, unless some of its wrappers are. */
-static void check_fat(struct check *c, const struct binary *b)
-{
-	size_t n = b->fat.elf.n_wrappers, i = 0;
-
-	c->n_fat++;
-	while (i < n && b->fat.elf.wrappers[i].fields.magic != KP_WRAPPER_HIPK)
-		i++;
-	if (i < n)
-		add_fault(c, b->path, i, NULL, "is converted, other wrappers are not");
-	else
-		print_note(c, b->path, "note: not converted");
 }
 
 static void check_file(struct check *c, const char *path)
@@ -539,7 +517,19 @@ static void check_file(struct check *c, const char *path)
 		if (c->n_faults == before)
 			print_note(c, path, "ok, %zu objects", c->n_objects - objects);
 	} else if (s.b.fat.kind == KP_FATBIN_ELF) {
-		check_fat(c, &s.b);
+		/* what is not converted is right, unless some of its wrappers are */
+		const struct kp_elf *elf = &s.b.fat.elf;
+		size_t i = 0;
+
+		c->n_fat++;
+		while (i < elf->n_wrappers &&
+		       elf->wrappers[i].fields.magic != KP_WRAPPER_HIPK)
+			i++;
+		if (i < elf->n_wrappers)
+			add_fault(c, path, i, NULL,
+				  "is converted, other wrappers are not");
+		else
+			print_note(c, path, "note: not converted");
 	} else if (binary_unlisted(&s.b, &unlisted, &why)) {
 		add_why(c, path, &why);
 	} else if (unlisted) {
@@ -564,43 +554,38 @@ static void report_left(void *arg, const char *file, const char *text)
 	add_fault(arg, file, NO_WRAPPER, NULL, "%s", text);
 }
 
-static void check_item(struct check *c, const struct tree_item *item)
-{
-	struct stat st;
-
-	generic_tree_item(&c->generic, item);
-	artifact_root_item(&c->artifact, item);
-	if (item->kind == TREE_OTHER && S_ISREG(item->st.st_mode))
-		check_file(c, item->path);
-	/* links, also to nothing, devices and so on are a fault only as operands */
-	else if (item->level == 0 &&
-		 (item->kind == TREE_OTHER ||
-		  (item->kind == TREE_FAULT && item->error == ENOENT &&
-		   below_lstat(item->path, &st) == 0)))
-		add_fault(c, item->path, NO_WRAPPER, NULL,
-			  "leads to no file and no directory");
-	else if (item->kind == TREE_FAULT)
-		add_fault(c, item->path, NO_WRAPPER, NULL, "%s", strerror(item->error));
-}
-
 static void check_root(struct check *c, const char *root)
 {
 	struct tree_list *list = tree_list_open(root);
 	struct kpackx_error why = {0};
 	struct tree_item item;
 	bool empty = true; /* others may have only archives, or kernel databases */
+	struct stat st;
 
 	if (below_root_if_directory(root, &why)) {
 		add_why(c, root, &why);
-	} else {
-		while (tree_list_next(list, &item)) {
-			empty &= item.kind == TREE_DIR || item.kind == TREE_DIR_END;
-			check_item(c, &item);
-		}
-		if (empty)
-			add_fault(c, root, NO_WRAPPER, NULL,
-				  "there is no binary to check");
+		goto out;
 	}
+	while (tree_list_next(list, &item)) {
+		empty &= item.kind == TREE_DIR || item.kind == TREE_DIR_END;
+		generic_tree_item(&c->generic, &item);
+		artifact_root_item(&c->artifact, &item);
+		if (item.kind == TREE_OTHER && S_ISREG(item.st.st_mode))
+			check_file(c, item.path);
+		/* links, also to nothing, devices and so on are a fault only as operands */
+		else if (item.level == 0 &&
+			 (item.kind == TREE_OTHER ||
+			  (item.kind == TREE_FAULT && item.error == ENOENT &&
+			   below_lstat(item.path, &st) == 0)))
+			add_fault(c, item.path, NO_WRAPPER, NULL,
+				  "leads to no file and no directory");
+		else if (item.kind == TREE_FAULT)
+			add_fault(c, item.path, NO_WRAPPER, NULL, "%s",
+				  strerror(item.error));
+	}
+	if (empty)
+		add_fault(c, root, NO_WRAPPER, NULL, "there is no binary to check");
+out:
 	tree_list_close(list);
 }
 

@@ -3,6 +3,16 @@
  * kpack mark convert removes the device code from a fat binary and adds a marker.  kpack mark restore
  * makes a fat binary of a converted one and its archives again.  kpack mark strip-safe repairs converted
  * binaries whose program headers another tool moved, or only finds them.
+ *
+ * All three write a whole new file and publish it in the place of the old one (struct rewrite), so that a
+ * running program keeps its file, and a failure leaves everything as it was.
+ *
+ * Restoring: the recipe in .rocm_kpack_layout lists the objects; each is looked for in the archives that the
+ * marker's search paths reach, or in those of --archive, and must have the hash that the recipe
+ * states.  Then the original is made in one of two ways:
+ *
+ *	what the recipe copies is still in the file   the whole original, from the recipe
+ *	the file was changed since (strip, patchelf)  the changed file, with its device code put back
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -73,53 +83,46 @@ static kpack_error_t write_converted(const struct mark_convert *c, const struct 
 	return err;
 }
 
-static kpack_error_t convert_binary(const struct mark_convert *c, const struct binary *b,
-				    struct kpackx_error *why)
-{
-	bool converted = b->fat.kind == KP_FATBIN_CONVERTED;
-	char before[24], after[24];
-	struct rewrite r;
-	struct stat st;
-	kpack_error_t err;
-
-	if (!converted)
-		KP_TRY(kp_convert_check(b->fd, b->size, &b->fat, c->keep, why));
-	if (converted)
-		report_error(c->in, "is converted already; its marker stays");
-	if (converted && rewrite_is_same(b, c->out))
-		return KPACK_SUCCESS;
-	KP_TRY(rewrite_open(&r, b, c->out, why));
-	err = converted ? kp_outfile_copy(&r.out, 0, b->fd, 0, b->size, why)
-			: write_converted(c, b, &r.out, why);
-	if (!err && fstat(r.out.fd, &st) < 0)
-		err = kp_fail_errno(why, errno, "cannot stat");
-	if (!err)
-		err = rewrite_publish(&r, why);
-	rewrite_close(&r);
-	if (err || converted)
-		return err;
-	report_text(c->out);
-	printf(": converted, %s became %s\n", report_size(b->size, before),
-	       report_size((uint64_t)st.st_size, after));
-	return KPACK_SUCCESS;
-}
-
 static int convert_file(const struct mark_convert *c)
 {
 	struct hip_runtimes list = {0};
 	struct kpackx_error why = {0};
+	struct rewrite r = {0};
+	char before[24], after[24];
+	bool converted;
 	struct binary b;
+	struct stat st;
 	kpack_error_t err = binary_open(c->in, &b, &why);
 
+	if (err)
+		goto out;
+	converted = b.fat.kind == KP_FATBIN_CONVERTED;
+	if (converted)
+		report_error(c->in, "is converted already; its marker stays");
+	else
+		err = kp_convert_check(b.fd, b.size, &b.fat, c->keep, &why);
+	if (err || (converted && rewrite_is_same(&b, c->out)))
+		goto out;
+	err = rewrite_open(&r, &b, c->out, &why);
 	if (!err)
-		err = convert_binary(c, &b, &why);
-	if (err) {
+		err = converted ? kp_outfile_copy(&r.out, 0, b.fd, 0, b.size, &why)
+				: write_converted(c, &b, &r.out, &why);
+	if (!err && fstat(r.out.fd, &st) < 0)
+		err = kp_fail_errno(&why, errno, "cannot stat");
+	if (!err)
+		err = rewrite_publish(&r, &why);
+	if (err || converted)
+		goto out;
+	report_text(c->out);
+	printf(": converted, %s became %s\n", report_size(b.size, before),
+	       report_size((uint64_t)st.st_size, after));
+	/* warn if this system's HIP runtimes refuse what was converted */
+	runtimes_judge(&list, c->in, false);
+	runtimes_fini(&list);
+out:
+	if (err)
 		report_why(c->in, &why);
-	} else if (b.fat.kind != KP_FATBIN_CONVERTED) {
-		/* warn if this system's HIP runtimes refuse what was converted */
-		runtimes_judge(&list, c->in, false);
-		runtimes_fini(&list);
-	}
+	rewrite_close(&r);
 	binary_close(&b);
 	return report_finish(err ? EXIT_FAULT : EXIT_OK);
 }
@@ -370,7 +373,7 @@ static kpack_error_t write_restored(struct mark_restore *r, struct kpackx_error 
 				       list->count);
 	}
 	KP_TRY(rewrite_open(&rewrite, &r->b, r->out, why));
-	/* a binary that was changed only gets its device code */
+	/* a binary that was changed since only gets its device code */
 	err = r->fits ? kp_recipe_restore(layout, &r->source, &rewrite.out, &r->result,
 					  why)
 		      : kp_restore(r->b.fd, r->b.size, &r->b.fat, &o, &rewrite.out, why);
@@ -417,48 +420,45 @@ static void print_restored(const struct mark_restore *r)
 					   : ", its device code is bit-identical");
 }
 
-static kpack_error_t restore_opened(struct mark_restore *r, struct kpackx_error *why)
-{
-	struct kp_source file;
-
-	KP_TRY(binary_open(r->file, &r->b, why));
-	KP_TRY(binary_read_marker(&r->b, why));
-	KP_TRY(binary_read_layout(&r->b, why));
-	if (!r->b.has_layout)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "has no " KP_LAYOUT_SECTION
-			       ", without which it cannot be restored");
-	file = kp_source_fd(r->b.fd, 0, r->b.size);
-	KP_TRY(kp_recipe_fits(&r->b.layout, &file, &r->fits, why));
-	if (!r->b.fat.elf.has_fatbin)
-		KP_TRY(find_objects(r, why));
-	if (r->n_missing && !r->allow_missing) {
-		report_missing(r, "");
-		r->failed = true;
-	}
-	if (r->failed)
-		return KPACK_SUCCESS;
-	r->source = (struct kp_recipe_source){&file, r->have, read_object, r};
-	KP_TRY(write_restored(r, why));
-	print_restored(r);
-	return KPACK_SUCCESS;
-}
-
 static int restore_file(struct mark_restore *r)
 {
 	const char *slash = strrchr(r->out, '/');
 	char *dir = slash ? xstrndup(r->out, (size_t)(slash - r->out) + 1) : xstrdup(".");
 	struct spill_dir spill = {0};
 	struct kpackx_error why = {0};
+	struct kp_source file;
+	kpack_error_t err;
 
 	/* large bundles, before they are compressed, are where the binary will be */
 	spill_dir_begin(&spill, dir);
 	free(dir);
 	installed_init(&r->set);
-	if (restore_opened(r, &why)) {
-		report_why(r->file, &why);
+	err = binary_open(r->file, &r->b, &why);
+	if (!err)
+		err = binary_read_marker(&r->b, &why);
+	if (!err)
+		err = binary_read_layout(&r->b, &why);
+	if (!err && !r->b.has_layout)
+		err = kp_fail(&why, KPACK_ERROR_NOT_IMPLEMENTED,
+			      "has no " KP_LAYOUT_SECTION
+			      ", without which it cannot be restored");
+	file = kp_source_fd(r->b.fd, 0, r->b.size);
+	if (!err)
+		err = kp_recipe_fits(&r->b.layout, &file, &r->fits, &why);
+	if (!err && !r->b.fat.elf.has_fatbin)
+		err = find_objects(r, &why);
+	if (!err && r->n_missing && !r->allow_missing) {
+		report_missing(r, "");
 		r->failed = true;
 	}
+	if (!err && !r->failed) {
+		r->source = (struct kp_recipe_source){&file, r->have, read_object, r};
+		err = write_restored(r, &why);
+		if (!err)
+			print_restored(r);
+	}
+	if (err)
+		report_why(r->file, &why);
 	spill_dir_end(&spill);
 	reach_fini(&r->reach);
 	installed_fini(&r->set);
@@ -466,7 +466,7 @@ static int restore_file(struct mark_restore *r)
 	free(r->found);
 	free(r->have);
 	free(r->missing);
-	return report_finish(r->failed ? EXIT_FAULT : EXIT_OK);
+	return report_finish(err || r->failed ? EXIT_FAULT : EXIT_OK);
 }
 
 int mark_restore(int argc, char **argv)
@@ -544,7 +544,7 @@ static void check_headers(struct strip_safe *s, const char *path)
 	struct kpackx_error why = {0};
 	bool converted, program, right;
 	struct binary b;
-	char magic[4];
+	char magic[4]; /* most files of a tree are no ELF files at all */
 
 	if (binary_open(path, &b, &why)) {
 		report_why(path, &why);

@@ -2,6 +2,10 @@
 /*
  * kpack mark show prints the marker, the wrappers and the layout that files carry, if any; kpack mark
  * set changes the marker, in place.
+ *
+ * show prints what a file carries, not whether it is right (that is mark check): of a damaged file
+ * the parts that can be read are shown, and the others reported.  set writes the file anew, because another
+ * marker has another size; the recipe in the file follows what moves by that.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -79,32 +83,10 @@ static void print_line(const char *name, const char *value)
 	putchar('\n');
 }
 
-static void print_marker(const struct shown *s)
-{
-	const struct kp_marker *marker = &s->b.marker;
-
-	if (!marker->kernel_name)
-		return;
-	print_line("kernel_name", marker->kernel_name);
-	for (size_t i = 0; i < marker->n_search_paths; i++)
-		print_line("search path", marker->search_paths[i]);
-	printf("  %-13s  %zu bytes\n", "marker", marker->size);
-	if (!s->b.has_layout) {
-		print_line("layout", "-");
-		return;
-	}
-	printf("  %-13s  %zu containers, %zu objects for", "layout",
-	       s->b.layout.n_containers, s->n_objects);
-	for (size_t i = 0; i < s->n_arches; i++) {
-		putchar(' ');
-		report_text(s->arches[i]);
-	}
-	putchar('\n');
-}
-
 static void print_shown(const struct shown *s)
 {
 	const struct binary *b = &s->b;
+	const struct kp_marker *marker = &b->marker;
 	const char *unlisted = NULL;
 
 	binary_unlisted(b, &unlisted, NULL);
@@ -112,7 +94,23 @@ static void print_shown(const struct shown *s)
 	printf(": %s\n", unlisted ? unlisted : binary_kind(b));
 	if (b->fat.kind == KP_FATBIN_NONE)
 		return;
-	print_marker(s);
+	if (marker->kernel_name) {
+		print_line("kernel_name", marker->kernel_name);
+		for (size_t i = 0; i < marker->n_search_paths; i++)
+			print_line("search path", marker->search_paths[i]);
+		printf("  %-13s  %zu bytes\n", "marker", marker->size);
+	}
+	if (marker->kernel_name && !s->b.has_layout) {
+		print_line("layout", "-");
+	} else if (marker->kernel_name) {
+		printf("  %-13s  %zu containers, %zu objects for", "layout",
+		       b->layout.n_containers, s->n_objects);
+		for (size_t i = 0; i < s->n_arches; i++) {
+			putchar(' ');
+			report_text(s->arches[i]);
+		}
+		putchar('\n');
+	}
 	if (s->size)
 		printf("  %-13s  %" PRIu64 " bytes\n", "device code", s->size);
 	/* INDEX: the object it asks for at run time.  LEADS TO: an address, and its content. */
@@ -215,32 +213,22 @@ int mark_show(int argc, char **argv)
 
 /* ---- set ---- */
 
-/* Returns an exit status, EXIT_OK if a marker can hold the option's argument. */
-static int check_text(const struct options *o, const struct option_help *row)
-{
-	if (marker_text_ok(o->arg))
-		return EXIT_OK;
-	return options_usage(o->help,
-			     "--%s: is empty, or not UTF-8 without control bytes",
-			     row->long_name);
-}
+#define BAD_TEXT "--%s: is empty, or not UTF-8 without control bytes"
 
 int mark_take_name(const struct options *o, const struct option_help *row, void *slot)
 {
-	int status = check_text(o, row);
-
-	if (!status)
-		marker_set_name(slot, o->arg);
-	return status;
+	if (!marker_text_ok(o->arg))
+		return options_usage(o->help, BAD_TEXT, row->long_name);
+	marker_set_name(slot, o->arg);
+	return EXIT_OK;
 }
 
 int mark_take_path(const struct options *o, const struct option_help *row, void *slot)
 {
-	int status = check_text(o, row);
-
-	if (!status)
-		marker_add_path(slot, o->arg);
-	return status;
+	if (!marker_text_ok(o->arg))
+		return options_usage(o->help, BAD_TEXT, row->long_name);
+	marker_add_path(slot, o->arg);
+	return EXIT_OK;
 }
 
 static const struct option_help set_options[] = {

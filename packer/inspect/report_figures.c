@@ -5,6 +5,14 @@
  * add up neighbours.  Objects with the same decoded bytes get one content number; a family's
  * archive has each content of its members once.  Sizes that archives state cannot be trusted,
  * so sums do not wrap.
+ *
+ *	entries   -> rows by architecture, by library, by both, by database and role
+ *	objects   -> the largest; hashes make contents of them, and those the duplicates
+ *	contents  -> what an archive for a family of GPUs would have, which needs each once
+ *	filter    -> what its GPUs keep, and what that frees
+ *
+ * An object without a hash is decoded only if another has its size: nothing else can be equal to it.
+ * Every order has a last key that is unique, because the page must not depend on the C library's sort.
  */
 #include "report.h"
 #include <stdio.h>
@@ -179,49 +187,50 @@ static kpack_error_t add_piece(const void *data, size_t size, void *hash,
 	return KPACK_SUCCESS;
 }
 
-/* Hash O, which states no hash; what cannot be decoded is a fault, and equal to nothing. */
-static void hash_object(struct report_input *in, struct report_object *o)
-{
-	const struct report_archive *from = &in->archives[o->archive];
-	struct kp_hasher *hash = kp_hasher_new();
-	struct kpackx_error why = {0};
-	struct kp_entry_info e;
-	char key[1024];
-
-	if (!hash)
-		xalloc_fail(0);
-	kp_archive_entry(from->archive, o->entry, &e);
-	o->hashed = !kp_entry_check_size(from->archive, o->entry, &why) &&
-		    !archive_decode(from->archive, o->entry, add_piece, hash, &why);
-	if (o->hashed)
-		memcpy(o->hash, kp_hasher_value(hash).bytes, sizeof(o->hash));
-	else
-		report_input_fault(in, from->name, "%s: %s",
-				   kp_text_escape(e.key, key, sizeof(key)), why.text);
-	kp_hasher_free(hash);
-}
-
-/* Hash what has the size of another object and states no hash.  ORDER is sorted by size. */
+/*
+ * Hash what has the size of another object and states no hash; what cannot be decoded is a fault, and
+ * equal to nothing.  ORDER is sorted by size.
+ */
 static void hash_objects(struct report_figures *f, struct report_input *in,
 			 struct report_object **order, bool wanted)
 {
+	struct kp_hasher *hash = kp_hasher_new();
 	struct progress progress;
 	uint64_t bytes = 0;
 
+	if (!hash)
+		xalloc_fail(0);
 	for (size_t i = 0; i < f->n_objects; i++)
 		add_bytes(&bytes, order[i]->hashed ? 0 : order[i]->size);
 	progress_begin(&progress, "comparing", bytes, wanted && bytes);
 	for (size_t i = 0; i < f->n_objects; i++) {
-		bool alone =
-			(i == 0 || order[i - 1]->size != order[i]->size) &&
-			(i + 1 == f->n_objects || order[i + 1]->size != order[i]->size);
+		struct report_object *o = order[i];
+		const struct report_archive *from;
+		struct kpackx_error why = {0};
+		struct kp_entry_info e;
+		char key[1024];
+		bool alone = (i == 0 || order[i - 1]->size != o->size) &&
+			     (i + 1 == f->n_objects || order[i + 1]->size != o->size);
 
-		if (alone || order[i]->hashed || progress.done > COMPARE_MAX)
+		if (alone || o->hashed || progress.done > COMPARE_MAX)
 			continue;
-		hash_object(in, order[i]);
-		progress_add(&progress, order[i]->size);
+		from = &in->archives[o->archive];
+		kp_hasher_reset(hash);
+		o->hashed =
+			!kp_entry_check_size(from->archive, o->entry, &why) &&
+			!archive_decode(from->archive, o->entry, add_piece, hash, &why);
+		if (o->hashed) {
+			memcpy(o->hash, kp_hasher_value(hash).bytes, sizeof(o->hash));
+		} else {
+			kp_archive_entry(from->archive, o->entry, &e);
+			report_input_fault(in, from->name, "%s: %s",
+					   kp_text_escape(e.key, key, sizeof(key)),
+					   why.text);
+		}
+		progress_add(&progress, o->size);
 	}
 	progress_end(&progress);
+	kp_hasher_free(hash);
 	if (progress.done > COMPARE_MAX)
 		report_input_fault(in, in->archives[0].name,
 				   "too many bytes without hashes: some duplicates may "
@@ -422,9 +431,14 @@ static const char *group_of(enum family_kind kind, struct kp_span arch,
 	}
 }
 
-/* The families of F's architectures; those of one member are among them. */
+/*
+ * Find the families of F's architectures.  Those of one member show nothing, and those with the same
+ * members become one.
+ */
 static void find_families(struct report_figures *f)
 {
+	size_t n = 0;
+
 	for (enum family_kind kind = 0; kind < FAMILY_KINDS; kind++) {
 		size_t from = f->n_families;
 
@@ -453,13 +467,6 @@ static void find_families(struct report_figures *f)
 			family->members[family->n_members++] = (uint32_t)i;
 		}
 	}
-}
-
-/* Drop families of one member, which show nothing; join those with the same members. */
-static void join_families(struct report_figures *f)
-{
-	size_t n = 0;
-
 	for (size_t i = 0; i < f->n_families; i++) {
 		struct report_family *family = &f->families[i], *same = NULL;
 		size_t size = family->n_members * sizeof(*family->members);
@@ -517,7 +524,6 @@ static void measure_families(struct report_figures *f)
 	uint32_t *marks = xcalloc(f->n_contents, sizeof(*marks)), mark = 0;
 
 	find_families(f);
-	join_families(f);
 	for (size_t i = 0; i < f->n_entries; i++)
 		first[f->entries[i].arch_number + 1] = i + 1;
 	for (size_t i = 0; i < f->n_families; i++) {

@@ -117,36 +117,12 @@ static uint64_t size_of_code(const struct input *file)
 	return size;
 }
 
-/*
- * Report files of SCAN that cannot be packed, and forget the faults, so that the rest is
- * measured.  Returns whether there were any.
- */
-static bool leave_faults(struct report_input *in, struct scan *scan, const char *name)
-{
-	size_t before = in->faults.counted;
-
-	for (size_t i = 0; i < scan->n_entries; i++) {
-		struct scan_entry *e = &scan->entries[i];
-
-		if (e->left == SCAN_LEFT_UNSUPPORTED)
-			continue;
-		if (e->fault)
-			report_input_fault(in, e->relative, "%s", e->fault);
-		if (e->fault || e->converted)
-			e->note = NULL;
-	}
-	if (scan->n_faults)
-		report_input_fault(in, name, "could not look at %zu file%s of it",
-				   scan->n_faults, scan->n_faults == 1 ? "" : "s");
-	scan->n_faults = 0;
-	return in->faults.counted > before;
-}
-
 /* Pack what was scanned, and add the archives. */
 static void pack_unnamed(struct report_input *in, struct packing *p, const char *name)
 {
 	uint64_t before = in->archive_bytes;
 	struct kpackx_error why = {0};
+	/* the set's archives have no name on disk: they are opened again by their descriptors */
 	const char *const *names = NULL;
 	size_t n = 0;
 	int status = packing_plan(p);
@@ -180,7 +156,7 @@ static void measure(struct report_input *in, const char *root, const char *name,
 {
 	struct packing p = {0};
 	struct kpackx_error why = {0};
-	bool faulty;
+	size_t before = in->faults.counted;
 
 	pack_args_init(&p.args);
 	p.args.input = root;
@@ -200,9 +176,23 @@ static void measure(struct report_input *in, const char *root, const char *name,
 	}
 	if (what == MEASURE_REST)
 		p.args.databases = DATABASES_PLAIN;
-	faulty = leave_faults(in, &p.scan, name);
+	/* report what cannot be packed, and forget these faults, so that the rest is measured */
+	for (size_t i = 0; i < p.scan.n_entries; i++) {
+		struct scan_entry *e = &p.scan.entries[i];
+
+		if (e->left == SCAN_LEFT_UNSUPPORTED)
+			continue;
+		if (e->fault)
+			report_input_fault(in, e->relative, "%s", e->fault);
+		if (e->fault || e->converted)
+			e->note = NULL;
+	}
+	if (p.scan.n_faults)
+		report_input_fault(in, name, "could not look at %zu file%s of it",
+				   p.scan.n_faults, p.scan.n_faults == 1 ? "" : "s");
+	p.scan.n_faults = 0;
 	in->measured |= what != MEASURE_REST || p.scan.n_inputs;
-	if (p.scan.n_inputs || (what != MEASURE_REST && !faulty))
+	if (p.scan.n_inputs || (what != MEASURE_REST && in->faults.counted == before))
 		pack_unnamed(in, &p, name);
 out:
 	packing_close(&p);
@@ -264,7 +254,7 @@ static uint64_t walk_tree(struct report_input *in, const char *root)
 static void read_file(struct report_input *in, const char *path, const char *name,
 		      bool quiet)
 {
-	char magic[4] = "";
+	char magic[4] = ""; /* an archive may have any name */
 	struct stat st = {0};
 	int fd = -1;
 
