@@ -28,9 +28,8 @@ static bool is_blank(uint8_t c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* Parse the lines of a manifest into OUT, sorted; on failure OUT is to be closed. */
-static kpack_error_t parse_lines(struct kp_span text, struct prefixes *out,
-				 struct kpackx_error *why)
+kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
+			     struct kpackx_error *why)
 {
 	size_t cap = 0;
 
@@ -101,18 +100,6 @@ static kpack_error_t check_apart(const struct prefixes *p, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
-			     struct kpackx_error *why)
-{
-	kpack_error_t err = parse_lines(text, out, why);
-
-	if (!err)
-		err = check_apart(out, why);
-	if (err)
-		prefixes_close(out);
-	return err;
-}
-
 kpack_error_t prefixes_list(const char *path, struct prefixes *out,
 			    struct kpackx_error *why)
 {
@@ -122,10 +109,8 @@ kpack_error_t prefixes_list(const char *path, struct prefixes *out,
 
 	*out = (struct prefixes){0};
 	KP_TRY(below_file_load(path, MANIFEST_MAX, "the manifest", &text, &size, why));
-	err = parse_lines((struct kp_span){text, size}, out, why);
+	err = prefixes_parse((struct kp_span){text, size}, out, why);
 	free(text);
-	if (err)
-		prefixes_close(out);
 	return err;
 }
 
