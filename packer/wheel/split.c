@@ -383,9 +383,29 @@ static kpack_error_t write_output(const struct split *s, struct wheel_output *ou
 
 /* --- publishing ---------------------------------------------------------------------- */
 
-/* Check all names before any is given, then give them, and make that durable. */
-static kpack_error_t publish_all(const struct split *s, int dir, struct kpackx_error *why)
+/*
+ * Give all outputs their names, the host wheel last: if it exists, everything that it needs
+ * exists.  INVALID_ARGUMENT: something else has a name; then no output got one.
+ */
+static kpack_error_t publish_outputs(const struct split *s, struct kpackx_error *why)
 {
+	KP_AUTO_CLOSE int fd = -1; /* closing unlocks */
+
+	for (size_t i = 0; s->args->directory && i < s->n_outputs; i++) {
+		const struct wheel_output *output = &s->outputs[i];
+		KP_AUTO_FREE char *from = xasprintf("%s/%s", s->dir, output->name);
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", s->dir, output->final);
+
+		KP_TRY(wheel_unpack_file(from, to, s->args->jobs, why));
+	}
+	/*
+	 * Names are checked again, all before any is given, and given in one go: lock out other
+	 * runs into the same directory, if the file system has locks.
+	 */
+	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return below_fail(why, "%s: cannot open", s->args->output);
+	lock_wait(fd, s->args->output);
 	for (size_t i = 0; i < s->n_outputs; i++) {
 		const struct wheel_output *output = &s->outputs[i];
 		KP_AUTO_FREE char *now = xasprintf("%s/%s", s->dir, output->name);
@@ -407,38 +427,9 @@ static kpack_error_t publish_all(const struct split *s, int dir, struct kpackx_e
 			return below_fail(why, "%s: cannot rename the output to this",
 					  to);
 	}
-	return kp_flush_dir(dir) < 0
+	return kp_flush_dir(fd) < 0
 		       ? kp_fail_errno(why, errno, "%s: cannot flush", s->args->output)
 		       : KPACK_SUCCESS;
-}
-
-/*
- * Give all outputs their names, the host wheel last: if it exists, everything that it needs
- * exists.  INVALID_ARGUMENT: something else has a name; then no output got one.
- */
-static kpack_error_t publish_outputs(const struct split *s, struct kpackx_error *why)
-{
-	kpack_error_t err;
-	int fd;
-
-	for (size_t i = 0; s->args->directory && i < s->n_outputs; i++) {
-		const struct wheel_output *output = &s->outputs[i];
-		KP_AUTO_FREE char *from = xasprintf("%s/%s", s->dir, output->name);
-		KP_AUTO_FREE char *to = xasprintf("%s/%s", s->dir, output->final);
-
-		KP_TRY(wheel_unpack_file(from, to, s->args->jobs, why));
-	}
-	/*
-	 * Names are checked again and given in one go: lock out other runs into the same
-	 * directory, if the file system has locks.
-	 */
-	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
-		return below_fail(why, "%s: cannot open", s->args->output);
-	lock_wait(fd, s->args->output);
-	err = publish_all(s, fd, why);
-	lock_close(fd);
-	return err;
 }
 
 /* --- other targets ------------------------------------------------------------------- */
