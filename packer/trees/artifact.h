@@ -97,7 +97,11 @@ struct generic_tree {
 	generic_tree_fn *fault;
 	void *arg;
 	char *path;
-	bool certain;   /* its name is not the only evidence */
+	/*
+	 * Its name is not the only evidence; then the archives of its converted binaries are
+	 * in other trees.
+	 */
+	bool certain;
 	bool converted; /* a converted binary was seen */
 	char **fat;     /* fat binaries, until the end of the tree */
 	size_t n_fat, fat_cap;
@@ -111,12 +115,6 @@ void generic_tree_item(struct generic_tree *g, const struct tree_item *item);
 
 /* Take a binary of the list, whatever kind it is. */
 void generic_tree_binary(struct generic_tree *g, const struct binary *b);
-
-/*
- * Whether the list is in a generic tree for certain: the archives of its converted
- * binaries are in other trees.
- */
-bool generic_tree_inside(const struct generic_tree *g);
 
 void generic_tree_fini(struct generic_tree *g);
 

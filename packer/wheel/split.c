@@ -488,12 +488,23 @@ static void report_others(const struct split *s)
 
 /* --- the report -------------------------------------------------------------------- */
 
-static int report_as_json(const struct split *s)
+/* Print what was written: a table, or JSON with the extras and what the wheels need. */
+static void report_outputs(const struct split *s)
 {
-	json_t *files = json_array(), *names = json_array();
-	KP_AUTO_FREE struct wheel_extra *extras = NULL;
-	size_t n;
+	char size[24];
+	json_t *files, *names;
+	KP_AUTO(wheel_extras) extras = {0};
 
+	for (size_t i = 0; !s->args->json && !s->args->quiet && i < s->n_outputs; i++) {
+		printf("%-8s%12s  ", kind_names[s->outputs[i].kind],
+		       report_size(s->outputs[i].size, size));
+		report_text(s->outputs[i].name);
+		putchar('\n');
+	}
+	if (!s->args->json)
+		return;
+	files = json_array();
+	names = json_array();
 	for (size_t i = 0; i < s->n_outputs; i++) {
 		const struct wheel_output *output = &s->outputs[i];
 		const struct device_wheel *device = output->device;
@@ -518,33 +529,15 @@ static int report_as_json(const struct split *s)
 		json_object_set_new(o, "requires", needs);
 		json_object_set_new(o, "distribution", report_json_text(device->dist));
 	}
-	if (!wheel_extras(s, &extras, &n, NULL))
-		for (size_t i = 0; i < n; i++)
-			json_array_append_new(names, report_json_text(extras[i].name));
-	return report_json(json_pack("{s:o, s:o, s:o, s:o, s:o}", "distribution",
-				     report_json_text(s->host->info.name), "version",
-				     report_json_text(s->host->info.version),
-				     "overlay_root", report_json_text(s->host->overlay),
-				     "files", files, "extras", names))
-		       ? EXIT_OK
-		       : EXIT_FAULT;
-}
-
-static int report_outputs(const struct split *s)
-{
-	char size[24];
-
-	if (s->args->json)
-		return report_as_json(s);
-	for (size_t i = 0; !s->args->quiet && i < s->n_outputs; i++) {
-		const struct wheel_output *output = &s->outputs[i];
-
-		printf("%-8s%12s  ", kind_names[output->kind],
-		       report_size(output->size, size));
-		report_text(output->name);
-		putchar('\n');
-	}
-	return EXIT_OK;
+	if (!wheel_extras_list(s, &extras, NULL))
+		for (size_t i = 0; i < extras.count; i++)
+			json_array_append_new(names,
+					      report_json_text(extras.items[i].name));
+	report_json(json_pack("{s:o, s:o, s:o, s:o, s:o}", "distribution",
+			      report_json_text(s->host->info.name), "version",
+			      report_json_text(s->host->info.version), "overlay_root",
+			      report_json_text(s->host->overlay), "files", files,
+			      "extras", names));
 }
 
 /* --- all ------------------------------------------------------------------------------- */
@@ -599,7 +592,7 @@ int wheel_split_run(const struct wheel_split_args *args)
 		report_why(NULL, &why);
 		status = EXIT_FAULT;
 	} else if (!status) {
-		status = report_outputs(&s);
+		report_outputs(&s);
 	}
 	/* the wheels are there, but not all code could be read, as was reported */
 	for (size_t i = 0; i < s.n_sources; i++)

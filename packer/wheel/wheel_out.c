@@ -161,8 +161,6 @@ static void discard_pressed(void *arg, void *result)
 	struct pressed *r = result;
 
 	(void)arg;
-	if (!r)
-		return;
 	free(r->plain);
 	free(r->packed);
 	free(r);
