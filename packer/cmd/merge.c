@@ -324,11 +324,14 @@ int cmd_merge(int argc, char **argv)
 	struct kpackx_error why = {0};
 	bool parts = false, trees = false;
 	kpack_error_t err = KPACK_SUCCESS;
+	struct shard_line line;
 
 	for (int i = 0; i < n && !status; i++)
 		status = below_hold(argv[i]) ? EXIT_OK : EXIT_FAULT;
-	for (int i = 0; i < n && !status && !err && !parts; i++)
-		err = shard_is_part(argv[i], &parts, &why);
+	for (int i = 0; i < n && !status && !err && !parts; i++) {
+		err = shard_line_read(argv[i], &line, &why);
+		parts = line.state != SHARD_NONE;
+	}
 	if (!status && !err && !parts)
 		err = merge_trees_look(argv, (size_t)n, m.out, &trees, &why);
 	if (err)

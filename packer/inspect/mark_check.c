@@ -462,7 +462,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	}
 	if (check_archives(c, &s->reach) == 0) {
 		/* in a generic tree none is expected, unless asked for */
-		if (s->reach.count == 0 && generic_tree_inside(&c->generic) &&
+		if (s->reach.count == 0 && c->generic.path && c->generic.certain &&
 		    !arch_filter_given(&c->filter))
 			return KPACK_SUCCESS;
 		shown = shown_name(marker->search_paths[0]);

@@ -28,9 +28,8 @@ static bool is_blank(uint8_t c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* Parse the lines of a manifest into OUT, sorted; on failure OUT is to be closed. */
-static kpack_error_t parse_lines(struct kp_span text, struct prefixes *out,
-				 struct kpackx_error *why)
+kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
+			     struct kpackx_error *why)
 {
 	size_t cap = 0;
 
@@ -101,18 +100,6 @@ static kpack_error_t check_apart(const struct prefixes *p, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
-			     struct kpackx_error *why)
-{
-	kpack_error_t err = parse_lines(text, out, why);
-
-	if (!err)
-		err = check_apart(out, why);
-	if (err)
-		prefixes_close(out);
-	return err;
-}
-
 kpack_error_t prefixes_list(const char *path, struct prefixes *out,
 			    struct kpackx_error *why)
 {
@@ -122,39 +109,9 @@ kpack_error_t prefixes_list(const char *path, struct prefixes *out,
 
 	*out = (struct prefixes){0};
 	KP_TRY(below_file_load(path, MANIFEST_MAX, "the manifest", &text, &size, why));
-	err = parse_lines((struct kp_span){text, size}, out, why);
+	err = prefixes_parse((struct kp_span){text, size}, out, why);
 	free(text);
-	if (err)
-		prefixes_close(out);
 	return err;
-}
-
-/* Check that no component of a prefix leads out of the tree; note whether it is absent. */
-static kpack_error_t check_prefix(const char *root, struct prefix *p,
-				  struct kpackx_error *why)
-{
-	size_t skip = strlen(root) + 1;
-	KP_AUTO_FREE char *path = xasprintf("%s/%s", root, p->path);
-	struct stat st;
-
-	for (char *end = path + skip; end;) {
-		end = strchr(end, '/');
-		if (end)
-			*end = '\0';
-		if (below_lstat(path, &st) < 0) {
-			p->absent = errno == ENOENT;
-			return p->absent ? KPACK_SUCCESS
-					 : below_fail(why, "%s", path + skip);
-		}
-		if (!S_ISDIR(st.st_mode))
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s",
-				       path + skip,
-				       S_ISLNK(st.st_mode) ? "is a symbolic link"
-							   : "is not a directory");
-		if (end)
-			*end++ = '/';
-	}
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *out,
@@ -176,8 +133,28 @@ kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *ou
 				       : below_fail(why, "cannot look at it");
 	if (!err)
 		err = check_apart(out, why);
-	for (size_t i = 0; i < out->count && !err; i++)
-		err = check_prefix(root, &out->items[i], why);
+	for (size_t i = 0; i < out->count && !err; i++) {
+		struct prefix *p = &out->items[i];
+		KP_AUTO_FREE char *dir = xasprintf("%s/%s", root, p->path);
+		char *inside = dir + strlen(root) + 1;
+
+		/* no component leads out of the tree */
+		for (char *end = inside; end && !err && !p->absent;) {
+			end = strchr(end, '/');
+			if (end)
+				*end = '\0';
+			p->absent = below_lstat(dir, &st) < 0;
+			if (p->absent && errno != ENOENT)
+				err = below_fail(why, "%s", inside);
+			else if (!p->absent && !S_ISDIR(st.st_mode))
+				err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s",
+					      inside,
+					      S_ISLNK(st.st_mode) ? "is a symbolic link"
+								  : "is not a directory");
+			if (end)
+				*end++ = '/';
+		}
+	}
 	if (err) {
 		prefixes_close(out);
 		kp_fail_prefix(why, err, "%s", path);
@@ -321,11 +298,6 @@ void generic_tree_binary(struct generic_tree *g, const struct binary *b)
 		return;
 	xgrow(&g->fat, g->n_fat, &g->fat_cap, sizeof(*g->fat));
 	g->fat[g->n_fat++] = xstrdup(b->path);
-}
-
-bool generic_tree_inside(const struct generic_tree *g)
-{
-	return g->path && g->certain;
 }
 
 void generic_tree_fini(struct generic_tree *g)

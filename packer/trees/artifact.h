@@ -28,25 +28,20 @@ struct prefixes {
 };
 
 /*
- * Parse a manifest.  INVALID_FORMAT, naming the line: not a relative path inside the tree
- * (it has ".", "..", a leading slash or bytes that are not text), or too many prefixes.
- * INVALID_FORMAT: a prefix is listed twice or is inside another one; the manifest names
- * no prefix.
+ * Parse a manifest, which may name no prefix, or one twice.  INVALID_FORMAT, naming the line:
+ * not a relative path inside the tree (it has ".", "..", a leading slash or bytes that are
+ * not text), or too many prefixes.  The caller closes OUT in any case.
  */
 kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
 			     struct kpackx_error *why);
-
-/*
- * List the prefixes of the manifest PATH of a tree that other trees complete: it may name
- * none, or one twice.  Errors of prefixes_parse for single lines, and IO_ERROR.
- */
+/* Parse the manifest PATH.  As prefixes_parse; IO_ERROR. */
 kpack_error_t prefixes_list(const char *path, struct prefixes *out,
 			    struct kpackx_error *why);
 
 /*
  * Read the prefixes of the tree ROOT.  FILE_NOT_FOUND: a manifest is REQUIRED, but
- * missing.  INVALID_FORMAT: as prefixes_parse; or a prefix is not a directory, or is
- * reached through a symbolic link.  IO_ERROR.
+ * missing.  INVALID_FORMAT: as prefixes_parse; or there is no prefix, or one is listed twice,
+ * is inside another, is not a directory, or is reached through a symbolic link.  IO_ERROR.
  */
 kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *out,
 			    struct kpackx_error *why);
@@ -102,7 +97,11 @@ struct generic_tree {
 	generic_tree_fn *fault;
 	void *arg;
 	char *path;
-	bool certain;   /* its name is not the only evidence */
+	/*
+	 * Its name is not the only evidence; then the archives of its converted binaries are
+	 * in other trees.
+	 */
+	bool certain;
 	bool converted; /* a converted binary was seen */
 	char **fat;     /* fat binaries, until the end of the tree */
 	size_t n_fat, fat_cap;
@@ -116,12 +115,6 @@ void generic_tree_item(struct generic_tree *g, const struct tree_item *item);
 
 /* Take a binary of the list, whatever kind it is. */
 void generic_tree_binary(struct generic_tree *g, const struct binary *b);
-
-/*
- * Whether the list is in a generic tree for certain: the archives of its converted
- * binaries are in other trees.
- */
-bool generic_tree_inside(const struct generic_tree *g);
 
 void generic_tree_fini(struct generic_tree *g);
 

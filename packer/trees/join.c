@@ -74,112 +74,87 @@ static kpack_error_t read_blanked(const struct binary *b, uint64_t offset, uint8
 	return KPACK_SUCCESS;
 }
 
-/* Compare sections of one size, a piece at a time; OUT's text gets the first difference. */
-static kpack_error_t compare_bytes(const struct binary *a, const struct kp_section *s,
-				   const struct binary *b, const struct kp_section *t,
-				   struct join *out, struct kpackx_error *why)
-{
-	enum { PIECE = 1 << 16 };
-	KP_AUTO_FREE uint8_t *bytes = xmalloc(2 * PIECE);
-	uint64_t size = s->type == SHT_NOBITS ? 0 : s->size;
-
-	for (uint64_t at = 0; at < size; at += PIECE) {
-		size_t n = (size_t)(size - at < PIECE ? size - at : PIECE), i = 0;
-
-		KP_TRY(read_blanked(a, s->offset + at, bytes, n, why));
-		KP_TRY(read_blanked(b, t->offset + at, bytes + PIECE, n, why));
-		if (memcmp(bytes, bytes + PIECE, n) == 0)
-			continue;
-		while (bytes[i] == bytes[PIECE + i])
-			i++;
-		snprintf(out->text, sizeof(out->text),
-			 "section %s: byte %" PRIu64 " differs", s->name, at + i);
-		return KPACK_SUCCESS;
-	}
-	return KPACK_SUCCESS;
-}
-
 /*
- * Leave the first difference of two hosts in OUT's text; none: it stays empty.  Tables are
- * compared before bytes, because "another section" says more than a byte.
- */
-static kpack_error_t compare_sections(const struct binary *a, const struct kp_sections *x,
-				      const struct binary *b, const struct kp_sections *y,
-				      struct join *out, struct kpackx_error *why)
-{
-	char *text = out->text, name[64], other[64];
-	size_t room = sizeof(out->text);
-
-	if (a->fat.elf.machine != b->fat.elf.machine ||
-	    a->fat.elf.type != b->fat.elf.type)
-		snprintf(text, room, "ELF: type %u for machine %u, and %u for %u",
-			 a->fat.elf.type, a->fat.elf.machine, b->fat.elf.type,
-			 b->fat.elf.machine);
-	else if ((x->stack_flags ^ y->stack_flags) & PF_X)
-		snprintf(text, room, "only one needs an executable stack");
-	for (size_t i = 0; i < x->count && i < y->count && !*text; i++) {
-		const struct kp_section *s = &x->items[i], *t = &y->items[i];
-
-		kp_text_escape(kp_span_str(s->name), name, sizeof(name));
-		kp_text_escape(kp_span_str(t->name), other, sizeof(other));
-		if (strcmp(s->name, t->name) != 0)
-			snprintf(text, room, "section %s stands where the other has %s",
-				 name, other);
-		else if (s->type != t->type || s->flags != t->flags)
-			snprintf(text, room, "section %s: its type or flags differ",
-				 name);
-		else if (s->size != t->size)
-			snprintf(text, room,
-				 "section %s: %" PRIu64 " bytes, and %" PRIu64, name,
-				 s->size, t->size);
-	}
-	if (x->count != y->count && !*text)
-		snprintf(text, room, "%zu sections, and %zu", x->count, y->count);
-	for (size_t i = 0; i < x->count && !*text; i++)
-		KP_TRY(compare_bytes(a, &x->items[i], b, &y->items[i], out, why));
-	return KPACK_SUCCESS;
-}
-
-/*
- * Compare B, number OTHER, with A, the chosen one.  Wrappers and kernel_name find the code: if
- * they differ, the code of one does not fit the other, whichever is taken.
+ * Compare B, number OTHER, with A, the chosen one; OUT gets the first difference.  Wrappers and
+ * kernel_name come first: they find the code, and if they differ, the code of one does not fit
+ * the other, whichever is taken.  Of the hosts, tables are compared before bytes, because
+ * "another section" says more than a byte.
  */
 static kpack_error_t compare_hosts(const struct binary *a, const struct binary *b,
 				   size_t other, struct join *out,
 				   struct kpackx_error *why)
 {
-	size_t n = a->fat.elf.n_wrappers, m = b->fat.elf.n_wrappers;
-	struct kp_sections x = {0}, y = {0};
-	char name[90], its[90];
-	kpack_error_t err;
+	enum { PIECE = 1 << 16 };
+	const struct kp_elf *elf = &a->fat.elf, *its = &b->fat.elf;
+	enum join_relation relation = JOIN_WRAPPERS;
+	KP_AUTO_FREE uint8_t *bytes = xmalloc(2 * PIECE);
+	KP_AUTO(kp_sections) x = {0}, y = {0};
+	char text[sizeof(out->text)] = "", name[90], second[90];
 
-	if (n != m || strcmp(a->marker.kernel_name, b->marker.kernel_name) != 0) {
-		out->relation = JOIN_WRAPPERS;
-		out->other = other;
+	if (elf->n_wrappers != its->n_wrappers) {
+		snprintf(text, sizeof(text), "%zu wrappers, and %zu", elf->n_wrappers,
+			 its->n_wrappers);
+	} else if (strcmp(a->marker.kernel_name, b->marker.kernel_name) != 0) {
 		kp_text_escape(kp_span_str(a->marker.kernel_name), name, sizeof(name));
-		kp_text_escape(kp_span_str(b->marker.kernel_name), its, sizeof(its));
-		if (n != m)
-			snprintf(out->text, sizeof(out->text), "%zu wrappers, and %zu", n,
-				 m);
-		else
-			snprintf(out->text, sizeof(out->text), "kernel_name %s, and %s",
-				 name, its);
-		return KPACK_SUCCESS;
+		kp_text_escape(kp_span_str(b->marker.kernel_name), second,
+			       sizeof(second));
+		snprintf(text, sizeof(text), "kernel_name %s, and %s", name, second);
+	} else if (out->relation != JOIN_SAME) {
+		return KPACK_SUCCESS; /* only wrappers would say more */
+	} else {
+		relation = JOIN_DIFFERS;
+		KP_TRY(read_host(a, &x, why));
+		KP_TRY(read_host(b, &y, why));
+		if (elf->machine != its->machine || elf->type != its->type)
+			snprintf(text, sizeof(text),
+				 "ELF: type %u for machine %u, and %u for %u", elf->type,
+				 elf->machine, its->type, its->machine);
+		else if ((x.stack_flags ^ y.stack_flags) & PF_X)
+			snprintf(text, sizeof(text),
+				 "only one needs an executable stack");
 	}
-	if (out->relation != JOIN_SAME)
-		return KPACK_SUCCESS;
-	err = read_host(a, &x, why);
-	if (!err)
-		err = read_host(b, &y, why);
-	if (!err)
-		err = compare_sections(a, &x, b, &y, out, why);
-	if (*out->text) {
-		out->relation = JOIN_DIFFERS;
+	for (size_t i = 0; i < x.count && i < y.count && !*text; i++) {
+		const struct kp_section *s = &x.items[i], *t = &y.items[i];
+
+		kp_text_escape(kp_span_str(s->name), name, 64);
+		kp_text_escape(kp_span_str(t->name), second, 64);
+		if (strcmp(s->name, t->name) != 0)
+			snprintf(text, sizeof(text),
+				 "section %s stands where the other has %s", name,
+				 second);
+		else if (s->type != t->type || s->flags != t->flags)
+			snprintf(text, sizeof(text),
+				 "section %s: its type or flags differ", name);
+		else if (s->size != t->size)
+			snprintf(text, sizeof(text),
+				 "section %s: %" PRIu64 " bytes, and %" PRIu64, name,
+				 s->size, t->size);
+	}
+	if (x.count != y.count && !*text)
+		snprintf(text, sizeof(text), "%zu sections, and %zu", x.count, y.count);
+	for (size_t i = 0; i < x.count && !*text; i++) {
+		const struct kp_section *s = &x.items[i], *t = &y.items[i];
+		uint64_t size = s->type == SHT_NOBITS ? 0 : s->size;
+
+		for (uint64_t at = 0; at < size && !*text; at += PIECE) {
+			size_t n = (size_t)(size - at < PIECE ? size - at : PIECE), k = 0;
+
+			KP_TRY(read_blanked(a, s->offset + at, bytes, n, why));
+			KP_TRY(read_blanked(b, t->offset + at, bytes + PIECE, n, why));
+			while (k < n && bytes[k] == bytes[PIECE + k])
+				k++;
+			if (k < n)
+				snprintf(text, sizeof(text),
+					 "section %s: byte %" PRIu64 " differs", s->name,
+					 at + k);
+		}
+	}
+	if (*text) {
+		out->relation = relation;
 		out->other = other;
+		memcpy(out->text, text, sizeof(text));
 	}
-	kp_sections_fini(&x);
-	kp_sections_fini(&y);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* --- joining ----------------------------------------------------------------------- */

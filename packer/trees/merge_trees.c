@@ -439,32 +439,6 @@ static kpack_error_t check_code(struct tree_merge *m, struct kpackx_error *why)
 
 /* --- all of it --------------------------------------------------------------------- */
 
-/* Build the tree NAME in the staging directory, and give it its name if there is no fault. */
-static kpack_error_t write_tree(struct tree_merge *m, const char *name,
-				struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *root = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
-
-	KP_TRY(staging_check(&m->staging, name, m->args->force, why));
-	root = xasprintf("%s/%s", m->staging.path, name);
-	tree_write_begin(&m->tree, root, true);
-	for (size_t i = 0, end; i < m->n_items && !err; i = end) {
-		for (end = i + 1; end < m->n_items; end++)
-			if (strcmp(m->items[end].path, m->items[i].path) != 0)
-				break;
-		err = merge_path(m, &m->items[i], end - i, why);
-	}
-	if (!err && !m->faults)
-		err = check_code(m, why);
-	if (!err && !m->faults)
-		err = tree_write_finish(&m->tree, why);
-	if (!err && !m->faults)
-		err = staging_publish(&m->staging, &name, 1, m->args->force, why);
-	tree_write_end(&m->tree);
-	return err;
-}
-
 static void report_result(const struct tree_merge *m, bool done)
 {
 	if (!done && m->faults)
@@ -494,6 +468,7 @@ int merge_trees(const struct merge_trees_args *args)
 			       .report.list = args->json ? json_array() : NULL};
 	/* DIR/NAME is OUT without the slashes at its end */
 	KP_AUTO_FREE char *out = xstrdup(args->out);
+	KP_AUTO_FREE char *root = NULL;
 	const char *dir = ".", *name = out;
 	struct kpackx_error why = {0};
 	kpack_error_t err;
@@ -515,7 +490,23 @@ int merge_trees(const struct merge_trees_args *args)
 	if (!err)
 		err = staging_open(&m.staging, dir, &why);
 	if (!err)
-		err = write_tree(&m, name, &why);
+		err = staging_check(&m.staging, name, args->force, &why);
+	root = xasprintf("%s/%s", m.staging.path ? m.staging.path : "", name);
+	tree_write_begin(&m.tree, root, true);
+	/* from the first fault on this only looks for more of them */
+	for (size_t i = 0, end; i < m.n_items && !err; i = end) {
+		for (end = i + 1; end < m.n_items; end++)
+			if (strcmp(m.items[end].path, m.items[i].path) != 0)
+				break;
+		err = merge_path(&m, &m.items[i], end - i, &why);
+	}
+	if (!err && !m.faults)
+		err = check_code(&m, &why);
+	if (!err && !m.faults)
+		err = tree_write_finish(&m.tree, &why);
+	if (!err && !m.faults)
+		err = staging_publish(&m.staging, &name, 1, args->force, &why);
+	tree_write_end(&m.tree);
 	merge_report_end(&m.report);
 	if (err)
 		report_why(NULL, &why);

@@ -30,9 +30,6 @@
  */
 int shard_pack(struct packing *p, bool *finished);
 
-/* Set *PART to whether a shard wrote DIR, finished or not.  IO_ERROR: its line cannot be read. */
-kpack_error_t shard_is_part(const char *dir, bool *part, struct kpackx_error *why);
-
 struct shard_merge_options {
 	char *const *parts; /* in any order; a part may occur twice */
 	size_t n_parts;

@@ -13,6 +13,7 @@
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/order.h"
+#include "core/base/path.h"
 #include "core/base/text.h"
 #include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
@@ -225,34 +226,12 @@ static kpack_error_t check_existing(struct part_merge *m, const char *name,
 	return err;
 }
 
-static bool same_file(const struct kpack_archive *a, const struct kpack_archive *b)
-{
-	struct kp_source x = kp_source_fd(kp_archive_fd(a), 0,
-					  (uint64_t)kp_archive_stat(a)->st_size),
-			 y = kp_source_fd(kp_archive_fd(b), 0,
-					  (uint64_t)kp_archive_stat(b)->st_size);
-
-	return kp_source_same(&x, &y);
-}
-
 /*
- * Whether the archive is in OUT what it is in a part: INPUT had it and nobody added to it, so
- * that every part has a copy; or only one part stored into it.  But the parts of a shared archive
- * are compressed in a hurry.
- */
-static bool is_copied(const struct part_merge *m, const struct archives *set)
-{
-	bool same = set->count == m->n_parts;
-
-	for (size_t i = 1; i < set->count && same; i++)
-		same = same_file(set->items[0], set->items[i]);
-	return same || (set->count == 1 && !kp_archive_shared(set->items[0]));
-}
-
-/*
- * Write the archive NAME from those of the parts.  The header is that of the first; a group may be
- * missing in what INPUT had.  A shared archive is compressed again as a whole: its blocks are made of
- * neighbours, which are others now.
+ * Write the archive NAME from those of the parts.  It is copied if it is in OUT what it is in a
+ * part: INPUT had it and nobody added to it, so that every part has a copy; or only one part
+ * stored into it.  But a shared archive of a part was compressed in a hurry: it is compressed
+ * again as a whole, because its blocks are made of neighbours, which are others now.  The
+ * header is that of the first; a group may be missing in what INPUT had.
  */
 static kpack_error_t write_archive(struct part_merge *m, const char *name,
 				   const struct archives *set, struct kpackx_error *why)
@@ -263,11 +242,21 @@ static kpack_error_t write_archive(struct part_merge *m, const char *name,
 	struct merge_options options = {.clash = merge_report_clash,
 					.clash_arg = &m->report,
 					.family_of_first = true};
+	const struct kpack_archive *a = set->items[0];
+	const struct stat *st = kp_archive_stat(a);
+	struct kp_source first = kp_source_fd(kp_archive_fd(a), 0, (uint64_t)st->st_size);
+	bool copied = set->count == m->n_parts;
 	struct kp_span stated = {0};
 
-	if (is_copied(m, set)) {
-		const struct kpack_archive *a = set->items[0];
-		struct file_identity seen = file_identity_of(kp_archive_stat(a));
+	for (size_t i = 1; i < set->count && copied; i++) {
+		const struct kpack_archive *b = set->items[i];
+		struct kp_source other = kp_source_fd(
+			kp_archive_fd(b), 0, (uint64_t)kp_archive_stat(b)->st_size);
+
+		copied = kp_source_same(&first, &other);
+	}
+	if (copied || (set->count == 1 && !kp_archive_shared(a))) {
+		struct file_identity seen = file_identity_of(st);
 		KP_AUTO_FREE char *to = xasprintf(KP_ARCHIVES_DIR "/%s", name);
 
 		return tree_write_file(&m->tree, to, kp_archive_path(a), &seen, NULL,
@@ -279,7 +268,7 @@ static kpack_error_t write_archive(struct part_merge *m, const char *name,
 			stated = kp_archive_group(set->items[i]);
 	}
 	options.group = group = xstrndup((const char *)stated.data, stated.size);
-	if (kp_archive_shared(set->items[0]))
+	if (kp_archive_shared(a))
 		options.level = m->parts[0].line.level;
 	return merge_write(sources, set->count, &options, dir, name, why);
 }
@@ -305,15 +294,6 @@ static kpack_error_t for_archives(struct part_merge *m,
 
 /* --- files -------------------------------------------------------------------------------- */
 
-/* Whether REST, in a part, is one of its archives. */
-static bool is_archive(const char *rest)
-{
-	size_t n = strlen(KP_ARCHIVES_DIR "/");
-
-	return strncmp(rest, KP_ARCHIVES_DIR "/", n) == 0 && !strchr(rest + n, '/') &&
-	       kp_is_archive_name(rest + n);
-}
-
 /* Copy what is in a part; the directories of all parts are the same. */
 static kpack_error_t copy_part(struct part_merge *m, const struct part *part,
 			       struct kpackx_error *why)
@@ -324,21 +304,21 @@ static kpack_error_t copy_part(struct part_merge *m, const struct part *part,
 
 	while (!err && tree_list_next(list, &item)) {
 		struct file_identity seen = file_identity_of(&item.st);
-		char *left = NULL;
+		KP_AUTO_FREE char *left = NULL;
 
 		seen.guarded = item.guarded;
 		if (item.kind == TREE_FAULT)
 			err = kp_fail_errno(why, item.error, "%s", item.path);
 		else if (item.kind == TREE_DIR && part == m->parts)
 			err = tree_write_directory(&m->tree, item.rest, item.path, why);
-		if (item.kind != TREE_OTHER || is_archive(item.rest) ||
-		    strcmp(item.rest, SHARD_LINE) == 0)
+		if (item.kind != TREE_OTHER || strcmp(item.rest, SHARD_LINE) == 0 ||
+		    (kp_span_is(kp_path_directory(item.rest), KP_ARCHIVES_DIR) &&
+		     kp_is_archive_name(item.rest)))
 			continue;
 		err = tree_write_entry(&m->tree, item.rest, item.path, &seen, &left, why);
 		m->n_files += !left;
 		if (left && !m->options->quiet)
 			report_error(item.path, "note: left out: %s", left);
-		free(left);
 	}
 	tree_list_close(list);
 	return err;
@@ -346,11 +326,19 @@ static kpack_error_t copy_part(struct part_merge *m, const struct part *part,
 
 /* --- all ---------------------------------------------------------------------------------- */
 
-static kpack_error_t write_out(struct part_merge *m, struct kpackx_error *why)
+/*
+ * Archives come before the binaries that name them, so that an interrupted run leaves no
+ * binary that does not find its code.
+ */
+static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, m->options->out);
 	struct stat st;
 
+	KP_TRY(open_parts(m, why));
+	KP_TRY(check_parts(m, why));
+	KP_TRY(list_archives(m, why));
+	tree_write_begin(&m->tree, m->options->out, false);
 	KP_TRY(tree_write_root(&m->tree, why));
 	KP_TRY(tree_write_lock(&m->tree, why));
 	if (below_lstat(dir, &st) == 0 || errno != ENOENT)
@@ -363,56 +351,33 @@ static kpack_error_t write_out(struct part_merge *m, struct kpackx_error *why)
 	return tree_write_finish(&m->tree, why);
 }
 
-static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	KP_TRY(open_parts(m, why));
-	KP_TRY(check_parts(m, why));
-	KP_TRY(list_archives(m, why));
-	tree_write_begin(&m->tree, m->options->out, false);
-	err = write_out(m, why);
-	merge_report_end(&m->report);
-	return err;
-}
-
-static void print_merged(const struct part_merge *m)
-{
-	const struct shard_merge_options *o = m->options;
-	json_t *archives;
-
-	if (!o->json) {
-		if (o->quiet)
-			return;
-		report_text(o->out);
-		printf(": %zu shards joined: %zu archives, %zu files\n", m->n_parts,
-		       m->n_names, m->n_files);
-		return;
-	}
-	archives = json_array();
-	for (size_t i = 0; i < m->n_names; i++)
-		json_array_append_new(archives, report_json_text(m->names[i]));
-	report_json(json_pack("{s:o, s:I, s:I, s:o}", "output", report_json_text(o->out),
-			      "shards", (json_int_t)m->n_parts, "files",
-			      (json_int_t)m->n_files, "archives", archives));
-}
-
 int shard_merge(const struct shard_merge_options *options)
 {
 	struct part_merge m = {.options = options};
 	struct kpackx_error why = {0};
-	int status = EXIT_OK;
+	kpack_error_t err = merge_parts(&m, &why);
+	json_t *archives = json_array();
 
-	if (merge_parts(&m, &why)) {
+	merge_report_end(&m.report);
+	for (size_t i = 0; i < m.n_names; i++)
+		json_array_append_new(archives, report_json_text(m.names[i]));
+	if (err) {
 		report_why(NULL, &why);
-		status = EXIT_FAULT;
-	} else {
-		print_merged(&m);
+	} else if (options->json) {
+		report_json(json_pack("{s:o, s:I, s:I, s:O}", "output",
+				      report_json_text(options->out), "shards",
+				      (json_int_t)m.n_parts, "files",
+				      (json_int_t)m.n_files, "archives", archives));
+	} else if (!options->quiet) {
+		report_text(options->out);
+		printf(": %zu shards joined: %zu archives, %zu files\n", m.n_parts,
+		       m.n_names, m.n_files);
 	}
+	json_decref(archives);
 	tree_write_end(&m.tree);
 	for (size_t i = 0; i < m.n_names; i++)
 		free(m.names[i]);
 	free(m.names);
 	free(m.parts);
-	return status;
+	return err ? EXIT_FAULT : EXIT_OK;
 }

@@ -299,15 +299,6 @@ kpack_error_t shard_line_read(const char *dir, struct shard_line *out,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t shard_is_part(const char *dir, bool *part, struct kpackx_error *why)
-{
-	struct shard_line line;
-
-	KP_TRY(shard_line_read(dir, &line, why));
-	*part = line.state != SHARD_NONE;
-	return KPACK_SUCCESS;
-}
-
 /*
  * Say in the line, which is there, that the part is finished.  It is written over, so that the
  * time of the directory stays INPUT's; half a line counts as none.

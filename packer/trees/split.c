@@ -5,7 +5,7 @@
  *	open_prefixes   what the manifest says, and the staging directory
  *	packing_scan    of each prefix: its files, code objects and databases
  *	choose_groups   what its archives are called
- *	pack_prefix     all of it, converted, into the generic tree, with all archives
+ *	packing_write   all of it, converted, into the generic tree, with all archives
  *	divide          the partition of each prefix, and the moves that follow from it
  *	publish         the check, and the names
  *
@@ -234,27 +234,6 @@ static kpack_error_t choose_groups(struct split *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/*
- * Write a prefix into the generic tree, but for the attributes of directories, which split_finish
- * sets when nothing moves any more.  As kpack pack of that directory, except that a binary
- * that cannot be converted keeps its code and stays generic, and that what the others
- * become does not depend on the GPUs that were asked for.
- */
-static int pack_prefix(struct split_prefix *prefix)
-{
-	struct packing *p = &prefix->packing;
-	struct kpackx_error why = {0};
-	int status;
-
-	p->kind = PACKING_APART;
-	status = packing_plan(p);
-	if (!status && packing_write(p, &why)) {
-		report_why(NULL, &why);
-		status = EXIT_FAULT;
-	}
-	return status;
-}
-
 /* An archive of the input with the name of one that was written would be overwritten. */
 static kpack_error_t check_archives(const struct split_prefix *p,
 				    struct kpackx_error *why)
@@ -357,49 +336,44 @@ static kpack_error_t drop_archives(struct split *s, struct split_prefix *p,
 	return err;
 }
 
-/* Count the code objects of host binaries, and the files of kernel databases. */
-static void count_dropped(struct split *s, const struct split_prefix *p)
-{
-	const struct scan *scan = &p->packing.scan;
-	char target[KP_TARGET_TEXT_MAX];
-
-	for (size_t k = 0; k < scan->n_inputs; k++) {
-		const struct input *in = scan->inputs[k];
-
-		for (size_t n = 0; in->kind == INPUT_HOST && n < in->n_images; n++)
-			if (in->packed[n] &&
-			    !arch_filter_has(&p->packing.args.filter,
-					     kp_span_str(in->images[n].arch)))
-				add_dropped(s, in->images[n].arch, 1, 0,
-					    in->images[n].size);
-	}
-	for (size_t k = 0; scan->found.objects && k < scan->files.count; k++) {
-		const struct library_object *o = scan->found.objects[k];
-		size_t entry = scan->file_entries[k];
-
-		if (!o || p->packing.dispositions.items[entry].fate != FATE_NOT_WANTED)
-			continue;
-		library_object_target(o, 0, target);
-		add_dropped(s, *o->family ? o->family : target, 0, 1,
-			    scan->entries[entry].id.size);
-	}
-}
-
-/* After packing: count the rest that was left out; ARCH_NOT_FOUND: nothing is left. */
+/*
+ * After packing: count the rest that was left out, code objects of host binaries and files of
+ * kernel databases.  ARCH_NOT_FOUND: nothing is left.
+ */
 static kpack_error_t check_targets(struct split *s, struct kpackx_error *why)
 {
 	bool had = false, has = false; /* code, before the selection and after it */
+	char target[KP_TARGET_TEXT_MAX];
 
-	if (!s->args->targets)
-		return KPACK_SUCCESS;
-	for (size_t i = 0; i < s->n_items; i++) {
+	for (size_t i = 0; i < s->n_items && s->args->targets; i++) {
 		const struct split_prefix *p = &s->items[i];
+		const struct scan *scan = &p->packing.scan;
 
-		for (size_t k = 0; k < p->packing.scan.n_inputs; k++)
-			had |= p->packing.scan.inputs[k]->kind == INPUT_HOST;
+		for (size_t k = 0; k < scan->n_inputs; k++) {
+			const struct input *in = scan->inputs[k];
+
+			had |= in->kind == INPUT_HOST;
+			for (size_t n = 0; in->kind == INPUT_HOST && n < in->n_images;
+			     n++)
+				if (in->packed[n] &&
+				    !arch_filter_has(&p->packing.args.filter,
+						     kp_span_str(in->images[n].arch)))
+					add_dropped(s, in->images[n].arch, 1, 0,
+						    in->images[n].size);
+		}
+		for (size_t k = 0; scan->found.objects && k < scan->files.count; k++) {
+			const struct library_object *o = scan->found.objects[k];
+			size_t entry = scan->file_entries[k];
+
+			if (!o ||
+			    p->packing.dispositions.items[entry].fate != FATE_NOT_WANTED)
+				continue;
+			library_object_target(o, 0, target);
+			add_dropped(s, *o->family ? o->family : target, 0, 1,
+				    scan->entries[entry].id.size);
+		}
 		had |= p->n_old > 0;
 		has |= p->packing.plan.n_names > 0 || p->n_old > p->n_old_dropped;
-		count_dropped(s, p);
 	}
 	kp_sort(s->dropped, s->n_dropped, KP_BY_TEXT(struct split_dropped, arch));
 	if (!had || has)
@@ -407,24 +381,6 @@ static kpack_error_t check_targets(struct split *s, struct kpackx_error *why)
 	return kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
 		       "no device code objects matched --gpu-targets %s",
 		       s->args->targets);
-}
-
-static void warn_unmatched(const struct split *s)
-{
-	/* all prefixes have the same filter, but each has its own matches */
-	const struct kp_choice *all =
-		s->n_items ? &s->items[0].packing.args.filter.chosen : NULL;
-
-	for (size_t i = 0; all && i < all->count; i++) {
-		char arch[KP_TARGET_TEXT_MAX];
-		bool matched = false;
-
-		for (size_t k = 0; k < s->n_items; k++)
-			matched |= s->items[k].packing.args.filter.matched[i];
-		kp_target_format(&all->gpus[i], arch);
-		if (!matched)
-			report_error(s->input, "warning: nothing for %s", arch);
-	}
 }
 
 /* --- the run ----------------------------------------------------------------------- */
@@ -498,8 +454,8 @@ static void report_other_trees(const struct split *s)
  */
 static void warn(const struct split *s)
 {
-	const struct families *families =
-		s->n_items ? &s->items[0].packing.args.families : NULL;
+	/* all prefixes have the same arguments, but each has its own matches of the filter */
+	const struct pack_args *args = &s->items[0].packing.args;
 	struct hip_runtimes list = {0};
 	bool converts = false;
 
@@ -510,11 +466,20 @@ static void warn(const struct split *s)
 	if (converts)
 		runtimes_judge(&list, s->input, false);
 	runtimes_fini(&list);
-	warn_unmatched(s);
-	for (size_t i = 0; families && i < families->count; i++)
-		if (!split_tree_of(s, families->items[i].name))
+	for (size_t i = 0; s->n_items && i < args->filter.chosen.count; i++) {
+		char arch[KP_TARGET_TEXT_MAX];
+		bool matched = false;
+
+		for (size_t k = 0; k < s->n_items; k++)
+			matched |= s->items[k].packing.args.filter.matched[i];
+		kp_target_format(&args->filter.chosen.gpus[i], arch);
+		if (!matched)
+			report_error(s->input, "warning: nothing for %s", arch);
+	}
+	for (size_t i = 0; s->n_items && i < args->families.count; i++)
+		if (!split_tree_of(s, args->families.items[i].name))
 			report_error(s->input, "warning: nothing for the family %s",
-				     families->items[i].name);
+				     args->families.items[i].name);
 }
 
 int split_run(struct split *s, const struct split_args *args, const char *input,
@@ -538,10 +503,22 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 	}
 	if (choose_groups(s, &why))
 		goto fault;
+	/*
+	 * As kpack pack of each prefix, but a binary that cannot be converted keeps its code
+	 * and stays generic, what the others become does not depend on the GPUs that were
+	 * asked for, and directories get their attributes when nothing moves any more.
+	 */
 	for (size_t i = 0; i < s->n_items; i++) {
-		status = pack_prefix(&s->items[i]);
+		struct packing *p = &s->items[i].packing;
+
+		p->kind = PACKING_APART;
+		status = packing_plan(p);
 		if (status)
 			return status;
+		if (packing_write(p, &why)) {
+			report_why(NULL, &why);
+			return EXIT_FAULT;
+		}
 	}
 	if (divide(s, &why) || split_check(s, &again, &why))
 		goto fault;
@@ -605,7 +582,7 @@ struct sums {
 static bool has_archive(const struct split *s, const struct split_prefix *p,
 			const struct output_tree *part, size_t k)
 {
-	return split_archive_home(s, p, part->name, part->archives[k], NULL) == p;
+	return split_archive_home(s, p, part->name, part->archives[k]) == p;
 }
 
 /* Sum up what TREE has.  Hard links count as files, but their bytes only once. */

@@ -156,13 +156,11 @@ char *split_path(const struct split *s, const struct split_tree *tree, const cha
 char *split_archive_path(const struct split_prefix *p, const char *name);
 /*
  * The prefix that holds the archive NAME of PART, which P's run wrote: P itself, or, if
- * archives are joined, the first prefix by path whose run wrote one of that name.  SEVERAL
- * (or NULL) is set to whether there are archives to join.
+ * archives are joined, the first prefix by path whose run wrote one of that name.
  */
 const struct split_prefix *split_archive_home(const struct split *s,
 					      const struct split_prefix *p,
-					      const char *part, const char *name,
-					      bool *several);
+					      const char *part, const char *name);
 /* Whether the tree of PART gets anything from P; the generic one of a packed prefix does. */
 bool split_contributes(const struct split_prefix *p, const char *part);
 

@@ -38,9 +38,9 @@ enum {
 /* An archive to be written. */
 struct arch_output {
 	const struct families *families;
-	char *group, *file; /* owned */
-	char *place;        /* its architecture, or its family's name; owned */
-	bool family;
+	const struct family *family; /* NULL: it is for one architecture */
+	char *group, *file;          /* owned */
+	char *place;                 /* its architecture, or its family's name; owned */
 	unsigned volume;
 	struct merge_source *sources;
 	size_t n_sources, last; /* the number of the source that was added last */
@@ -96,20 +96,27 @@ bool split_is_archives(const char *path)
 
 /* --- which archives there will be -------------------------------------------------- */
 
+/* The family of --family that has the entry's architecture; NULL: none. */
+static const struct family *family_of(const struct families *families,
+				      const struct kp_entry_info *entry)
+{
+	char arch[KP_TARGET_TEXT_MAX];
+
+	if (!families->count || entry->arch.size >= sizeof(arch))
+		return NULL;
+	kp_target_canonical(entry->arch, arch);
+	return families_find(families, arch);
+}
+
 /* Whether OUT gets the entry: it is for its architecture, or for one of its family. */
 static bool is_of_output(const void *arg, size_t source,
 			 const struct kp_entry_info *entry)
 {
 	const struct arch_output *out = arg;
-	char arch[KP_TARGET_TEXT_MAX];
-	const struct family *family;
 
 	(void)source;
-	if (!out->family || entry->arch.size >= sizeof(arch))
-		return !out->family && kp_span_is(entry->arch, out->place);
-	kp_target_canonical(entry->arch, arch);
-	family = families_find(out->families, arch);
-	return family && strcmp(family->name, out->place) == 0;
+	return family_of(out->families, entry) == out->family &&
+	       (out->family || kp_span_is(entry->arch, out->place));
 }
 
 /* The output for ENTRY of source number SOURCE, an archive of GROUP's volume; it may be new. */
@@ -120,8 +127,8 @@ static kpack_error_t take_output(struct arch_split *s, size_t source,
 {
 	KP_AUTO_FREE char *stated = NULL;
 	KP_AUTO_FREE char *stem = NULL;
-	char arch[KP_TARGET_TEXT_MAX], shown[160];
-	const struct family *family = NULL;
+	const struct family *family = family_of(&s->options.families, entry);
+	char shown[160];
 	struct arch_output *out;
 
 	/* most entries are of the output that was added last */
@@ -136,17 +143,12 @@ static kpack_error_t take_output(struct arch_split *s, size_t source,
 			       "more than %d architectures", OUTPUTS_MAX);
 	/* without a family the archive keeps the spelling of its source */
 	stated = xstrndup((const char *)entry->arch.data, entry->arch.size);
-	if (entry->arch.size < sizeof(arch)) {
-		kp_target_canonical(entry->arch, arch);
-		family = families_find(&s->options.families, arch);
-	}
-	stem = family ? families_stem(&s->options.families, arch)
-		      : xasprintf("_%s", stated);
+	stem = family ? xasprintf("-%s", family->name) : xasprintf("_%s", stated);
 	xgrow(&s->items, s->n, &s->cap, sizeof(*s->items));
 	*result = out = &s->items[s->n++];
 	*out = (struct arch_output){
 		.families = &s->options.families,
-		.family = family != NULL,
+		.family = family,
 		.place = xstrdup(family ? family->name : stated),
 		.group = xstrdup(group),
 		.file = kp_archive_file_name(group, volume, stem),

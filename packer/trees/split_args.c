@@ -23,15 +23,6 @@ void split_args_fini(struct split_args *args)
 	free(args->families);
 }
 
-/* Append ",MORE" to LIST. */
-static void join_list(char **list, const char *more)
-{
-	char *joined = xasprintf("%s%s%s", *list ? *list : "", *list ? "," : "", more);
-
-	free(*list);
-	*list = joined;
-}
-
 /* --- options ----------------------------------------------------------------------- */
 
 /* Whether a further word belongs to --gpu-targets, or is already an operand. */
@@ -52,35 +43,27 @@ static bool is_library(const char *word)
 	return yes;
 }
 
-/* As TheRock's script, take the words that follow an option's argument, too. */
-static int take_words(const struct options *o, bool (*is_more)(const char *word),
-		      char **list)
+/*
+ * Add the argument to a list.  As TheRock's script, some options also take the words that
+ * follow it.
+ */
+static int take_list(const struct options *o, const struct option_help *row, void *slot)
 {
-	join_list(list, o->arg);
-	while (optind < o->argc && is_more(o->argv[optind]))
-		join_list(list, o->argv[optind++]);
-	return EXIT_OK;
-}
+	bool targets = strcmp(row->long_name, "gpu-targets") == 0;
+	bool libraries = strcmp(row->long_name, "split-databases") == 0;
+	char **list = slot;
 
-static int take_targets(const struct options *o, const struct option_help *row,
-			void *slot)
-{
-	(void)row;
-	return take_words(o, is_target, &((struct split_args *)slot)->targets);
-}
+	for (const char *word = o->arg; word;) {
+		char *longer =
+			xasprintf("%s%s%s", *list ? *list : "", *list ? "," : "", word);
 
-static int take_databases_of(const struct options *o, const struct option_help *row,
-			     void *slot)
-{
-	(void)row;
-	return take_words(o, is_library, &((struct split_args *)slot)->libraries);
-}
-
-static int take_libraries(const struct options *o, const struct option_help *row,
-			  void *slot)
-{
-	(void)row;
-	join_list(&((struct split_args *)slot)->libraries, o->arg);
+		free(*list);
+		*list = longer;
+		word = optind < o->argc ? o->argv[optind] : "";
+		if (!(targets && is_target(word)) && !(libraries && is_library(word)))
+			break;
+		optind++;
+	}
 	return EXIT_OK;
 }
 
@@ -149,7 +132,7 @@ static const struct option_help options[] = {
 	{0, "archive-dir", "DIR", "the archives' directory in each tree (.kpack)",
 	 OPTION_PLACE(struct split_args, archive_dir)},
 	{0, "gpu-targets", "LIST", "only what these GPUs can load; auto: this machine's",
-	 OPTION_TAKE_ALL(take_targets)},
+	 OPTION_TAKE(struct split_args, targets, take_list)},
 	{0, "arch-exact", NULL, "with --gpu-targets: only code for these very targets",
 	 OPTION_PLACE(struct split_args, exact)},
 	{0, "family", "NAME=ARCH,...", "these targets share one tree; may be repeated",
@@ -159,7 +142,7 @@ static const struct option_help options[] = {
 	{0, "keys", "WHAT", "root of the paths in keys: artifact or prefix",
 	 OPTION_TAKE(struct split_args, keys, take_keys)},
 	{0, "libraries", "LIST", "the libraries to look for, in that order; or none",
-	 OPTION_TAKE_ALL(take_libraries)},
+	 OPTION_TAKE(struct split_args, libraries, take_list)},
 	{0, "library-rules", "FILE", "more libraries, which FILE describes",
 	 OPTION_PLACE(struct split_args, rules)},
 	{0, "level", "N", "zstd level, 1 to 22 (3)",
@@ -180,7 +163,7 @@ static const struct option_help options[] = {
 	{0, "artifact-prefix", "NAME", "same as --name",
 	 OPTION_PLACE(struct split_args, name)},
 	{0, "split-databases", "NAME...", "same as --libraries",
-	 OPTION_TAKE_ALL(take_databases_of)},
+	 OPTION_TAKE(struct split_args, libraries, take_list)},
 	{0, "tmp-dir", "DIR", "accepted and ignored", OPTION_TAKE_ALL(ignore_option)},
 	{0, "verbose", NULL, "accepted and ignored: every message is printed",
 	 OPTION_IGNORED},
@@ -200,29 +183,6 @@ const struct command_help cmd_split_help = {
 
 /* --- all together ------------------------------------------------------------------ */
 
-/*
- * The last operand is OUTPUT, unless an option set it; the operands before it are INPUT.
- */
-static int take_operands(struct split_args *args, int argc, char **argv)
-{
-	int first = optind, end = argc;
-
-	if (!args->output && first < end)
-		args->output = argv[--end];
-	args->operands = argv + first;
-	args->n_operands = (size_t)(end - first);
-	if (args->input || args->batch) {
-		if (args->n_operands || (args->input && args->batch))
-			return options_usage(&cmd_split_help,
-					     "INPUT is given more than once");
-	} else if (args->n_operands) {
-		args->input = args->operands[0];
-	}
-	if (args->output && (args->input || args->batch))
-		return EXIT_OK;
-	return options_usage(&cmd_split_help, "INPUT and OUTPUT are needed");
-}
-
 int split_args_parse(struct split_args *args, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_split_help, .argc = argc, .argv = argv};
@@ -230,15 +190,26 @@ int split_args_parse(struct split_args *args, int argc, char **argv)
 	struct pack_args pack = {0};
 	struct kp_span name;
 	kpack_error_t err;
-	int status;
+	int status, end = argc;
 
 	*args = (struct split_args){.level = 3, .jobs = option_jobs()};
 	status = options_read(&o, args);
 	if (status >= 0)
 		return status ? status : -1;
-	status = take_operands(args, argc, argv);
-	if (status)
-		return status;
+	/* the last operand is OUTPUT, unless an option set it; those before it are INPUT */
+	if (!args->output && optind < end)
+		args->output = argv[--end];
+	args->operands = argv + optind;
+	args->n_operands = (size_t)(end - optind);
+	if (args->input || args->batch) {
+		if (args->n_operands || (args->input && args->batch))
+			return options_usage(&cmd_split_help,
+					     "INPUT is given more than once");
+	} else if (args->n_operands) {
+		args->input = args->operands[0];
+	}
+	if (!args->output || (!args->input && !args->batch))
+		return options_usage(&cmd_split_help, "INPUT and OUTPUT are needed");
 	if (args->batch && args->name)
 		return options_usage(&cmd_split_help,
 				     "--name: each artifact of a batch has its own");

@@ -34,56 +34,13 @@ static bool wrote_archive(const struct split_prefix *p, const char *part,
 
 const struct split_prefix *split_archive_home(const struct split *s,
 					      const struct split_prefix *p,
-					      const char *part, const char *name,
-					      bool *several)
+					      const char *part, const char *name)
 {
 	const struct split_prefix *home = s->joined ? s->items : p;
-	size_t n = 0;
 
 	while (home < p && !wrote_archive(home, part, name))
 		home++;
-	for (size_t k = 0; k < s->n_items; k++)
-		n += wrote_archive(&s->items[k], part, name);
-	if (several)
-		*several = s->joined && n > 1;
 	return home;
-}
-
-/*
- * Write the archive NAME of PART, of all prefixes that wrote one, to the file NAME in DIR,
- * and remove theirs.  Keys of code begin with the prefix and cannot clash; files of
- * databases have the paths in their prefix, and can.
- */
-static kpack_error_t join_prefixes(const struct split *s, const char *part,
-				   const char *name, const char *dir,
-				   struct kpackx_error *why)
-{
-	char **paths = xcalloc(s->n_items, sizeof(*paths));
-	KP_AUTO_FREE char *to = xasprintf("%s/%s", dir, name);
-	struct merge_report report = {0};
-	kpack_error_t err;
-	size_t n = 0;
-
-	for (size_t i = 0; i < s->n_items; i++)
-		if (wrote_archive(&s->items[i], part, name)) {
-			KP_AUTO_FREE char *path = split_archive_path(&s->items[i], name);
-
-			paths[n++] = split_path(s, split_generic(s), "", path);
-		}
-	err = join_to_archive(paths, NULL, n, dir, name, merge_report_clash, &report,
-			      why);
-	merge_report_end(&report);
-	for (size_t i = 0; i < n; i++) {
-		if (!err && strcmp(paths[i], to) != 0 && below_unlink(paths[i]) < 0)
-			err = below_fail(why, "%s: cannot remove", paths[i]);
-		free(paths[i]);
-	}
-	free(paths);
-	return err ? kp_fail_prefix(why, err,
-				    "%s: cannot join the archives of all prefixes; "
-				    "--keys prefix keeps them apart",
-				    name)
-		   : KPACK_SUCCESS;
 }
 
 /* Move PATH, which is below the root of the generic tree, to the same place in TREE. */
@@ -98,23 +55,55 @@ static kpack_error_t move_file(const struct split *s, struct split_tree *tree,
 					     : KPACK_SUCCESS;
 }
 
+/*
+ * Bring the archive NAME, which packing P wrote for TREE, there.  If archives are joined, those
+ * of all prefixes become one in the first of them, and are removed: keys of code begin
+ * with the prefix and cannot clash; files of databases have the paths in their prefix,
+ * and can.
+ */
 static kpack_error_t move_archive(const struct split *s, const struct split_prefix *p,
 				  struct split_tree *tree, const char *name,
 				  struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *relative = split_archive_path(p, name);
-	KP_AUTO_FREE char *dir = NULL;
-	bool several;
+	KP_AUTO_FREE char *to = split_path(s, tree, "", relative), *dir = NULL;
+	struct merge_report report = {0};
+	kpack_error_t err;
+	char **paths;
+	size_t n = 0;
 
-	if (split_archive_home(s, p, tree->part, name, &several) != p)
+	if (split_archive_home(s, p, tree->part, name) != p)
 		return KPACK_SUCCESS; /* it went into the home's archive */
-	if (several) {
-		KP_TRY(tree_write_parents(&tree->writer, relative, s->input, why));
+	paths = xcalloc(s->n_items, sizeof(*paths));
+	for (const struct split_prefix *q = s->items; q < s->items + s->n_items; q++)
+		if (q == p || (s->joined && wrote_archive(q, tree->part, name))) {
+			KP_AUTO_FREE char *path = split_archive_path(q, name);
+
+			paths[n++] = split_path(s, split_generic(s), "", path);
+		}
+	if (n > 1) {
+		err = tree_write_parents(&tree->writer, relative, s->input, why);
 		dir = split_path(s, tree, p->path, p->packing.args.archive_dir);
-		return join_prefixes(s, tree->part, name, dir, why);
+		if (!err)
+			err = join_to_archive(paths, NULL, n, dir, name,
+					      merge_report_clash, &report, why);
+		merge_report_end(&report);
+		for (size_t i = 0; i < n && !err; i++)
+			if (strcmp(paths[i], to) != 0 && below_unlink(paths[i]) < 0)
+				err = below_fail(why, "%s: cannot remove", paths[i]);
+		if (err)
+			kp_fail_prefix(why, err,
+				       "%s: cannot join the archives of all prefixes; "
+				       "--keys prefix keeps them apart",
+				       name);
+	} else {
+		err = tree == split_generic(s) ? KPACK_SUCCESS
+					       : move_file(s, tree, relative, why);
 	}
-	return tree == split_generic(s) ? KPACK_SUCCESS
-					: move_file(s, tree, relative, why);
+	for (size_t i = 0; i < n; i++)
+		free(paths[i]);
+	free(paths);
+	return err;
 }
 
 /* --- emptied directories ----------------------------------------------------------- */
@@ -274,7 +263,7 @@ static kpack_error_t check_complete(const struct split *s, struct kpackx_error *
 					split_archive_path(p, part->archives[a]);
 
 				if (split_archive_home(s, p, part->name,
-						       part->archives[a], NULL) == p)
+						       part->archives[a]) == p)
 					KP_TRY(check_path(s, part->name, "", relative,
 							  S_IFREG, why));
 			}
@@ -326,41 +315,36 @@ static bool is_earlier(const struct split *s, const char *staged,
  * no file that this run does not write as well.  A file that the input had then, and has no
  * more, cannot be told from anybody's: it is named, and nothing is replaced.
  */
-static kpack_error_t check_earlier(const struct split *s, const struct split_tree *tree,
-				   bool *there, struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *root = xasprintf("%s/%s", s->args->output, tree->name);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct tree_list *list;
-	struct tree_item e;
-	struct stat st;
-
-	if (below_lstat(root, &st) < 0)
-		return KPACK_SUCCESS;
-	*there = true;
-	list = tree_list_open(root);
-	while (!err && tree_list_next(list, &e)) {
-		KP_AUTO_FREE char *staged = split_path(s, tree, "", e.rest);
-
-		if (e.kind == TREE_FAULT) {
-			errno = e.error;
-			err = below_fail(why, "%s", e.path);
-		} else if (e.kind != TREE_DIR_END && e.level > 0 &&
-			   !is_earlier(s, staged, &e)) {
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%s: already exists, and %s in it is not from this "
-				      "input: --force replaces the tree",
-				      root, e.rest);
-		}
-	}
-	tree_list_close(list);
-	return err;
-}
-
 kpack_error_t split_check(const struct split *s, bool *again, struct kpackx_error *why)
 {
 	*again = s->args->force;
-	for (size_t i = 0; i < s->n_trees && !s->args->force; i++)
-		KP_TRY(check_earlier(s, &s->trees[i], again, why));
+	for (size_t i = 0; i < s->n_trees && !s->args->force; i++) {
+		const struct split_tree *tree = &s->trees[i];
+		KP_AUTO_FREE char *root = xasprintf("%s/%s", s->args->output, tree->name);
+		kpack_error_t err = KPACK_SUCCESS;
+		struct tree_list *list;
+		struct tree_item e;
+		struct stat st;
+
+		if (below_lstat(root, &st) < 0)
+			continue;
+		*again = true;
+		list = tree_list_open(root);
+		while (!err && tree_list_next(list, &e)) {
+			KP_AUTO_FREE char *staged = split_path(s, tree, "", e.rest);
+
+			if (e.kind == TREE_FAULT)
+				err = kp_fail_errno(why, e.error, "%s", e.path);
+			else if (e.kind != TREE_DIR_END && e.level > 0 &&
+				 !is_earlier(s, staged, &e))
+				err = kp_fail(
+					why, KPACK_ERROR_INVALID_ARGUMENT,
+					"%s: already exists, and %s in it is not "
+					"from this input: --force replaces the tree",
+					root, e.rest);
+		}
+		tree_list_close(list);
+		KP_TRY(err);
+	}
 	return check_complete(s, why);
 }

@@ -126,15 +126,6 @@ kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *sou
 
 /* --- joining ------------------------------------------------------------------------- */
 
-static kpack_error_t refuse_pair(const struct wheel_source *a,
-				 const struct wheel_source *b, const char *what,
-				 struct kpackx_error *why)
-{
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "%s and %s are not builds of the same wheel: %s", a->path, b->path,
-		       what);
-}
-
 kpack_error_t wheel_items_check(const struct wheel_source *sources, size_t n,
 				const struct wheel_source *prefer,
 				struct kpackx_error *why)
@@ -144,22 +135,28 @@ kpack_error_t wheel_items_check(const struct wheel_source *sources, size_t n,
 
 	for (const struct wheel_source *b = a + 1; b < sources + n; b++) {
 		const struct wheel_name *x = &a->name, *y = &b->name;
+		const char *what = NULL;
 
 		if (!dist_name_normal(a->info.name, '-', first) ||
 		    !dist_name_normal(b->info.name, '-', other) ||
 		    strcmp(first, other) != 0)
-			return refuse_pair(a, b, "different distributions", why);
-		if (strcmp(a->info.version, b->info.version) != 0)
-			return refuse_pair(a, b, "different versions", why);
-		if (strcmp(a->info.dir, b->info.dir) != 0)
-			return refuse_pair(a, b, "different .dist-info directories", why);
-		if (strcmp(x->build, y->build) != 0 ||
-		    strcmp(x->python, y->python) != 0 || strcmp(x->abi, y->abi) != 0 ||
-		    strcmp(x->platform, y->platform) != 0)
-			return refuse_pair(a, b, "different tags", why);
-		if (!prefer && !kp_span_eq(a->info.metadata.text, b->info.metadata.text))
-			return refuse_pair(
-				a, b, "different METADATA; --prefer settles it", why);
+			what = "different distributions";
+		else if (strcmp(a->info.version, b->info.version) != 0)
+			what = "different versions";
+		else if (strcmp(a->info.dir, b->info.dir) != 0)
+			what = "different .dist-info directories";
+		else if (strcmp(x->build, y->build) != 0 ||
+			 strcmp(x->python, y->python) != 0 ||
+			 strcmp(x->abi, y->abi) != 0 ||
+			 strcmp(x->platform, y->platform) != 0)
+			what = "different tags";
+		else if (!prefer &&
+			 !kp_span_eq(a->info.metadata.text, b->info.metadata.text))
+			what = "different METADATA; --prefer settles it";
+		if (what)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s and %s are not builds of the same wheel: %s",
+				       a->path, b->path, what);
 	}
 	return KPACK_SUCCESS;
 }
@@ -307,17 +304,6 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 	return KPACK_SUCCESS;
 }
 
-/* The item PATH of a sorted list, or NULL; LAST: it is in .dist-info. */
-static const struct wheel_item *find_item(const struct wheel_items *list, bool last,
-					  char *path)
-{
-	const struct wheel_item probe = {.path = path, .last = last};
-
-	return kp_find(list->items, list->count, &probe,
-		       KP_BY_NUMBER(struct wheel_item, last),
-		       KP_BY_TEXT(struct wheel_item, path));
-}
-
 /*
  * All output wheels are installed into one directory: a path that is a file in one input
  * must not be a directory in another.
@@ -328,11 +314,15 @@ static kpack_error_t check_directories(const struct wheel_items *list,
 	for (size_t i = 0; i < list->count; i++) {
 		const struct wheel_item *item = &list->items[i], *above;
 		KP_AUTO_FREE char *dir = xstrdup(item->path);
+		struct wheel_item probe = {.path = dir};
 
 		for (char *slash; (slash = strrchr(dir, '/'));) {
 			*slash = '\0';
 			/* what is called as .dist-info is, but a file, is not in it */
-			above = find_item(list, item->last && strchr(dir, '/'), dir);
+			probe.last = item->last && strchr(dir, '/');
+			above = kp_find(list->items, list->count, &probe,
+					KP_BY_NUMBER(struct wheel_item, last),
+					KP_BY_TEXT(struct wheel_item, path));
 			if (above)
 				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 					       "%s: a file in %s and a directory in %s",

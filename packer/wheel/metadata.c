@@ -265,35 +265,6 @@ static struct kp_span trim_value(struct kp_span s)
 	return s;
 }
 
-/* Add LINE, which begins a header or continues the last one.  Returns what is wrong, or NULL. */
-static const char *add_line(struct metadata_text *m, struct kp_span line)
-{
-	size_t n = 0;
-
-	/* Python's mail parser treats it as a line end, and it is invisible */
-	if (memchr(line.data, '\r', line.size))
-		return "it has a carriage return inside";
-	if (is_blank(line.data[0])) {
-		struct kp_span *last = m->count ? &m->headers[m->count - 1].value : NULL;
-
-		if (!last)
-			return "it continues no header";
-		last->size = (size_t)(line.data + line.size - last->data);
-		*last = trim_value(*last);
-		return NULL;
-	}
-	/* names are printable ASCII without blanks and colons (RFC 5322) */
-	while (n < line.size && line.data[n] > ' ' && line.data[n] < 0x7f &&
-	       line.data[n] != ':')
-		n++;
-	if (n == 0 || n == line.size || line.data[n] != ':')
-		return "it is not a header";
-	xgrow(&m->headers, m->count, &m->cap, sizeof(*m->headers));
-	m->headers[m->count++] = (struct metadata_header){
-		kp_span_head(line, n), trim_value(kp_span_tail(line, n + 1))};
-	return NULL;
-}
-
 kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out,
 				  struct kpackx_error *why)
 {
@@ -313,6 +284,7 @@ kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out
 	for (size_t at = 0, number = 1; at < text.size; number++) {
 		struct kp_span line = kp_span_tail(text, at);
 		const uint8_t *end = memchr(line.data, '\n', line.size);
+		size_t n;
 		bool crlf;
 
 		if (end)
@@ -325,7 +297,31 @@ kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out
 			out->crlf = crlf;
 		if (line.size == 0)
 			break;
-		fault = add_line(out, line);
+		fault = NULL;
+		n = 0;
+		/* names are printable ASCII without blanks and colons (RFC 5322) */
+		while (n < line.size && line.data[n] > ' ' && line.data[n] < 0x7f &&
+		       line.data[n] != ':')
+			n++;
+		if (memchr(line.data, '\r', line.size)) {
+			/* Python's mail parser treats it as a line end, and it is invisible */
+			fault = "it has a carriage return inside";
+		} else if (is_blank(line.data[0]) && !out->count) {
+			fault = "it continues no header";
+		} else if (is_blank(line.data[0])) {
+			struct kp_span *last = &out->headers[out->count - 1].value;
+
+			last->size = (size_t)(line.data + line.size - last->data);
+			*last = trim_value(*last);
+		} else if (n == 0 || n == line.size || line.data[n] != ':') {
+			fault = "it is not a header";
+		} else {
+			xgrow(&out->headers, out->count, &out->cap,
+			      sizeof(*out->headers));
+			out->headers[out->count++] = (struct metadata_header){
+				kp_span_head(line, n),
+				trim_value(kp_span_tail(line, n + 1))};
+		}
 		if (fault)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s",
 				       number, fault);
@@ -540,28 +536,16 @@ void dist_info_fini(struct dist_info *info)
 	*info = (struct dist_info){0};
 }
 
-/* Whether ONE is in LIST, whose names are separated by ".". */
-static bool has_tag(const char *list, struct kp_span one)
-{
-	for (size_t n; *list; list += n + (list[n] == '.')) {
-		n = strcspn(list, ".");
-		if (kp_span_eq((struct kp_span){(const uint8_t *)list, n}, one))
-			return true;
-	}
-	return false;
-}
-
 /*
- * The name of a wheel has the tags compressed: for each of the three components all that occur,
- * joined with ".".  That can stand for more tags than WHEEL has.
+ * Join the distinct components number PART of all tags with ".": the name of a wheel has its tags
+ * compressed, which can stand for more tags than WHEEL has.
  */
-
-/* Join the distinct components number PART of all tags with ".". */
 static kpack_error_t join_tags(const struct metadata_text *wheel, size_t part,
 			       char out[WHEEL_NAME_MAX + 1], struct kpackx_error *why)
 {
 	struct kp_span tag, one = {0};
-	size_t used = 0;
+	size_t used = 0, n;
+	const char *is;
 
 	out[0] = '\0';
 	for (size_t at = 0; metadata_text_next(wheel, "Tag", &at, &tag);) {
@@ -574,7 +558,12 @@ static kpack_error_t join_tags(const struct metadata_text *wheel, size_t part,
 		if (one.size == 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "WHEEL has a Tag of fewer than three parts");
-		if (has_tag(out, one))
+		for (n = 0, is = out; *is; is += n + (is[n] == '.')) {
+			n = strcspn(is, ".");
+			if (kp_span_eq((struct kp_span){(const uint8_t *)is, n}, one))
+				break;
+		}
+		if (*is)
 			continue;
 		if (WHEEL_NAME_MAX - used < one.size + 1)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,

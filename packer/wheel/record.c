@@ -144,30 +144,6 @@ static char *cut_row(char *p, char *fields[COLUMNS], size_t *count, const char *
 	return p + (end != '\0') + (end == '\r' && p[1] == '\n');
 }
 
-/*
- * Read the hash and the size of a line, which may be empty: whether they may be missing depends
- * on the file, see check_member.  MD5 and SHA-1 are no hashes here, as the specification says.
- */
-static kpack_error_t read_fields(struct record_line *l, char *const *fields, size_t line,
-				 struct kpackx_error *why)
-{
-	const char *hash = fields[1], *size = fields[2], *is = strchr(hash, '=');
-
-	if (*hash && !is)
-		return refuse_line(why, line, "not a hash", hash);
-	if (*hash && !digest_kind_find(
-			     (struct kp_span){(const uint8_t *)hash, (size_t)(is - hash)},
-			     &l->kind))
-		return refuse_line(why, line, "not sha256, sha384 or sha512", hash);
-	if (*hash && !base64_decode(is + 1, l->digest, digest_size(l->kind)) &&
-	    (l->kind != DIGEST_SHA256 || !hex_decode(is + 1, l->digest, 32)))
-		return refuse_line(why, line, "not urlsafe base64 of its size", hash);
-	l->has_size = strspn(size, "0123456789") == strlen(size) &&
-		      options_number(size, 0, UINT64_MAX, &l->size);
-	return !*size || l->has_size ? KPACK_SUCCESS
-				     : refuse_line(why, line, "not a size", size);
-}
-
 kpack_error_t record_parse(struct kp_span text, struct record *out,
 			   struct kpackx_error *why)
 {
@@ -187,7 +163,7 @@ kpack_error_t record_parse(struct kp_span text, struct record *out,
 		memcpy(out->text, text.data, text.size);
 	for (char *row = out->text; *row; line++) {
 		struct record_line l = {0};
-		const char *fault = NULL;
+		const char *fault = NULL, *hash, *value;
 
 		if (*row == '\r' || *row == '\n') { /* an empty line */
 			row += 1 + (*row == '\r' && row[1] == '\n');
@@ -203,7 +179,25 @@ kpack_error_t record_parse(struct kp_span text, struct record *out,
 		fault = kp_path_fault(kp_span_str(l.path));
 		if (fault)
 			return refuse_line(why, line, fault, l.path);
-		KP_TRY(read_fields(&l, fields, line, why));
+		/* whether hash and size may be missing depends on the file: see record_check */
+		hash = fields[1];
+		value = strchr(hash, '=');
+		if (*hash && !value)
+			return refuse_line(why, line, "not a hash", hash);
+		/* MD5 and SHA-1 are no hashes here, as the specification says */
+		if (*hash && !digest_kind_find((struct kp_span){(const uint8_t *)hash,
+								(size_t)(value - hash)},
+					       &l.kind))
+			return refuse_line(why, line, "not sha256, sha384 or sha512",
+					   hash);
+		if (*hash && !base64_decode(value + 1, l.digest, digest_size(l.kind)) &&
+		    (l.kind != DIGEST_SHA256 || !hex_decode(value + 1, l.digest, 32)))
+			return refuse_line(why, line, "not urlsafe base64 of its size",
+					   hash);
+		l.has_size = strspn(fields[2], "0123456789") == strlen(fields[2]) &&
+			     options_number(fields[2], 0, UINT64_MAX, &l.size);
+		if (*fields[2] && !l.has_size)
+			return refuse_line(why, line, "not a size", fields[2]);
 		KP_TRY(kp_room(&out->lines, out->count, &out->cap, "RECORD", why));
 		out->lines[out->count++] = l;
 	}
@@ -245,33 +239,12 @@ bool record_is_own(const char *path, const char *dist_info)
 	return false;
 }
 
-/* Every file but RECORD and its signatures is listed, with a hash, and with its size. */
-static kpack_error_t check_member(const struct record *record,
-				  const struct wheel_member *m, const char *dist_info,
-				  struct kpackx_error *why)
-{
-	const struct record_line *l = record_find(record, m->path);
-	bool own = record_is_own(m->path, dist_info);
-	char text[100];
-
-	if (m->directory || (!l && own))
-		return KPACK_SUCCESS;
-	if (!l)
-		return record_refuse(why, m->path, "not listed");
-	if (l->kind == DIGEST_NONE && !own)
-		return record_refuse(why, m->path, "no hash");
-	if (!l->has_size || l->size == m->size)
-		return KPACK_SUCCESS;
-	snprintf(text, sizeof(text), "%" PRIu64 " bytes listed, %" PRIu64 " found",
-		 l->size, m->size);
-	return record_refuse(why, m->path, text);
-}
-
 kpack_error_t record_check(const struct wheel_in *w, const char *dist_info,
 			   struct record *out, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *path = xasprintf("%s/RECORD", dist_info), *text = NULL;
 	size_t member, size = 0;
+	char sizes[100];
 
 	*out = (struct record){0};
 	if (!wheel_in_find(w, path, &member))
@@ -279,8 +252,23 @@ kpack_error_t record_check(const struct wheel_in *w, const char *dist_info,
 			       path);
 	KP_TRY(wheel_in_text(w, member, RECORD_SIZE_MAX, &text, &size, why));
 	KP_TRY(record_parse((struct kp_span){(const uint8_t *)text, size}, out, why));
-	for (size_t i = 0; i < w->count; i++)
-		KP_TRY(check_member(out, &w->members[i], dist_info, why));
+	/* every file but RECORD and its signatures is listed, with a hash, and with its size */
+	for (const struct wheel_member *m = w->members; m < w->members + w->count; m++) {
+		const struct record_line *l = record_find(out, m->path);
+		bool own = record_is_own(m->path, dist_info);
+
+		if (m->directory || (!l && own))
+			continue;
+		if (!l)
+			return record_refuse(why, m->path, "not listed");
+		if (l->kind == DIGEST_NONE && !own)
+			return record_refuse(why, m->path, "no hash");
+		if (!l->has_size || l->size == m->size)
+			continue;
+		snprintf(sizes, sizeof(sizes),
+			 "%" PRIu64 " bytes listed, %" PRIu64 " found", l->size, m->size);
+		return record_refuse(why, m->path, sizes);
+	}
 	for (size_t i = 0; i < out->count; i++)
 		if (!wheel_in_find(w, out->lines[i].path, &member) ||
 		    w->members[member].directory)

@@ -279,23 +279,31 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	return KPACK_SUCCESS;
 }
 
-/*
- * Pack in place, and report binaries that cannot be converted.  For a tree that is a note; here
- * it is a fault, because a host wheel that kept some device code would be split by halves, and
- * nobody looks into it.
- */
-static int pack_overlay(struct wheel_source *s)
+int wheel_source_pack(struct wheel_source *s, const char *group)
 {
 	const struct packing *p = &s->packing;
+	KP_AUTO_FREE char *shown = NULL;
 	struct kpackx_error why = {0};
 	int status;
 
+	if (prepare_source(s, group, &why)) {
+		report_why(s->path, &why);
+		return EXIT_FAULT;
+	}
+	/* messages about the unpacked tree name the wheel */
+	shown = xasprintf("%s%s%s", s->path, *s->overlay ? "/" : "", s->overlay);
+	report_in_place(s->root, shown);
 	s->packing.args.input = s->packing.args.output = s->root;
 	status = packing_run(&s->packing);
 	if (status)
-		return status;
+		goto out;
 	if (p->scan.n_faults)
 		status = EXIT_FAULT;
+	/*
+	 * A binary that cannot be converted is a note for a tree.  Here it is a fault, because a
+	 * host wheel that kept some device code would be split by halves, and nobody looks
+	 * into it.
+	 */
 	for (size_t i = 0; i < p->dispositions.count; i++) {
 		const struct disposition *o = &p->dispositions.items[i];
 
@@ -309,23 +317,7 @@ static int pack_overlay(struct wheel_source *s)
 		report_why(s->path, &why);
 		status = EXIT_FAULT;
 	}
-	return status;
-}
-
-int wheel_source_pack(struct wheel_source *s, const char *group)
-{
-	KP_AUTO_FREE char *shown = NULL;
-	struct kpackx_error why = {0};
-	int status;
-
-	if (prepare_source(s, group, &why)) {
-		report_why(s->path, &why);
-		return EXIT_FAULT;
-	}
-	/* messages about the unpacked tree name the wheel */
-	shown = xasprintf("%s%s%s", s->path, *s->overlay ? "/" : "", s->overlay);
-	report_in_place(s->root, shown);
-	status = pack_overlay(s);
+out:
 	report_in_place(NULL, NULL);
 	return status;
 }

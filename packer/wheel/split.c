@@ -383,9 +383,29 @@ static kpack_error_t write_output(const struct split *s, struct wheel_output *ou
 
 /* --- publishing ---------------------------------------------------------------------- */
 
-/* Check all names before any is given, then give them, and make that durable. */
-static kpack_error_t publish_all(const struct split *s, int dir, struct kpackx_error *why)
+/*
+ * Give all outputs their names, the host wheel last: if it exists, everything that it needs
+ * exists.  INVALID_ARGUMENT: something else has a name; then no output got one.
+ */
+static kpack_error_t publish_outputs(const struct split *s, struct kpackx_error *why)
 {
+	KP_AUTO_CLOSE int fd = -1; /* closing unlocks */
+
+	for (size_t i = 0; s->args->directory && i < s->n_outputs; i++) {
+		const struct wheel_output *output = &s->outputs[i];
+		KP_AUTO_FREE char *from = xasprintf("%s/%s", s->dir, output->name);
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", s->dir, output->final);
+
+		KP_TRY(wheel_unpack_file(from, to, s->args->jobs, why));
+	}
+	/*
+	 * Names are checked again, all before any is given, and given in one go: lock out other
+	 * runs into the same directory, if the file system has locks.
+	 */
+	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return below_fail(why, "%s: cannot open", s->args->output);
+	lock_wait(fd, s->args->output);
 	for (size_t i = 0; i < s->n_outputs; i++) {
 		const struct wheel_output *output = &s->outputs[i];
 		KP_AUTO_FREE char *now = xasprintf("%s/%s", s->dir, output->name);
@@ -407,38 +427,9 @@ static kpack_error_t publish_all(const struct split *s, int dir, struct kpackx_e
 			return below_fail(why, "%s: cannot rename the output to this",
 					  to);
 	}
-	return kp_flush_dir(dir) < 0
+	return kp_flush_dir(fd) < 0
 		       ? kp_fail_errno(why, errno, "%s: cannot flush", s->args->output)
 		       : KPACK_SUCCESS;
-}
-
-/*
- * Give all outputs their names, the host wheel last: if it exists, everything that it needs
- * exists.  INVALID_ARGUMENT: something else has a name; then no output got one.
- */
-static kpack_error_t publish_outputs(const struct split *s, struct kpackx_error *why)
-{
-	kpack_error_t err;
-	int fd;
-
-	for (size_t i = 0; s->args->directory && i < s->n_outputs; i++) {
-		const struct wheel_output *output = &s->outputs[i];
-		KP_AUTO_FREE char *from = xasprintf("%s/%s", s->dir, output->name);
-		KP_AUTO_FREE char *to = xasprintf("%s/%s", s->dir, output->final);
-
-		KP_TRY(wheel_unpack_file(from, to, s->args->jobs, why));
-	}
-	/*
-	 * Names are checked again and given in one go: lock out other runs into the same
-	 * directory, if the file system has locks.
-	 */
-	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
-		return below_fail(why, "%s: cannot open", s->args->output);
-	lock_wait(fd, s->args->output);
-	err = publish_all(s, fd, why);
-	lock_close(fd);
-	return err;
 }
 
 /* --- other targets ------------------------------------------------------------------- */
@@ -497,12 +488,23 @@ static void report_others(const struct split *s)
 
 /* --- the report -------------------------------------------------------------------- */
 
-static int report_as_json(const struct split *s)
+/* Print what was written: a table, or JSON with the extras and what the wheels need. */
+static void report_outputs(const struct split *s)
 {
-	json_t *files = json_array(), *names = json_array();
-	KP_AUTO_FREE struct wheel_extra *extras = NULL;
-	size_t n;
+	char size[24];
+	json_t *files, *names;
+	KP_AUTO(wheel_extras) extras = {0};
 
+	for (size_t i = 0; !s->args->json && !s->args->quiet && i < s->n_outputs; i++) {
+		printf("%-8s%12s  ", kind_names[s->outputs[i].kind],
+		       report_size(s->outputs[i].size, size));
+		report_text(s->outputs[i].name);
+		putchar('\n');
+	}
+	if (!s->args->json)
+		return;
+	files = json_array();
+	names = json_array();
 	for (size_t i = 0; i < s->n_outputs; i++) {
 		const struct wheel_output *output = &s->outputs[i];
 		const struct device_wheel *device = output->device;
@@ -527,33 +529,15 @@ static int report_as_json(const struct split *s)
 		json_object_set_new(o, "requires", needs);
 		json_object_set_new(o, "distribution", report_json_text(device->dist));
 	}
-	if (!wheel_extras(s, &extras, &n, NULL))
-		for (size_t i = 0; i < n; i++)
-			json_array_append_new(names, report_json_text(extras[i].name));
-	return report_json(json_pack("{s:o, s:o, s:o, s:o, s:o}", "distribution",
-				     report_json_text(s->host->info.name), "version",
-				     report_json_text(s->host->info.version),
-				     "overlay_root", report_json_text(s->host->overlay),
-				     "files", files, "extras", names))
-		       ? EXIT_OK
-		       : EXIT_FAULT;
-}
-
-static int report_outputs(const struct split *s)
-{
-	char size[24];
-
-	if (s->args->json)
-		return report_as_json(s);
-	for (size_t i = 0; !s->args->quiet && i < s->n_outputs; i++) {
-		const struct wheel_output *output = &s->outputs[i];
-
-		printf("%-8s%12s  ", kind_names[output->kind],
-		       report_size(output->size, size));
-		report_text(output->name);
-		putchar('\n');
-	}
-	return EXIT_OK;
+	if (!wheel_extras_list(s, &extras, NULL))
+		for (size_t i = 0; i < extras.count; i++)
+			json_array_append_new(names,
+					      report_json_text(extras.items[i].name));
+	report_json(json_pack("{s:o, s:o, s:o, s:o, s:o}", "distribution",
+			      report_json_text(s->host->info.name), "version",
+			      report_json_text(s->host->info.version), "overlay_root",
+			      report_json_text(s->host->overlay), "files", files,
+			      "extras", names));
 }
 
 /* --- all ------------------------------------------------------------------------------- */
@@ -608,7 +592,7 @@ int wheel_split_run(const struct wheel_split_args *args)
 		report_why(NULL, &why);
 		status = EXIT_FAULT;
 	} else if (!status) {
-		status = report_outputs(&s);
+		report_outputs(&s);
 	}
 	/* the wheels are there, but not all code could be read, as was reported */
 	for (size_t i = 0; i < s.n_sources; i++)

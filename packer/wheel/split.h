@@ -245,9 +245,18 @@ struct wheel_extra {
 	char gpu[KP_TARGET_TEXT_MAX];      /* "": all */
 };
 
-/* The extras, sorted; the caller frees *OUT.  INVALID_ARGUMENT: two have one name. */
-kpack_error_t wheel_extras(const struct split *s, struct wheel_extra **out, size_t *count,
-			   struct kpackx_error *why);
+struct wheel_extras {
+	struct wheel_extra *items; /* sorted by name */
+	size_t count, cap;
+};
+
+/*
+ * Fill OUT, which is zeroed; the caller finishes it even after an error.  INVALID_ARGUMENT: two
+ * have one name.
+ */
+kpack_error_t wheel_extras_list(const struct split *s, struct wheel_extras *out,
+				struct kpackx_error *why);
+void wheel_extras_fini(struct wheel_extras *extras);
 
 /*
  * Add the texts of the .dist-info DIR of OUTPUT to OUT.  INVALID_ARGUMENT: the host already has

@@ -33,14 +33,15 @@
 
 /* --- extras -------------------------------------------------------------------------- */
 
-struct extras {
-	struct wheel_extra *items;
-	size_t count, cap;
-};
+void wheel_extras_fini(struct wheel_extras *extras)
+{
+	free(extras->items);
+}
 
 /* Add an extra named PREFIX NAME; the caller sets what it installs. */
-static kpack_error_t add_extra(struct extras *list, const char *prefix, const char *name,
-			       struct wheel_extra **out, struct kpackx_error *why)
+static kpack_error_t add_extra(struct wheel_extras *list, const char *prefix,
+			       const char *name, struct wheel_extra **out,
+			       struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *text = xasprintf("%s%s", prefix, name);
 	struct wheel_extra e = {0};
@@ -54,7 +55,7 @@ static kpack_error_t add_extra(struct extras *list, const char *prefix, const ch
 	return KPACK_SUCCESS;
 }
 
-static bool is_listed(const struct extras *list, size_t count, const char *name)
+static bool is_listed(const struct wheel_extras *list, size_t count, const char *name)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(list->items[i].name, name) == 0)
@@ -96,7 +97,7 @@ static bool has_extras(const struct device_wheels *devices,
  */
 
 /* Add the extra of all device wheels that GPU can load, unless its name is taken. */
-static kpack_error_t add_gpu(struct extras *list, const struct split *s,
+static kpack_error_t add_gpu(struct wheel_extras *list, const struct split *s,
 			     const char *prefix, struct kp_span gpu,
 			     struct kpackx_error *why)
 {
@@ -115,7 +116,7 @@ static kpack_error_t add_gpu(struct extras *list, const struct split *s,
 }
 
 /* Add extras for ARCH, for its GPU without features, and for the GPUs that it covers. */
-static kpack_error_t add_gpus(struct extras *list, const struct split *s,
+static kpack_error_t add_gpus(struct wheel_extras *list, const struct split *s,
 			      const char *prefix, const char *arch,
 			      struct kpackx_error *why)
 {
@@ -139,8 +140,8 @@ static int by_name(const void *a, const void *b)
 		      ((const struct wheel_extra *)b)->name);
 }
 
-static kpack_error_t add_all(struct extras *list, const struct split *s,
-			     struct kpackx_error *why)
+kpack_error_t wheel_extras_list(const struct split *s, struct wheel_extras *list,
+				struct kpackx_error *why)
 {
 	static const char *const prefixes[] = {"device-", ""};
 	const struct device_wheels *devices = &s->devices;
@@ -176,21 +177,6 @@ static kpack_error_t add_all(struct extras *list, const struct split *s,
 		}
 	qsort(list->items, list->count, sizeof(*list->items), by_name);
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t wheel_extras(const struct split *s, struct wheel_extra **out, size_t *count,
-			   struct kpackx_error *why)
-{
-	struct extras list = {0};
-	kpack_error_t err = add_all(&list, s, why);
-
-	*out = list.items;
-	*count = list.count;
-	if (err) {
-		free(list.items);
-		*out = NULL;
-	}
-	return err;
 }
 
 /* --- METADATA of the host ------------------------------------------------------------ */
@@ -249,23 +235,23 @@ static kpack_error_t host_metadata(const struct split *s, enum wheel_output_kind
 				   char **out, size_t *size, struct kpackx_error *why)
 {
 	const struct metadata_text *host = &s->host->info.metadata;
-	KP_AUTO_FREE struct wheel_extra *extras = NULL;
+	KP_AUTO(wheel_extras) extras = {0};
 	KP_AUTO_FREE char *lines = NULL, *text = NULL;
 	KP_AUTO(metadata_text) m = {0};
 	struct kp_span format = {0};
-	size_t n, n_lines;
+	size_t n_lines;
 	FILE *f;
 
-	KP_TRY(wheel_extras(s, &extras, &n, why));
+	KP_TRY(wheel_extras_list(s, &extras, why));
 	/* who installs the wheel with it means the old one, and would get device code */
-	for (size_t i = 0; i < n; i++)
-		if (host_has(host, extras[i].name))
+	for (size_t i = 0; i < extras.count; i++)
+		if (host_has(host, extras.items[i].name))
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "METADATA has the extra '%s' already",
-				       extras[i].name);
+				       extras.items[i].name);
 	f = xmemstream(&lines, &n_lines);
-	for (size_t i = 0; i < n; i++)
-		put_extra(f, s, &extras[i], kind);
+	for (size_t i = 0; i < extras.count; i++)
+		put_extra(f, s, &extras.items[i], kind);
 	fclose(f);
 	text = metadata_text_add(host, lines, size);
 	KP_TRY(metadata_text_parse((struct kp_span){(const uint8_t *)text, *size}, &m,
@@ -288,13 +274,12 @@ static kpack_error_t host_metadata(const struct split *s, enum wheel_output_kind
 static kpack_error_t variant_json(const struct split *s, char **out,
 				  struct kpackx_error *why)
 {
-	KP_AUTO_FREE struct wheel_extra *extras = NULL;
+	KP_AUTO(wheel_extras) extras = {0};
 	json_t *gpus = json_array(), *variants = json_object();
-	size_t n;
 
-	KP_TRY(wheel_extras(s, &extras, &n, why));
-	for (size_t i = 0; i < n; i++) {
-		const char *gpu = property_of(&extras[i]);
+	KP_TRY(wheel_extras_list(s, &extras, why));
+	for (size_t i = 0; i < extras.count; i++) {
+		const char *gpu = property_of(&extras.items[i]);
 
 		if (gpu && (json_array_append_new(gpus, json_string(gpu)) ||
 			    json_object_set_new(

@@ -69,15 +69,50 @@ static kpack_error_t take_bytes(void *arg, struct kp_span data, struct kpackx_er
 	return KPACK_SUCCESS;
 }
 
-/* Write the bytes of the member, compare their hash with RECORD's, and keep the SHA-256. */
-static kpack_error_t unpack_file(struct hands *h, size_t member, struct kpackx_error *why)
+/*
+ * Make the member's file and write its bytes, compare their hash with RECORD's, and keep the
+ * SHA-256.
+ */
+static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **result,
+				   struct kpackx_error *why)
 {
-	const struct wheel_unpack *how = h->u->how;
+	/* a file that is there is never followed or replaced: see below.h */
+	const int flags = O_WRONLY | O_CREAT | O_EXCL;
+	struct unpacking *u = arg;
+	const struct wheel_unpack *how = u->how;
+	struct hands *h = state;
+	size_t member = u->order[job].member;
+	const struct wheel_member *m = h->m = &u->w->members[member];
 	const struct record_line *l =
-		how->record ? record_find(how->record, h->m->path) : NULL;
+		how->record ? record_find(how->record, m->path) : NULL;
 	enum digest_kind kind = l ? l->kind : DIGEST_NONE;
+	KP_AUTO_FREE char *path = xasprintf("%s/%s", how->dir, m->path);
+	kpack_error_t err = KPACK_SUCCESS;
 	uint8_t digest[DIGEST_MAX];
+	KP_AUTO_CLOSE int fd = -1;
+	int failed;
 
+	*result = NULL;
+	if (m->directory) {
+		err = below_mkdirs(path, 0777, why);
+		return err ? kp_fail_prefix(why, err, "%s", m->path) : KPACK_SUCCESS;
+	}
+	/* few files are the first of their directory: try without making it */
+	fd = below_open(path, flags, 0600);
+	if (fd < 0 && errno == ENOENT) {
+		char *slash = strrchr(path, '/');
+
+		*slash = '\0';
+		err = below_mkdirs(path, 0777, why);
+		*slash = '/';
+		fd = err ? -1 : below_open(path, flags, 0600);
+	}
+	if (fd < 0) {
+		if (!err)
+			err = below_fail(why, "cannot make the file");
+		return kp_fail_prefix(why, err, "%s", m->path);
+	}
+	h->fd = fd;
 	h->hashed = kind != DIGEST_NONE;
 	h->wanted = how->digests && kind != DIGEST_SHA256;
 	if (h->hashed)
@@ -88,53 +123,19 @@ static kpack_error_t unpack_file(struct hands *h, size_t member, struct kpackx_e
 	if (h->hashed) {
 		KP_TRY(digest_end(&h->hash, digest, why));
 		if (memcmp(digest, l->digest, digest_size(kind)) != 0)
-			return record_refuse(why, h->m->path,
+			return record_refuse(why, m->path,
 					     "its hash differs from the listed one");
 	}
 	if (h->wanted)
 		KP_TRY(digest_end(&h->sha256, digest, why));
 	if (how->digests)
 		memcpy(how->digests[member], digest, sizeof(*how->digests));
-	return fchmod(h->fd, h->m->mode) ? kp_fail_errno(why, errno, "%s", h->m->path)
-					 : KPACK_SUCCESS;
-}
-
-static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **result,
-				   struct kpackx_error *why)
-{
-	/* a file that is there is never followed or replaced: see below.h */
-	const int flags = O_WRONLY | O_CREAT | O_EXCL;
-	struct unpacking *u = arg;
-	struct hands *h = state;
-	size_t member = u->order[job].member;
-	const struct wheel_member *m = h->m = &u->w->members[member];
-	KP_AUTO_FREE char *path = xasprintf("%s/%s", u->how->dir, m->path);
-	kpack_error_t err = KPACK_SUCCESS;
-
-	*result = NULL;
-	if (m->directory) {
-		err = below_mkdirs(path, 0777, why);
-		return err ? kp_fail_prefix(why, err, "%s", m->path) : KPACK_SUCCESS;
+	failed = fchmod(fd, m->mode);
+	if (!failed) {
+		failed = close(fd);
+		fd = -1;
 	}
-	/* few files are the first of their directory: try without making it */
-	h->fd = below_open(path, flags, 0600);
-	if (h->fd < 0 && errno == ENOENT) {
-		char *slash = strrchr(path, '/');
-
-		*slash = '\0';
-		err = below_mkdirs(path, 0777, why);
-		*slash = '/';
-		h->fd = err ? -1 : below_open(path, flags, 0600);
-	}
-	if (h->fd < 0) {
-		if (!err)
-			err = below_fail(why, "cannot make the file");
-		return kp_fail_prefix(why, err, "%s", m->path);
-	}
-	err = unpack_file(h, member, why);
-	if (close(h->fd) && !err)
-		err = kp_fail_errno(why, errno, "%s", m->path);
-	return err;
+	return failed ? kp_fail_errno(why, errno, "%s", m->path) : KPACK_SUCCESS;
 }
 
 static void end_thread(void *state)

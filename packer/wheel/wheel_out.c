@@ -161,75 +161,62 @@ static void discard_pressed(void *arg, void *result)
 	struct pressed *r = result;
 
 	(void)arg;
-	if (!r)
-		return;
 	free(r->plain);
 	free(r->packed);
 	free(r);
 }
 
-/* Read the piece and, if it will be deflated, the bytes before it. */
-static kpack_error_t read_piece(const struct wheel_out_member *m, struct piece piece,
-				struct pressed *r, struct kpackx_error *why)
-{
-	uint64_t at = (uint64_t)piece.number * PIECE;
-	size_t n = m->size - at < PIECE ? (size_t)(m->size - at) : PIECE;
-	size_t before = m->deflated && at ? WINDOW : 0;
-	struct kp_source src = kp_source_memory(m->bytes, (size_t)m->size);
-	KP_AUTO_CLOSE int fd = -1;
-
-	if (m->file) {
-		KP_TRY(below_file_open_again(m->file, &m->identity, &fd, why));
-		src = kp_source_fd(fd, 0, m->size);
-	}
-	r->plain = xmalloc(before + n);
-	r->data = (struct kp_span){r->plain + before, n};
-	return kp_source_read(&src, at - before, r->plain, before + n, why);
-}
-
-static kpack_error_t deflate_piece(z_stream *z, struct pressed *r, bool last,
-				   struct kpackx_error *why)
-{
-	/* the bound is for a whole stream; a flush adds an empty block of five bytes */
-	size_t room = deflateBound(z, (uLong)r->data.size) + 16;
-
-	r->packed = xmalloc(room);
-	deflateReset(z);
-	/* so that the piece compresses as well as if the bytes before it were in its stream */
-	if (r->data.data != r->plain)
-		deflateSetDictionary(z, r->plain, WINDOW);
-	z->next_in = (Bytef *)r->data.data;
-	z->avail_in = (uInt)r->data.size;
-	z->next_out = r->packed;
-	z->avail_out = (uInt)room;
-	deflate(z, last ? Z_FINISH : Z_SYNC_FLUSH);
-	if (z->avail_in || !z->avail_out)
-		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "deflate: no room");
-	r->packed_size = room - z->avail_out;
-	return KPACK_SUCCESS;
-}
-
+/* Read a piece and, if it will be deflated, the bytes before it; then deflate it. */
 static kpack_error_t press_piece(void *arg, void *state, size_t job, void **result,
 				 struct kpackx_error *why)
 {
 	const struct press *p = arg;
 	struct piece piece = p->pieces[job];
 	const struct wheel_out_member *m = &p->o->members[piece.member];
+	uint64_t at = (uint64_t)piece.number * PIECE;
+	size_t n = m->size - at < PIECE ? (size_t)(m->size - at) : PIECE;
+	size_t before = m->deflated && at ? WINDOW : 0, room;
+	struct kp_source src = kp_source_memory(m->bytes, (size_t)m->size);
 	struct pressed *r = xcalloc(1, sizeof(*r));
-	kpack_error_t err = read_piece(m, piece, r, why);
+	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_CLOSE int fd = -1;
+	z_stream *z = state;
 
-	if (err) {
-		kp_fail_prefix(why, err, "%s", m->path);
-	} else {
-		r->crc = (uint32_t)crc32_z(0, r->data.data, r->data.size);
-		if (m->deflated)
-			err = deflate_piece(state, r, is_last(m, piece), why);
+	r->plain = xmalloc(before + n);
+	r->data = (struct kp_span){r->plain + before, n};
+	if (m->file) {
+		err = below_file_open_again(m->file, &m->identity, &fd, why);
+		src = kp_source_fd(fd, 0, m->size);
 	}
-	if (err)
+	if (!err)
+		err = kp_source_read(&src, at - before, r->plain, before + n, why);
+	if (err) {
 		discard_pressed(arg, r);
-	else
-		*result = r;
-	return err;
+		return kp_fail_prefix(why, err, "%s", m->path);
+	}
+	r->crc = (uint32_t)crc32_z(0, r->data.data, n);
+	*result = r;
+	if (!m->deflated)
+		return KPACK_SUCCESS;
+	/* the bound is for a whole stream; a flush adds an empty block of five bytes */
+	room = deflateBound(z, (uLong)n) + 16;
+	r->packed = xmalloc(room);
+	deflateReset(z);
+	/* so that the piece compresses as well as if the bytes before it were in its stream */
+	if (before)
+		deflateSetDictionary(z, r->plain, WINDOW);
+	z->next_in = r->plain + before;
+	z->avail_in = (uInt)n;
+	z->next_out = r->packed;
+	z->avail_out = (uInt)room;
+	deflate(z, is_last(m, piece) ? Z_FINISH : Z_SYNC_FLUSH);
+	if (z->avail_in || !z->avail_out) {
+		*result = NULL;
+		discard_pressed(arg, r);
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "deflate: no room");
+	}
+	r->packed_size = room - z->avail_out;
+	return KPACK_SUCCESS;
 }
 
 /* Collect a piece; after its last one, a member that did not get smaller is stored. */

@@ -79,48 +79,21 @@ static kpack_error_t refuse_member(struct kpackx_error *why, const char *path,
 
 /* --- the directory -------------------------------------------------------------------- */
 
-/* Read the zip64 record in front of the end record, which is at D's end. */
-static kpack_error_t read_end64(const struct kp_source *src, struct directory *d,
-				struct kpackx_error *why)
-{
-	uint8_t locator[LOCATOR_SIZE], end[END64_SIZE];
-	uint64_t at, room;
-
-	if (d->end < LOCATOR_SIZE)
-		return refuse_archive(why, "the zip64 record is missing");
-	room = d->end - LOCATOR_SIZE;
-	KP_TRY(kp_source_read(src, room, locator, sizeof(locator), why));
-	at = kp_le64(locator + 8);
-	if (kp_le32(locator) != ZIP_LOCATOR || !kp_range_ok(room, at, END64_SIZE))
-		return refuse_archive(why, "the zip64 record is missing");
-	if (kp_le32(locator + 4) || kp_le32(locator + 16) > 1)
-		return refuse_archive(why, "an archive of several disks");
-	KP_TRY(kp_source_read(src, at, end, sizeof(end), why));
-	if (kp_le32(end) != ZIP_END64 || kp_le64(end + 4) < END64_SIZE - 12 ||
-	    kp_le64(end + 4) != room - at - 12)
-		return refuse_archive(why, "the zip64 record is malformed");
-	if (kp_le32(end + 16) || kp_le32(end + 20) ||
-	    kp_le64(end + 24) != kp_le64(end + 32))
-		return refuse_archive(why, "an archive of several disks");
-	*d = (struct directory){kp_le64(end + 32), kp_le64(end + 40), kp_le64(end + 48),
-				at};
-	return KPACK_SUCCESS;
-}
-
 /*
- * A comment may follow the end record, and it may contain what looks like another.  Tools that
- * search from the end and those that check the comment's size would find different ones, so
- * the record must be the last one whose comment ends exactly with the file.
+ * Find the end record, and what it or the zip64 record in front of it says.  A comment may follow
+ * it, and contain what looks like another.  Tools that search from the end and those that
+ * check the comment's size would find different ones, so the record must be the last one
+ * whose comment ends exactly with the file.
  */
-
-/* Find the last end record whose comment ends with the file, and what it says. */
 static kpack_error_t find_directory(const struct kp_source *src, struct directory *d,
 				    struct kpackx_error *why)
 {
 	const size_t room = END_SIZE + COMMENT_MAX;
 	size_t n = src->size < room ? (size_t)src->size : room;
 	KP_AUTO_FREE uint8_t *tail = xmalloc(n);
+	uint8_t locator[LOCATOR_SIZE], end64[END64_SIZE];
 	const uint8_t *end = NULL;
+	uint64_t at, before;
 
 	KP_TRY(kp_source_read(src, src->size - n, tail, n, why));
 	for (size_t i = n < END_SIZE ? 0 : n - END_SIZE + 1; !end && i > 0; i--) {
@@ -133,10 +106,29 @@ static kpack_error_t find_directory(const struct kp_source *src, struct director
 		return refuse_archive(why, "not a zip archive, or bytes follow its end");
 	*d = (struct directory){kp_le16(end + 10), kp_le32(end + 12), kp_le32(end + 16),
 				src->size - n + (uint64_t)(end - tail)};
-	if (d->count == UINT16_MAX || d->size == UINT32_MAX || d->offset == UINT32_MAX)
-		KP_TRY(read_end64(src, d, why));
-	else if (kp_le16(end + 4) || kp_le16(end + 6) || kp_le16(end + 8) != d->count)
+	if (d->count == UINT16_MAX || d->size == UINT32_MAX || d->offset == UINT32_MAX) {
+		if (d->end < LOCATOR_SIZE)
+			return refuse_archive(why, "the zip64 record is missing");
+		before = d->end - LOCATOR_SIZE;
+		KP_TRY(kp_source_read(src, before, locator, sizeof(locator), why));
+		at = kp_le64(locator + 8);
+		if (kp_le32(locator) != ZIP_LOCATOR ||
+		    !kp_range_ok(before, at, END64_SIZE))
+			return refuse_archive(why, "the zip64 record is missing");
+		if (kp_le32(locator + 4) || kp_le32(locator + 16) > 1)
+			return refuse_archive(why, "an archive of several disks");
+		KP_TRY(kp_source_read(src, at, end64, sizeof(end64), why));
+		if (kp_le32(end64) != ZIP_END64 || kp_le64(end64 + 4) < END64_SIZE - 12 ||
+		    kp_le64(end64 + 4) != before - at - 12)
+			return refuse_archive(why, "the zip64 record is malformed");
+		if (kp_le32(end64 + 16) || kp_le32(end64 + 20) ||
+		    kp_le64(end64 + 24) != kp_le64(end64 + 32))
+			return refuse_archive(why, "an archive of several disks");
+		*d = (struct directory){kp_le64(end64 + 32), kp_le64(end64 + 40),
+					kp_le64(end64 + 48), at};
+	} else if (kp_le16(end + 4) || kp_le16(end + 6) || kp_le16(end + 8) != d->count) {
 		return refuse_archive(why, "an archive of several disks");
+	}
 
 	/* nothing between the directory and its end: it would be in no tool's view */
 	if (!kp_range_ok(d->end, d->offset, d->size) || d->end - d->offset != d->size)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Make a wheel like torch's for ROCm, always with the same content; check, list, unpack wheels.
+"""Make a wheel like torch's for ROCm, always with the same content; check and list wheels.
 
 mkwheel.py make [options] DIR        prints the path of the wheel
   --dist NAME        name of the distribution (torch)
@@ -17,7 +17,6 @@ mkwheel.py make [options] DIR        prints the path of the wheel
 mkwheel.py check WHEEL...            check RECORD, names and order; exits 1 on a fault
 mkwheel.py list WHEEL                mode, size and name of each member, in order
 mkwheel.py cat WHEEL MEMBER
-mkwheel.py pack DIR WHEEL            zip a directory with a new RECORD
 """
 import argparse, base64, csv, hashlib, io, os, sys, zipfile
 
@@ -180,9 +179,6 @@ def main():
     ca = sub.add_parser("cat")
     ca.add_argument("wheel")
     ca.add_argument("member")
-    pa = sub.add_parser("pack")
-    pa.add_argument("dir")
-    pa.add_argument("wheel")
     o = p.parse_args()
     if o.what == "make":
         make(o)
@@ -194,13 +190,9 @@ def main():
         with zipfile.ZipFile(o.wheel) as z:
             for i in z.infolist():
                 print("%o %d %s" % (i.external_attr >> 16 & 0o777, i.file_size, i.filename))
-    elif o.what == "cat":
+    else:
         with zipfile.ZipFile(o.wheel) as z:
             sys.stdout.buffer.write(z.read(o.member))
-    else:
-        members = [x for x in tree(o.dir) if not x[0].endswith(".dist-info/RECORD")]
-        info = [x[0].split("/")[0] for x in members if ".dist-info/" in x[0]][0]
-        write(o.wheel, members, info)
 
 
 if __name__ == "__main__":

@@ -292,23 +292,6 @@ fails_with() {
 	[ -L root/opt/rocm ]
 }
 
-@test "an artifact of two prefixes, each with code, as kpack split leaves it" {
-	needs dpkg-deb
-	mkdir -p art/math/stage/lib art/ml/stage/lib/deep
-	mkfat --bundles 3 --arches gfx1030,gfx1100 --seed a art/math/stage/lib/liba.so
-	mkfat --bundles 3 --arches gfx1100 --seed b art/ml/stage/lib/deep/libb.so
-	printf 'math/stage\nml/stage\n' >art/artifact_manifest.txt
-	kpack split -q --prefix-manifest art split
-	make_deb split out
-	dpkg_in root -i out/rocm-blas_*.deb out/rocm-blas-gfx1100_*.deb
-	for lib in liba.so deep/libb.so; do
-		[ "$(launch root/opt/rocm/lib/$lib gfx1100)" = "0 0 0" ]
-		[ "$(launch root/opt/rocm/lib/$lib gfx1030)" = "209 209 209" ]
-	done
-	[ -z "$(find root -name artifact_manifest.txt)" ]
-	[ ! -e root/opt/rocm/math ]
-}
-
 @test "artifacts with several prefixes" {
 	needs dpkg-deb
 	mkdir -p split/blas_generic/{math-libs/BLAS/stage/lib,core/hip/stage/bin} split/blas_gfx1100/math-libs/BLAS/stage/.kpack
