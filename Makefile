@@ -266,7 +266,7 @@ $(foreign): ldflags.tsan :=
 
 # Programs that open kernel databases in the same way as the libraries; they use no code of ours.
 $(O)/tests/loaders/%: $(O)/tests/loaders/%.o
-	$(call say,LINK)$(link) -o $@ $^ -lsqlite3 -lbz2 -lz -lcrypto -ldl
+	$(call say,LINK)$(link) -o $@ $^ -lsqlite3 -lcrypto -ldl
 
 # For tests that load converted binaries: a HIP runtime of our own, and a program.
 $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(O)/librocm_kpack.so \

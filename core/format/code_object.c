@@ -313,7 +313,14 @@ static kpack_error_t read_metadata(struct kp_span metadata, struct metadata *fac
 /* Type of a kernel's symbol in code object v2; its value is the descriptor's address. */
 #define STT_AMDGPU_HSA_KERNEL 10
 
-/* Bytes of a descriptor, by whether it is that of v2. */
+/*
+ * Bytes of a descriptor, by whether it is that of v2.  Of its fields are read:
+ *
+ *	v3   0 u32 local memory    4 u32 private memory    8 u32 arguments
+ *	    56 u16 properties, of which bit 10 says that a wavefront has 32 threads
+ *	v2  60 u32 private memory  64 u32 local memory    72 u64 arguments
+ *	    84 u16 scalar, 86 u16 vector registers       103 u8 wavefront, as an exponent
+ */
 static const size_t descriptor_size[] = {64, 104};
 
 struct symbols {
@@ -344,7 +351,8 @@ static bool place_in(const struct symbols *s, const struct kp_section *in, uint6
 
 /*
  * Append the kernel of SYMBOL, if it is one: of type OBJECT, with the size of a
- * descriptor, and a name that ends in ".kd"; or of the type of v2.
+ * descriptor, and a name that ends in ".kd"; or of the type of v2.  A kernel whose descriptor is
+ * not in the code object gets its name only.
  */
 static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *text,
 				  uint64_t names_size, struct kpackx_error *why)
@@ -405,29 +413,6 @@ static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *
 		kernel->wavefront = kp_le16(descriptor + 56) & 1 << 10 ? 32 : 64;
 	}
 	return KPACK_SUCCESS;
-}
-
-/*
- * Append the kernels that the symbols of the code object SRC name, with the numbers from
- * their descriptors: symbols NAME.kd in code object v3 and later, kernel symbols in v2.
- * A kernel whose descriptor is not in SRC gets its name only.
- */
-static kpack_error_t read_symbols(const struct kp_source *src,
-				  const struct kp_sections *sections,
-				  struct kp_object *out, struct kpackx_error *why)
-{
-	struct symbols s = {.src = src,
-			    .sections = sections,
-			    .out = out,
-			    .usual = {kp_sections_find(sections, ".rodata"),
-				      kp_sections_find(sections, ".text")}};
-	/* the symbol table that loaders use, or if there is none, that of linkers */
-	const struct kp_section *table = kp_sections_first(sections, SHT_DYNSYM);
-
-	if (!table)
-		table = kp_sections_first(sections, SHT_SYMTAB);
-	return table ? kp_symbols_each(src, sections, table, visit_symbol, &s, why)
-		     : KPACK_SUCCESS;
 }
 
 /* ---- target ---- */
@@ -556,6 +541,7 @@ static kpack_error_t describe_code_object(const struct kp_source *src,
 {
 	struct metadata metadata = {0};
 	KP_AUTO(notes) notes = {0};
+	const struct kp_section *table;
 	struct kp_sections sections;
 	kpack_error_t err = kp_sections_read(src, &sections, why);
 
@@ -568,8 +554,19 @@ static kpack_error_t describe_code_object(const struct kp_source *src,
 		err = add_facts(&sections.header, &notes, &metadata, &out->facts, why);
 	if (!err)
 		err = find_target(&sections.header, &notes, &metadata, out, why);
-	if (!err && !notes.metadata)
-		err = read_symbols(src, &sections, out, why);
+	/* the symbol table that loaders use, or if there is none, that of linkers */
+	table = kp_sections_first(&sections, SHT_DYNSYM);
+	if (!table)
+		table = kp_sections_first(&sections, SHT_SYMTAB);
+	if (!err && !notes.metadata && table) {
+		struct symbols s = {.src = src,
+				    .sections = &sections,
+				    .out = out,
+				    .usual = {kp_sections_find(&sections, ".rodata"),
+					      kp_sections_find(&sections, ".text")}};
+
+		err = kp_symbols_each(src, &sections, table, visit_symbol, &s, why);
+	}
 	kp_sections_fini(&sections);
 	return err;
 }

@@ -8,7 +8,7 @@
  *
  * What is checked here is what memory and the stack depend on: dimensions, depth, and
  * numbers that do not fit.  Memory is allocated only for parts that were read, so that a
- * short name cannot request much; all of it is in blocks that are freed together.
+ * short name cannot request much; all of it is in a list of pieces that are freed together.
  */
 #include <stdlib.h>
 #include "core/base/alloc.h"
@@ -16,19 +16,16 @@
 #include "core/base/text.h"
 #include "cutile.h"
 
-#define BLOCK_SIZE 4000
-
-struct block {
-	struct block *next;
-	size_t size;
+/* A part of the signature, of any type. */
+struct piece {
+	struct piece *next;
 	_Alignas(max_align_t) uint8_t bytes[];
 };
 
 /* Callers of kpackx_demangle have a pointer to the first member. */
 struct held_signature {
 	struct kpackx_signature signature;
-	struct block *blocks; /* the newest first */
-	size_t left;          /* unused bytes at the end of the newest block */
+	struct piece *pieces;
 };
 
 struct demangler {
@@ -41,36 +38,26 @@ struct demangler {
 	size_t ids_cap;
 	uint8_t *scratch; /* for a string, which is never longer than the name */
 	unsigned depth;
+	uint32_t parameter;     /* whose launch arguments are listed */
+	struct kp_compose path; /* of the constraint among them: "p2[0]" */
 	struct kpackx_error *why;
 };
 
 static kpack_error_t no_memory(struct kpackx_error *why)
 {
-	return kp_fail_memory(why, BLOCK_SIZE, "a cuTile signature");
+	return kp_fail_memory(why, 0, "a cuTile signature");
 }
 
-/* Keep a copy of BYTES (NULL: zeros) with a NUL behind it, aligned for any type. */
+/* Keep a copy of BYTES (NULL: zeros) with a NUL behind it. */
 static void *keep(struct held_signature *h, const void *bytes, size_t size)
 {
-	const size_t align = _Alignof(max_align_t);
-	size_t room = (size / align + 1) * align;
-	void *piece;
+	struct piece *piece = calloc(1, sizeof(*piece) + size + 1);
 
-	if (!h->blocks || h->left < room) {
-		size_t all = room < BLOCK_SIZE ? BLOCK_SIZE : room;
-		struct block *block = calloc(1, sizeof(*block) + all);
-
-		if (!block)
-			return NULL;
-		*block = (struct block){h->blocks, all};
-		h->blocks = block;
-		h->left = all;
-	}
-	piece = h->blocks->bytes + (h->blocks->size - h->left);
-	h->left -= room;
-	if (bytes && size)
-		memcpy(piece, bytes, size);
-	return piece;
+	if (!piece)
+		return NULL;
+	piece->next = h->pieces;
+	h->pieces = piece;
+	return bytes && size ? memcpy(piece->bytes, bytes, size) : piece->bytes;
 }
 
 /* ---- characters and numbers ---- */
@@ -410,93 +397,64 @@ static kpack_error_t push_constraint(struct demangler *d)
 
 /* ---- the launch ---- */
 
-/* The C arguments that a launch takes, in order. */
-struct launch {
-	struct held_signature *held;
-	struct kpackx_argument *items;
-	size_t count;
-	uint32_t parameter;
-	struct kp_compose path; /* of the current constraint: "p2[0]" */
-};
-
-static struct kpackx_argument *add_argument(struct launch *l, const char *type,
+/* Append a C argument of the launch; there is room for what the mangler counted. */
+static struct kpackx_argument *add_argument(struct demangler *d, const char *type,
 					    uint32_t size, const char *meaning)
 {
-	struct kpackx_argument *a = &l->items[l->count++];
+	struct kpackx_signature *s = &d->held->signature;
+	struct kpackx_argument *a =
+		(struct kpackx_argument *)s->arguments + s->n_arguments++;
 
 	*a = (struct kpackx_argument){.type = type,
 				      .meaning = meaning,
 				      .size = size,
-				      .parameter = l->parameter};
-	a->name = l->path.no_memory ? NULL : keep(l->held, l->path.text, l->path.size);
-	l->path.no_memory |= !a->name;
+				      .parameter = d->parameter};
+	a->name = d->path.no_memory ? NULL : keep(d->held, d->path.text, d->path.size);
+	d->path.no_memory |= !a->name;
 	return a;
 }
 
 /* Items of tuples and dataclasses are arguments of their own; constants are none. */
-static void add_arguments(struct launch *l, const struct kpackx_constraint *c)
+static void add_arguments(struct demangler *d, const struct kpackx_constraint *c)
 {
 	static const char *const extents[][2] = {
 		{"shape", "elements in this dimension"},
 		{"stride", "elements from one index of this dimension to the next"}};
 	const struct kp_cutile_dtype *dtype = &kp_cutile_dtypes[c->dtype];
 	const struct kp_cutile_dtype *index = &kp_cutile_dtypes[c->index_dtype];
-	size_t end = l->path.size;
+	size_t end = d->path.size;
 
 	switch (c->kind) {
 	case KPACKX_SCALAR:
-		add_argument(l, dtype->c, dtype->size, "value");
+		add_argument(d, dtype->c, dtype->size, "value");
 		break;
 	case KPACKX_ARRAY:
-		add_argument(l, dtype->c_pointer, 8,
+		add_argument(d, dtype->c_pointer, 8,
 			     "device pointer to the array's data");
 		for (uint32_t i = 0; i < 2 * c->ndim; i++) {
 			const char *const *extent = extents[i >= c->ndim];
 
-			kp_compose_print(&l->path, ".%s[%u]", extent[0], i % c->ndim);
-			add_argument(l, index->c, index->size, extent[1]);
-			kp_compose_cut(&l->path, end);
+			kp_compose_print(&d->path, ".%s[%u]", extent[0], i % c->ndim);
+			add_argument(d, index->c, index->size, extent[1]);
+			kp_compose_cut(&d->path, end);
 		}
 		break;
 	case KPACKX_LIST:
-		add_argument(l, "int64_t *", 8,
+		add_argument(d, "int64_t *", 8,
 			     "device pointer to the list: for each array 64-bit words "
 			     "with a device pointer, the shape and the strides")
 			->words = 1 + 2 * c->items->ndim;
-		kp_compose_str(&l->path, ".length");
-		add_argument(l, "int32_t", 4, "arrays in the list");
-		kp_compose_cut(&l->path, end);
+		kp_compose_str(&d->path, ".length");
+		add_argument(d, "int32_t", 4, "arrays in the list");
+		kp_compose_cut(&d->path, end);
 		break;
 	default: /* constants have no items */
 		for (size_t i = 0; i < c->n_items; i++) {
-			kp_compose_print(&l->path, "[%zu]", i);
-			add_arguments(l, &c->items[i]);
-			kp_compose_cut(&l->path, end);
+			kp_compose_print(&d->path, "[%zu]", i);
+			add_arguments(d, &c->items[i]);
+			kp_compose_cut(&d->path, end);
 		}
 	}
-}
-
-/* N is what the mangler counted, in the same order. */
-static kpack_error_t list_arguments(struct held_signature *held, size_t n,
-				    struct kpackx_error *why)
-{
-	struct kpackx_signature *s = &held->signature;
-	struct launch l = {.held = held};
-	bool no_room;
-
-	s->arguments = l.items = keep(held, NULL, n * sizeof(*l.items));
-	if (!l.items)
-		return no_memory(why);
-	for (size_t i = 0; i < s->n_parameters; i++) {
-		l.parameter = (uint32_t)i;
-		kp_compose_cut(&l.path, 0);
-		kp_compose_print(&l.path, "p%zu", i);
-		add_arguments(&l, &s->parameters[i]);
-	}
-	s->n_arguments = l.count;
-	no_room = l.path.no_memory;
-	kp_compose_fini(&l.path);
-	return no_room ? no_memory(why) : KPACK_SUCCESS;
 }
 
 /* ---- the whole name ---- */
@@ -592,6 +550,7 @@ kpack_error_t kp_cutile_demangle(struct kp_span name, struct kpackx_signature **
 	struct held_signature *held = calloc(1, sizeof(*held));
 	struct demangler d = {.name = name, .held = held, .why = why};
 	const uint8_t *nul = name.size ? memchr(name.data, '\0', name.size) : NULL;
+	struct kpackx_signature *s = &held->signature;
 	size_t arguments;
 	kpack_error_t err;
 
@@ -604,18 +563,27 @@ kpack_error_t kp_cutile_demangle(struct kp_span name, struct kpackx_signature **
 	else if (!held || !(d.scratch = malloc(name.size + 1)))
 		err = no_memory(why);
 	else
-		err = read_name(&d, &held->signature);
+		err = read_name(&d, s);
 	if (!err)
 		err = check_canonical(&d, &arguments);
-	if (!err)
-		err = list_arguments(held, arguments, why);
+	if (!err && !(s->arguments = keep(held, NULL, arguments * sizeof(*s->arguments))))
+		err = no_memory(why);
+	for (size_t i = 0; !err && i < s->n_parameters; i++) {
+		d.parameter = (uint32_t)i;
+		kp_compose_cut(&d.path, 0);
+		kp_compose_print(&d.path, "p%zu", i);
+		add_arguments(&d, &s->parameters[i]);
+		if (d.path.no_memory)
+			err = no_memory(why);
+	}
+	kp_compose_fini(&d.path);
 	free(d.scratch);
 	free(d.stack);
 	free(d.ids);
 	if (err)
-		kpackx_signature_free(held ? &held->signature : NULL);
+		kpackx_signature_free(held ? s : NULL);
 	else
-		*out = &held->signature;
+		*out = s;
 	return err;
 }
 
@@ -632,11 +600,11 @@ void kpackx_signature_free(struct kpackx_signature *signature)
 {
 	struct held_signature *held = (struct held_signature *)(void *)signature;
 
-	while (held && held->blocks) {
-		struct block *next = held->blocks->next;
+	while (held && held->pieces) {
+		struct piece *next = held->pieces->next;
 
-		free(held->blocks);
-		held->blocks = next;
+		free(held->pieces);
+		held->pieces = next;
 	}
 	free(held);
 }

@@ -195,7 +195,11 @@ struct segments {
 /* Magics of HIP's and of CUDA's wrappers. */
 enum { HIPF = 0x48495046, CUDA = 0x466243b1 };
 
-/* Whether a wrapper is at P: magic, version, pointer, and a word that HIP leaves zero. */
+/*
+ * Whether a wrapper is at P: u32 magic, u32 version, a pointer to the container, and a word that
+ * HIP leaves zero.  The words have the size of the class.  A pointer that is zero or leads
+ * into a segment is possible; the magic alone also occurs in code that compares with it.
+ */
 static bool is_wrapper(const struct segments *all, const uint8_t *p)
 {
 	unsigned word = all->r.wide ? 8 : 4;

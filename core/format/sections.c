@@ -4,6 +4,10 @@
  * checked before it is used.  A walk reads them through a window and keeps only where the
  * ELF ends, so that kp_elf_extent, which is called for each code object of a library,
  * allocates nothing; kp_sections_read also keeps the section headers and their names.
+ *
+ * The order is: the ELF header, which states both tables; section 0, if a number did not fit into
+ * the header (sections: 0 there, segments: PN_XNUM, section of the names: SHN_XINDEX); the
+ * sections, whose bytes must exist; the names, which are bytes of a section; the segments.
  */
 #include "sections.h"
 #include <inttypes.h>

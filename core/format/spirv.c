@@ -25,6 +25,7 @@ enum { MODEL_KERNEL = 6 };
 struct words {
 	struct kp_window window;
 	bool swapped; /* big-endian */
+	uint32_t version, generator;
 };
 
 static const uint8_t magics[][4] = {{0x03, 0x02, 0x23, 0x07}, {0x07, 0x23, 0x02, 0x03}};
@@ -44,9 +45,9 @@ static kpack_error_t get_word(struct words *w, uint64_t number, uint32_t *word,
 	return KPACK_SUCCESS;
 }
 
-/* Check that SRC has a header, and begin to read it. */
+/* Check that SRC has a header, and read it.  ARCH is set if the generator implies a target. */
 static kpack_error_t begin_words(struct words *w, const struct kp_source *src,
-				 struct kpackx_error *why)
+				 char arch[KP_TARGET_TEXT_MAX], struct kpackx_error *why)
 {
 	uint32_t magic;
 
@@ -57,17 +58,9 @@ static kpack_error_t begin_words(struct words *w, const struct kp_source *src,
 	kp_window_init(&w->window, src);
 	KP_TRY(get_word(w, 0, &magic, why));
 	w->swapped = magic != MAGIC;
-	return KPACK_SUCCESS;
-}
-
-/* Set ARCH if the generator implies the target, which only AMD's does. */
-static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
-			      struct kpackx_error *why)
-{
-	uint32_t generator;
-
-	KP_TRY(get_word(w, 2, &generator, why));
-	if (generator >> 16 == GENERATOR_AMD || generator == GENERATOR_AMD)
+	KP_TRY(get_word(w, 1, &w->version, why));
+	KP_TRY(get_word(w, 2, &w->generator, why));
+	if (w->generator >> 16 == GENERATOR_AMD || w->generator == GENERATOR_AMD)
 		snprintf(arch, KP_TARGET_TEXT_MAX, KP_ARCH_SPIRV);
 	return KPACK_SUCCESS;
 }
@@ -76,12 +69,14 @@ static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
 static kpack_error_t parse_spirv(const struct kp_source *src, struct kp_container *c,
 				 struct kp_containers *list, struct kpackx_error *why)
 {
+	char arch[KP_TARGET_TEXT_MAX] = "";
 	struct kp_image *image;
 	struct words w;
 
-	KP_TRY(begin_words(&w, src, why));
+	KP_TRY(begin_words(&w, src, arch, why));
 	KP_TRY(kp_containers_add_object(list, c, src->size, &image, why));
-	return set_arch(&w, image->arch, why);
+	memcpy(image->arch, arch, sizeof(arch));
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t add_facts(struct words *w, struct kp_object *out,
@@ -102,12 +97,10 @@ static kpack_error_t add_facts(struct words *w, struct kp_object *out,
 		{22, "MLIR SPIR-V Serializer"},
 		{43, "LLVM SPIR-V Backend"},
 	};
-	uint32_t version, generator;
+	uint32_t generator = w->generator;
 
-	KP_TRY(get_word(w, 1, &version, why));
-	KP_TRY(get_word(w, 2, &generator, why));
-	KP_TRY(kp_pairs_print(&out->facts, why, "SPIR-V", "%u.%u", version >> 16 & 0xff,
-			      version >> 8 & 0xff));
+	KP_TRY(kp_pairs_print(&out->facts, why, "SPIR-V", "%u.%u",
+			      w->version >> 16 & 0xff, w->version >> 8 & 0xff));
 	if (w->swapped)
 		KP_TRY(kp_pairs_print(&out->facts, why, "byte order", "big-endian"));
 	if (out->arch[0])
@@ -152,8 +145,7 @@ static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_objec
 	uint32_t head = 0, model;
 	struct words w;
 
-	KP_TRY(begin_words(&w, src, why));
-	KP_TRY(set_arch(&w, out->arch, why));
+	KP_TRY(begin_words(&w, src, out->arch, why));
 	KP_TRY(add_facts(&w, out, why));
 	/* the entry points precede the first function */
 	for (uint64_t at = HEADER_WORDS; at < end; at += head >> 16) {

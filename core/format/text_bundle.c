@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries are found by their markers (text_bundle.h); the text between is not looked at. */
+/*
+ * Entries are found by their markers (text_bundle.h); the text between is not looked at.  A marker
+ * is a line of its own: a comment, the magic, START__ or END__, and the ID.
+ *
+ * The states of reading are: no entry is open, and all but a start marker is skipped; an entry is
+ * open, and the next end marker ends it; an entry is open and another start marker was among its
+ * contents, so that only an end marker with the entry's own ID ends it.
+ *
+ * Files have any size and no line needs to end, so the search goes through one window: the common
+ * beginning of both markers is looked for, and what follows it is read as far as a valid line reaches.
+ */
 #include "text_bundle.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -25,6 +25,7 @@ struct install_tree {
 	struct kp_view *view;
 	size_t n_databases; /* files of kernel databases */
 	size_t n_faults;    /* faults; each was reported */
+	bool packing;       /* as in install_tree_of */
 };
 
 /* The trees and archives to open. */

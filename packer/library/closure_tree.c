@@ -78,13 +78,13 @@ static kpack_error_t compare_items(struct install_tree *t, const struct file_tre
  * Add MORE; if a path already exists, the existing file stays.  Who packs a tree compares with what
  * was packed before on his own: there a new file replaces it.
  */
-static kpack_error_t join_files(struct install_tree *t, const struct install_tree_of *of,
-				struct file_tree *more, struct kpackx_error *why)
+static kpack_error_t join_files(struct install_tree *t, struct file_tree *more,
+				struct kpackx_error *why)
 {
 	size_t file;
 
 	file_tree_sort(more);
-	for (size_t i = 0; i < more->count && !of->packing; i++)
+	for (size_t i = 0; i < more->count && !t->packing; i++)
 		if (file_tree_find(&t->files, kp_span_str(more->items[i].path), &file))
 			KP_TRY(compare_items(t, &t->files.items[file], &more->items[i],
 					     why));
@@ -118,7 +118,7 @@ static kpack_error_t add_links(struct install_tree *t, const struct origin *from
 		item.path = link->path;
 		file_tree_add(&found, &item);
 	}
-	return join_files(t, from->of, &found, why);
+	return join_files(t, &found, why);
 }
 
 /* --- roots --------------------------------------------------------------------------- */
@@ -160,7 +160,7 @@ static kpack_error_t add_root(struct install_tree *t, const char *root,
 	plain.links = (struct file_tree){0};
 	for (size_t i = 0; i < plain.n_archive_dirs; i++)
 		add_source(from, xstrdup(plain.archive_dirs[i]));
-	err = join_files(t, from->of, &plain.files, why);
+	err = join_files(t, &plain.files, why);
 	plain_files_fini(&plain);
 	return err;
 }
@@ -222,7 +222,7 @@ static kpack_error_t add_archives(struct install_tree *t, struct origin *from,
 		report_error(NULL, "and %zu conflicts more", counted - kept);
 	t->n_faults += counted;
 	add_directory(t, 0, "", &shown);
-	return join_files(t, from->of, &shown, why);
+	return join_files(t, &shown, why);
 }
 
 /* --- libraries ------------------------------------------------------------------------- */
@@ -243,18 +243,12 @@ static const char *library_of_entry(const struct library_set *set,
 	return NULL;
 }
 
-/* Whose faults are reported: see install_tree_of. */
-struct faults {
-	const struct file_tree *files;
-	bool packing;
-};
-
 static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
-	const struct faults *f = arg;
+	const struct install_tree *t = arg;
 
-	if (!f->packing || !f->files->items[file].disk)
-		report_why(f->files->items[file].path, why);
+	if (!t->packing || !t->files.items[file].disk)
+		report_why(t->files.items[file].path, why);
 }
 
 /*
@@ -265,8 +259,6 @@ static kpack_error_t find_libraries(struct install_tree *t,
 				    const struct install_tree_of *of,
 				    struct kpackx_error *why)
 {
-	struct faults faults = {&t->files, of->packing};
-
 	t->found = (struct library_found){&t->files,
 					  xcalloc(t->files.count, sizeof(void *))};
 	for (size_t i = 0; i < t->files.count; i++) {
@@ -281,8 +273,8 @@ static kpack_error_t find_libraries(struct install_tree *t,
 		t->found.objects[i]->role = "file";
 		library_add_arch(t->found.objects[i], KP_ARCH_GENERIC);
 	}
-	KP_TRY(library_find_all(of->libraries, &t->files, report_fault, &faults,
-				&t->found, &t->n_faults, why));
+	KP_TRY(library_find_all(of->libraries, &t->files, report_fault, t, &t->found,
+				&t->n_faults, why));
 	for (size_t i = 0; i < t->files.count; i++)
 		t->n_databases += t->found.objects[i] != NULL;
 	return KPACK_SUCCESS;
@@ -294,7 +286,7 @@ kpack_error_t install_tree_open(const struct install_tree_of *of,
 	struct origin from = {.of = of};
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*out = (struct install_tree){0};
+	*out = (struct install_tree){.packing = of->packing};
 	for (int i = 0; i < of->n_paths && !err; i++) {
 		err = add_root(out, of->paths[i], &from, why);
 		if (err)

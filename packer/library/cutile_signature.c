@@ -27,76 +27,43 @@ static struct kp_span string_span(struct kpackx_string s)
 
 /* ---- in Python ---- */
 
-enum { DIGITS_MAX = 17 }; /* of a double that reads back as the same number */
-
 /*
- * Write to DIGITS the fewest significant digits that read back as VALUE, which is finite
- * and above 0: VALUE is D.DDDD * 10^EXPONENT.  Returns the number of digits.
- */
-static int shortest_digits(double value, char digits[DIGITS_MAX + 1], int *exponent)
-{
-	char text[40];
-	int n = 0;
-
-	for (int precision = 0; precision < DIGITS_MAX; precision++) {
-		snprintf(text, sizeof(text), "%.*e", precision, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	*exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
-	for (const char *p = text; *p != 'e'; p++)
-		if (*p != '.')
-			digits[n++] = *p;
-	digits[n] = '\0';
-	return n;
-}
-
-/*
- * A float as repr() writes it: the shortest digits that give the same number, with an
- * exponent outside of 1e-4 to 1e16.  Of NaNs every bit counts, as another NaN is another
- * constant in the kernel's name.
+ * A float as repr() writes it: the fewest digits that read back as the same number (17 always
+ * do), with an exponent outside of 1e-4 to 1e16.  Of NaNs every bit counts, as another NaN is
+ * another constant in the kernel's name.
  */
 static void put_float(struct kp_compose *out, uint64_t bits)
 {
 	const uint64_t sign = UINT64_C(1) << 63, infinity = UINT64_C(0x7ff) << 52;
 	uint64_t magnitude = bits & ~sign;
-	char digits[DIGITS_MAX + 1];
-	int exponent, n;
+	int exponent, behind = -1; /* digits behind the first one */
+	char text[40];
 	double value;
 
-	if (magnitude > infinity) {
-		if (bits == (UINT64_C(0xfff) << 51))
-			kp_compose_str(out, "float(\"nan\")");
-		else
-			kp_compose_print(
-				out,
-				"struct.unpack(\">d\", bytes.fromhex(\"%016" PRIx64
-				"\"))[0]",
-				bits);
+	memcpy(&value, &magnitude, sizeof(value));
+	if (magnitude > infinity && bits != (UINT64_C(0xfff) << 51)) {
+		kp_compose_print(out,
+				 "struct.unpack(\">d\", bytes.fromhex(\"%016" PRIx64
+				 "\"))[0]",
+				 bits);
 		return;
 	}
-	if (magnitude == infinity) {
-		kp_compose_str(out, bits & sign ? "float(\"-inf\")" : "float(\"inf\")");
+	if (magnitude >= infinity) {
+		kp_compose_str(out, magnitude > infinity ? "float(\"nan\")"
+				    : bits & sign        ? "float(\"-inf\")"
+							 : "float(\"inf\")");
 		return;
 	}
 	kp_compose_str(out, bits & sign ? "-" : "");
-	if (magnitude == 0) {
-		kp_compose_str(out, "0.0");
-		return;
-	}
-	memcpy(&value, &magnitude, sizeof(value));
-	n = shortest_digits(value, digits, &exponent);
+	do
+		snprintf(text, sizeof(text), "%.*e", ++behind, value);
+	while (strtod(text, NULL) != value);
+	exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
 	if (exponent < -4 || exponent >= 16)
-		kp_compose_print(out, "%c%s%se%+03d", digits[0], n > 1 ? "." : "",
-				 digits + 1, exponent);
-	else if (exponent < 0)
-		kp_compose_print(out, "0.%.*s%s", -exponent - 1, "0000", digits);
-	else if (exponent + 1 >= n)
-		kp_compose_print(out, "%s%.*s.0", digits, exponent + 1 - n,
-				 "0000000000000000");
-	else
-		kp_compose_print(out, "%.*s.%s", exponent + 1, digits,
-				 digits + exponent + 1);
+		kp_compose_str(out, text);
+	else /* whole numbers of up to 16 digits are exact */
+		kp_compose_print(out, "%.*f", behind > exponent ? behind - exponent : 1,
+				 value);
 }
 
 /* A string in quotes; as repr() does, what cannot be seen is escaped. */

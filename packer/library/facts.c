@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Facts are kept as the bytes that the TOC gets: pairs of MessagePack, a name and a value, one
+ * behind another, without the header of a map.  So facts are joined by appending bytes, are equal
+ * if their bytes are, and the number of pairs need not be known before the last one.
+ */
 #include "facts.h"
 #include <msgpack.h>
 #include <stdlib.h>

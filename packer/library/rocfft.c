@@ -151,13 +151,14 @@ static void add_facts(sqlite3_stmt *row, const struct kernel_path *p, struct fac
 		"library role factors precision container variant type";
 	int columns = sqlite3_column_count(row), added = 0;
 	uint64_t numbers[FACTORS_MAX];
+	size_t n;
 
 	if (p->length.size <= TEXT_MAX && p->length.size && kp_text_ok(p->length))
 		kernel_name_length_fact(p->length, facts);
 	facts_short(facts, "precision", p->precision, TEXT_MAX);
+	/* factors first: what follows may be too much */
 	for (int i = REST; i < columns; i++) {
 		const char *name = sqlite3_column_name(row, i);
-		size_t n;
 
 		if (!name)
 			xalloc_fail(0);
@@ -189,32 +190,38 @@ static void add_facts(sqlite3_stmt *row, const struct kernel_path *p, struct fac
 	}
 }
 
-static kpack_error_t each_row(struct sqlite_file *f, const struct file_tree *tree,
-			      const char *database, kernel_path_use *use, void *arg,
-			      struct kpackx_error *why)
+kpack_error_t kernel_paths_each(const struct file_tree *tree, size_t file,
+				kernel_path_use *use, void *arg, struct kpackx_error *why)
 {
-	KP_AUTO(sqlite_rows) rows = {0};
-	bool more;
+	struct sqlite_rows rows = {0};
+	struct sqlite_file *f = NULL;
+	struct file_bytes bytes;
+	kpack_error_t err;
+	bool more = false;
 
-	KP_TRY(kernel_paths_are_there(f, &more, why));
-	if (!more)
-		return KPACK_SUCCESS;
+	KP_TRY(file_tree_open(tree, file, &bytes, why));
+	err = sqlite_file_open(&bytes.source, &f, why);
+	if (!err)
+		err = kernel_paths_are_there(f, &more, why);
 	/* NOT INDEXED: the order of the table, which is that of the keys' numbers, is its own */
-	KP_TRY(sqlite_rows_open(f,
-				"SELECT arch, length, precision, kernel_path, * "
-				"FROM main.kernels NOT INDEXED",
-				&rows, why));
-	for (uint64_t number = 1;; number++) {
+	if (!err && more)
+		err = sqlite_rows_open(f,
+				       "SELECT arch, length, precision, kernel_path, * "
+				       "FROM main.kernels NOT INDEXED",
+				       &rows, why);
+	for (uint64_t number = 1; !err && more; number++) {
 		struct kp_span key[REST];
 		struct facts facts = {0};
 		struct kernel_path p;
 
-		KP_TRY(sqlite_rows_next(&rows, &more, why));
-		if (!more)
-			return KPACK_SUCCESS;
-		if (number > ROWS_MAX)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "kernels: more than %d rows", ROWS_MAX);
+		err = sqlite_rows_next(&rows, &more, why);
+		if (err || !more)
+			break;
+		if (number > ROWS_MAX) {
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "kernels: more than %d rows", ROWS_MAX);
+			break;
+		}
 		/* numbers as text; blobs are nothing */
 		for (int i = 0; i < REST; i++)
 			key[i] = sqlite3_column_type(rows.stmt, i) == SQLITE_BLOB
@@ -227,23 +234,12 @@ static kpack_error_t each_row(struct sqlite_file *f, const struct file_tree *tre
 					 .path = key[PATH],
 					 .facts = &facts};
 		add_facts(rows.stmt, &p, &facts);
-		p.exists = kernel_path_find(tree, database, p.path, &p.file);
+		p.exists =
+			kernel_path_find(tree, tree->items[file].path, p.path, &p.file);
 		use(arg, &p);
 		facts_fini(&facts);
 	}
-}
-
-kpack_error_t kernel_paths_each(const struct file_tree *tree, size_t file,
-				kernel_path_use *use, void *arg, struct kpackx_error *why)
-{
-	struct sqlite_file *f = NULL;
-	struct file_bytes bytes;
-	kpack_error_t err;
-
-	KP_TRY(file_tree_open(tree, file, &bytes, why));
-	err = sqlite_file_open(&bytes.source, &f, why);
-	if (!err)
-		err = each_row(f, tree, tree->items[file].path, use, arg, why);
+	sqlite_rows_fini(&rows); /* before its file is closed */
 	sqlite_file_close(f);
 	file_bytes_close(&bytes);
 	return err;

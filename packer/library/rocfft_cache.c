@@ -4,6 +4,15 @@
  * into a database for each GPU, which rocFFT finds under another name, or into an object for
  * each row, under a key that says what the kernel computes.
  *
+ *	CREATE TABLE cache_v1 (
+ *	    kernel_name TEXT,    -- "fft_rtc_fwd_len100_..." says what the kernel computes
+ *	    arch TEXT,           -- a target ID: "gfx90a:xnack+"
+ *	    hip_version INTEGER, -- of the compiler
+ *	    generator_sum BLOB,  -- hash of the generator's source
+ *	    code BLOB,           -- a code object
+ *	    timestamp INTEGER,
+ *	    PRIMARY KEY (kernel_name, arch, hip_version, generator_sum))
+ *
  * The summary of a cache is read whenever a tree is scanned, so it must not touch the code, which is
  * nearly all of the file.  To be taken apart the cache is opened anew: between the scan and then it may
  * have become another file, and all that is used of it is read, and checked, there.
@@ -491,53 +500,6 @@ void kernel_name_describe(struct library_object *o, const char *arch, struct kp_
 /* The columns in the order of the query. */
 enum { KERNEL_NAME, ARCH, HIP_VERSION, GENERATOR_SUM, TIMESTAMP, CODE };
 
-static const char query[] =
-	"SELECT kernel_name, arch, hip_version, generator_sum, timestamp, "
-	"code FROM main.cache_v1 NOT INDEXED";
-
-/* What is wrong with the row; NULL: nothing. */
-static const char *row_fault(sqlite3_stmt *row)
-{
-	size_t name;
-
-	/* the type first: asking for text changes it */
-	if (sqlite3_column_type(row, KERNEL_NAME) != SQLITE_TEXT)
-		return "kernel_name: no text";
-	name = sqlite_bytes(row, KERNEL_NAME).size;
-	if (name == 0)
-		return "kernel_name: empty";
-	/* escaping may triple the name; the rest of the key is short */
-	if (name > KP_NAME_MAX / 4)
-		return "kernel_name: too long for a key";
-	if (sqlite3_column_type(row, GENERATOR_SUM) == SQLITE_BLOB &&
-	    sqlite_bytes(row, GENERATOR_SUM).size > 64)
-		return "generator_sum: more than 64 bytes";
-	if (sqlite3_column_type(row, CODE) != SQLITE_BLOB)
-		return "code: no blob";
-	return NULL;
-}
-
-/* Give O the key and the facts of the row. */
-static void describe_row(struct library_object *o, sqlite3_stmt *row)
-{
-	struct facts *facts = &o->facts;
-	char arch[KP_TARGET_TEXT_MAX];
-
-	/* the summary has checked the arch of every row */
-	if (!cache_arch_ok(sqlite_bytes(row, ARCH), arch))
-		snprintf(arch, sizeof(arch), "%s", KP_ARCH_GENERIC);
-	kernel_name_describe(o, arch, sqlite_bytes(row, KERNEL_NAME));
-	facts_text(facts, "arch", sqlite_bytes(row, ARCH));
-	if (sqlite3_column_type(row, HIP_VERSION) == SQLITE_INTEGER)
-		facts_signed(facts, "hip_version",
-			     sqlite3_column_int64(row, HIP_VERSION));
-	if (sqlite3_column_type(row, GENERATOR_SUM) == SQLITE_BLOB)
-		facts_bytes(facts, "generator_sum", sqlite_bytes(row, GENERATOR_SUM));
-	if (sqlite3_column_type(row, TIMESTAMP) == SQLITE_INTEGER)
-		facts_signed(facts, "timestamp", sqlite3_column_int64(row, TIMESTAMP));
-	library_add_arch(o, arch);
-}
-
 /*
  * Write the code of all rows to PART's file (CALLED in errors), one after another, from which archives
  * are packed as from any other file, and give PART their objects, also after an error.  Rows that
@@ -551,19 +513,42 @@ static kpack_error_t write_rows(struct sqlite_file *f, const char *called,
 	uint64_t off = 0;
 	bool more;
 
-	KP_TRY(sqlite_rows_open(f, query, &rows, why));
+	KP_TRY(sqlite_rows_open(f,
+				"SELECT kernel_name, arch, hip_version, generator_sum, "
+				"timestamp, code FROM main.cache_v1 NOT INDEXED",
+				&rows, why));
 	for (;;) {
 		struct library_object *o;
-		const char *fault;
-		struct kp_span code;
+		struct kp_span name, generator, code;
+		char arch[KP_TARGET_TEXT_MAX];
+		const char *fault = NULL;
+		bool is_text, is_blob, has_generator;
 		kpack_error_t err;
 
 		KP_TRY(sqlite_rows_next(&rows, &more, why));
 		if (!more)
 			return KPACK_SUCCESS;
-		fault = part->n_objects == ROWS_MAX
-				? "there are more than an archive can hold"
-				: row_fault(rows.stmt);
+		/* the types first: asking for text changes them */
+		is_text = sqlite3_column_type(rows.stmt, KERNEL_NAME) == SQLITE_TEXT;
+		is_blob = sqlite3_column_type(rows.stmt, CODE) == SQLITE_BLOB;
+		has_generator =
+			sqlite3_column_type(rows.stmt, GENERATOR_SUM) == SQLITE_BLOB;
+		name = sqlite_bytes(rows.stmt, KERNEL_NAME);
+		generator = sqlite_bytes(rows.stmt, GENERATOR_SUM);
+		code = sqlite_bytes(rows.stmt, CODE);
+		if (part->n_objects == ROWS_MAX)
+			fault = "there are more than an archive can hold";
+		else if (!is_text)
+			fault = "kernel_name: no text";
+		else if (name.size == 0)
+			fault = "kernel_name: empty";
+		/* escaping may triple the name; the rest of the key is short */
+		else if (name.size > KP_NAME_MAX / 4)
+			fault = "kernel_name: too long for a key";
+		else if (has_generator && generator.size > 64)
+			fault = "generator_sum: more than 64 bytes";
+		else if (!is_blob)
+			fault = "code: no blob";
 		if (fault)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "cache_v1: row %zu: %s", part->n_objects + 1,
@@ -571,7 +556,6 @@ static kpack_error_t write_rows(struct sqlite_file *f, const char *called,
 		xgrow(&part->objects, part->n_objects, &cap, sizeof(*o));
 		xgrow(&part->hip_versions, part->n_objects, &versions_cap,
 		      sizeof(*part->hip_versions));
-		code = sqlite_bytes(rows.stmt, CODE);
 		part->hip_versions[part->n_objects] =
 			sqlite3_column_int64(rows.stmt, HIP_VERSION);
 		o = &part->objects[part->n_objects++];
@@ -581,7 +565,20 @@ static kpack_error_t write_rows(struct sqlite_file *f, const char *called,
 			.offset = off,
 			.size = code.size,
 		};
-		describe_row(o, rows.stmt);
+		/* the summary has checked the arch of every row */
+		if (!cache_arch_ok(sqlite_bytes(rows.stmt, ARCH), arch))
+			snprintf(arch, sizeof(arch), "%s", KP_ARCH_GENERIC);
+		kernel_name_describe(o, arch, name);
+		facts_text(&o->facts, "arch", sqlite_bytes(rows.stmt, ARCH));
+		if (sqlite3_column_type(rows.stmt, HIP_VERSION) == SQLITE_INTEGER)
+			facts_signed(&o->facts, "hip_version",
+				     part->hip_versions[part->n_objects - 1]);
+		if (has_generator)
+			facts_bytes(&o->facts, "generator_sum", generator);
+		if (sqlite3_column_type(rows.stmt, TIMESTAMP) == SQLITE_INTEGER)
+			facts_signed(&o->facts, "timestamp",
+				     sqlite3_column_int64(rows.stmt, TIMESTAMP));
+		library_add_arch(o, arch);
 		err = kp_outfile_pwrite(&part->file, off, code.data, code.size, why);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", called);
@@ -666,15 +663,20 @@ static kpack_error_t name_rows(struct named_row *s, size_t n,
 	return KPACK_SUCCESS;
 }
 
-/* Make the keys of the rows of the last of PARTS differ from all others. */
-static kpack_error_t name_last_part(struct cache_files *parts, struct kpackx_error *why)
+kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *tmp,
+				struct cache_files *parts, struct kpackx_error *why)
 {
-	struct cache_file *last = &parts->items[parts->count - 1];
+	KP_AUTO(cache) c = {.fd = -1};
 	KP_AUTO_FREE struct named_row *rows = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
 	size_t n = 0, cap = 0, kept = 0;
+	struct cache_file *part;
 
-	for (const struct cache_file *p = parts->items; p <= last; p++)
+	KP_TRY(cache_open(disk, &c, why));
+	if (!c.summary.rows)
+		return KPACK_SUCCESS;
+	KP_TRY(new_part(parts, tmp, path, xasprintf("%s@rows", path), &part, why));
+	KP_TRY(write_rows(c.file, parts->called, part, why));
+	for (const struct cache_file *p = parts->items; p <= part; p++)
 		for (size_t i = 0; p->hip_versions && i < p->n_objects; i++) {
 			const char *key = p->objects[i].keys[0];
 
@@ -689,33 +691,18 @@ static kpack_error_t name_last_part(struct cache_files *parts, struct kpackx_err
 		}
 	kp_sort(rows, n, KP_BY_SPAN(struct named_row, key),
 		KP_BY_NUMBER(struct named_row, place));
-	for (size_t i = 0, end; !err && i < n; i = end) {
+	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n && kp_span_eq(rows[end].key, rows[i].key);)
 			end++;
-		err = name_rows(&rows[i], end - i, last, why);
+		KP_TRY(name_rows(&rows[i], end - i, part, why));
 	}
-	/* close the gaps of removed rows */
-	for (size_t i = 0; i < last->n_objects; i++)
-		if (last->objects[i].n_keys) {
-			last->hip_versions[kept] = last->hip_versions[i];
-			last->objects[kept++] = last->objects[i];
+	/* close the gaps of rows that another cache has too */
+	for (size_t i = 0; i < part->n_objects; i++)
+		if (part->objects[i].n_keys) {
+			part->hip_versions[kept] = part->hip_versions[i];
+			part->objects[kept++] = part->objects[i];
 		}
-	last->n_objects = kept;
-	return err;
-}
-
-kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *tmp,
-				struct cache_files *parts, struct kpackx_error *why)
-{
-	KP_AUTO(cache) c = {.fd = -1};
-	struct cache_file *part;
-
-	KP_TRY(cache_open(disk, &c, why));
-	if (!c.summary.rows)
-		return KPACK_SUCCESS;
-	KP_TRY(new_part(parts, tmp, path, xasprintf("%s@rows", path), &part, why));
-	KP_TRY(write_rows(c.file, parts->called, part, why));
-	KP_TRY(name_last_part(parts, why));
+	part->n_objects = kept;
 	if (part->n_objects == 0)
 		fini_part(&parts->items[--parts->count]);
 	return KPACK_SUCCESS;

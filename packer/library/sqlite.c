@@ -9,7 +9,18 @@
  * besides holding tables and indexes is forbidden, and what a query may cost is counted.
  *
  * The header says without SQLite whether a file is whole, and whether a loader can open it where
- * nothing can be written.  Its fields are big-endian.
+ * nothing can be written.  Its fields are big-endian:
+ *
+ *	 0  "SQLite format 3", NUL      28 u32 pages, as of change number 92
+ *	16  u16 page size; 1: 65536     44 u32 schema format
+ *	18  u8 write version, 19 u8 read version; 2: WAL
+ *	20  u8 reserved bytes at the end of each page
+ *	21  three u8 fractions, always 64, 32, 32
+ *	24  u32 number of changes       56 u32 text encoding
+ *	72  five u32 that are zero      92 u32 number of changes that the page count is for
+ *
+ * A copy is made on the same file system, with a journal in memory: a copy that fails is
+ * discarded whole, so nothing is flushed.
  */
 #include <sqlite3.h>
 #include <stdio.h>

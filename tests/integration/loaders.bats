@@ -61,10 +61,10 @@ begin() {
 }
 
 # A report that something was found in.
-complete() { # REPORT KERNELS
+complete() { # REPORT FILES
 	cat "$1"
-	[ "$(grep -c '^kernel ' "$1")" -ge "$2" ]
-	! grep -E ' 0x0|: 0,|descriptor 0$|WRONG|no code for|error' "$1" || false
+	[ "$(grep -cE '^(kernel|module|read) ' "$1")" -ge "$2" ]
+	! grep -E 'no code for|error' "$1" || false
 }
 
 # Directories that have only files of archives

@@ -5,12 +5,11 @@
 
 #include "loader.h"
 
-enum value_kind { NOTHING, NUMBER, REAL, TEXT, ARRAY, MAP };
+enum value_kind { NOTHING, NUMBER, TEXT, ARRAY, MAP };
 
 struct value {
 	enum value_kind kind;
 	uint64_t n;          /* the number, or the count of bytes, items or pairs */
-	double real;         /* also set for integers */
 	const char *text;    /* for TEXT and bin */
 	struct value *items; /* in a map: key, value, key, value ... */
 };
@@ -65,24 +64,7 @@ static inline struct value take_number(struct unpacker *u, size_t n, bool is_sig
 
 	if (is_signed)
 		number = (uint64_t)((int64_t)(number << unused) >> unused);
-	return (struct value){.kind = NUMBER,
-			      .n = number,
-			      .real = is_signed ? (double)(int64_t)number
-						: (double)number};
-}
-
-static inline struct value take_real(struct unpacker *u, size_t n)
-{
-	uint64_t bits = take(u, n);
-	uint32_t few = (uint32_t)bits;
-	struct value v = {.kind = REAL};
-	float f;
-
-	memcpy(&f, &few, sizeof(f));
-	memcpy(&v.real, &bits, sizeof(v.real));
-	if (n == sizeof(f))
-		v.real = (double)f;
-	return v;
+	return (struct value){.kind = NUMBER, .n = number};
 }
 
 static inline struct value unpack(struct unpacker *u)
@@ -90,8 +72,7 @@ static inline struct value unpack(struct unpacker *u)
 	uint8_t c = (uint8_t)take(u, 1);
 
 	if (c < 0x80 || c >= 0xe0)
-		return (struct value){
-			.kind = NUMBER, .n = (uint64_t)(int8_t)c, .real = (int8_t)c};
+		return (struct value){.kind = NUMBER, .n = (uint64_t)(int8_t)c};
 	if (c < 0x90)
 		return take_items(u, MAP, c & 15);
 	if (c < 0xa0)
@@ -103,14 +84,15 @@ static inline struct value unpack(struct unpacker *u)
 		return (struct value){0};
 	case 0xc2:
 	case 0xc3:
-		return (struct value){.kind = NUMBER, .n = c & 1, .real = c & 1};
+		return (struct value){.kind = NUMBER, .n = c & 1};
 	case 0xc4:
 	case 0xc5:
 	case 0xc6:
 		return take_text(u, take(u, (size_t)1 << (c - 0xc4)));
 	case 0xca:
-	case 0xcb:
-		return take_real(u, (size_t)4 << (c - 0xca));
+	case 0xcb: /* a float, which no decision needs */
+		take(u, (size_t)4 << (c - 0xca));
+		return (struct value){0};
 	case 0xcc:
 	case 0xcd:
 	case 0xce:

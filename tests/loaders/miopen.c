@@ -8,10 +8,8 @@
  * FILE's canonical path; FILE is loaded in place of libMIOpen.so.  --kernel: look the
  * kernel up in the kernel database.
  */
-#include <bzlib.h>
 #include <dirent.h>
 #include <getopt.h>
-#include <openssl/evp.h>
 #include <sqlite3.h>
 #include <sys/statfs.h>
 #include "loader.h"
@@ -106,101 +104,37 @@ static char *nearest(const struct databases *d, const char *ending)
 	return found;
 }
 
-static void read_lines(const struct databases *d, const char *name)
-{
-	char *path = text("%s/%s", d->dir, name), *line = NULL, *first = NULL;
-	FILE *f = fopen(path, "r");
-	size_t cap = 0, lines = 0, total = 0;
-	EVP_MD_CTX *hash = EVP_MD_CTX_new();
-	unsigned char digest[32];
-
-	if (!f)
-		die("%s: %s", path, strerror(errno));
-	EVP_DigestInit_ex(hash, EVP_sha256(), NULL);
-	for (ssize_t n; (n = getline(&line, &cap, f)) > 0; lines++) {
-		EVP_DigestUpdate(hash, line, (size_t)n);
-		total += (size_t)n;
-		if (!first)
-			first = text("%.*s", (int)strcspn(line, "=\n"), line);
-	}
-	EVP_DigestFinal_ex(hash, digest, NULL);
-	printf("lines %s %zu %zu ", name, lines, total);
-	for (size_t i = 0; i < sizeof(digest); i++)
-		printf("%02x", digest[i]);
-	printf(" first %s\n", first ? first : "none");
-	fclose(f);
-}
-
 static void open_text(const struct databases *d, const char *ending)
 {
 	char *name = text("%s%s", base_name(d), ending);
+	struct bytes lines;
 
 	if (is_file(d, name))
 		printf("exact %s\n", name);
 	else
 		name = nearest(d, ending);
-	if (name)
-		read_lines(d, name);
+	if (name && read_whole(text("%s/%s", d->dir, name), &lines))
+		print_bytes("read", name, lines.data, lines.size);
 }
 
 /* ---- kernels ---------------------------------------------------------------------------------- */
-
-static void print_kernel(const char *name, const void *blob, size_t size,
-			 const char *wanted, unsigned unpacked)
-{
-	unsigned char md5[16];
-	char hex[33];
-	unsigned int n = unpacked;
-	char *plain = grow(NULL, unpacked);
-
-	if (unpacked && BZ2_bzBuffToBuffDecompress(plain, &n, (char *)(uintptr_t)blob,
-						   (unsigned)size, 0, 0) != BZ_OK)
-		die("%s: bzip2", name);
-	if (!unpacked) {
-		plain = grow(plain, size);
-		memcpy(plain, blob, size);
-		n = (unsigned)size;
-	}
-	EVP_Digest(plain, n, md5, NULL, EVP_md5(), NULL);
-	for (size_t i = 0; i < sizeof(md5); i++)
-		snprintf(hex + 2 * i, 3, "%02x", md5[i]);
-	print_bytes("kernel", name, plain, n);
-	printf("hash %s: %s\n", name, strcmp(hex, wanted) == 0 ? "right" : "WRONG");
-	free(plain);
-}
 
 static void ask(sqlite3 *db, const char *name, const char *arguments)
 {
 	sqlite3_stmt *s;
 
 	if (sqlite3_prepare_v2(db,
-			       "SELECT kernel_blob, kernel_hash, uncompressed_size FROM "
-			       "kern_db WHERE kernel_name = ? AND kernel_args = ?",
+			       "SELECT kernel_blob FROM kern_db "
+			       "WHERE kernel_name = ? AND kernel_args = ?",
 			       -1, &s, NULL) != SQLITE_OK)
 		die("prepare: %s", sqlite3_errmsg(db));
 	sqlite3_bind_text(s, 1, name, -1, SQLITE_STATIC);
 	sqlite3_bind_text(s, 2, arguments, -1, SQLITE_STATIC);
 	if (sqlite3_step(s) == SQLITE_ROW)
-		print_kernel(name, sqlite3_column_blob(s, 0),
-			     (size_t)sqlite3_column_bytes(s, 0),
-			     (const char *)sqlite3_column_text(s, 1),
-			     (unsigned)sqlite3_column_int(s, 2));
+		print_bytes("kernel", name, sqlite3_column_blob(s, 0),
+			    (size_t)sqlite3_column_bytes(s, 0));
 	else
 		printf("kernel %s: compile\n", name);
-	sqlite3_finalize(s);
-}
-
-static void print_columns(sqlite3 *db)
-{
-	sqlite3_stmt *s;
-
-	if (sqlite3_prepare_v2(db, "PRAGMA table_info(kern_db)", -1, &s, NULL) !=
-	    SQLITE_OK)
-		die("table_info: %s", sqlite3_errmsg(db));
-	printf("columns");
-	while (sqlite3_step(s) == SQLITE_ROW)
-		printf(" %s", sqlite3_column_text(s, 1));
-	putchar('\n');
 	sqlite3_finalize(s);
 }
 
@@ -259,7 +193,6 @@ int main(int argc, char **argv)
 	db = open_kernels(&d);
 	if (!db)
 		return 0;
-	print_columns(db);
 	for (size_t i = 0; i < n_kernels; i++)
 		ask(db, kernels[i][0], kernels[i][1]);
 	sqlite3_close(db);

@@ -11,16 +11,15 @@
  * --time: print the elapsed time on standard error.
  */
 #include <dirent.h>
+#include <elf.h>
 #include <getopt.h>
 #include <glob.h>
 #include <limits.h>
-#include "code_object.h"
 #include "tensile.h"
 
 #define PIECE ((size_t)512 << 10)
 
 static const char *const suffixes[] = {"", "-xnack-", "-xnack+"};
-static const double problem[4] = {1000, 900, 1, 256};
 
 struct library {
 	char *dir;
@@ -83,6 +82,17 @@ static bool read_library(const struct library *l, const char *name, struct value
 	return true;
 }
 
+/* Whether a GPU with xnack on ('+') or off ('-') accepts the code, unless it is compressed. */
+static bool takes_xnack(const struct bytes *b, char mode)
+{
+	Elf64_Ehdr ehdr;
+
+	if (b->size < sizeof(ehdr) || memcmp(b->data, ELFMAG, SELFMAG) != 0)
+		return true;
+	memcpy(&ehdr, b->data, sizeof(ehdr));
+	return (ehdr.e_flags >> 8 & 3) != (mode == '+' ? 2 : 3);
+}
+
 /* Try hipModuleLoadData once. */
 static bool load_module(const struct library *l, const char *name, struct bytes *out)
 {
@@ -129,27 +139,20 @@ static void load_child(void *arg, const char *stem)
 {
 	struct library *l = arg;
 	char *file = text("%s.dat", stem);
-	struct value child, solutions;
+	struct value child, solution;
 	struct bytes code;
 	char *prefix = ends_with(stem, "_fallback")
 			       ? text("%s_%s", stem, l->gpu.processor)
 			       : text("%s", stem);
-	uint64_t chosen;
 
 	if (!l->children)
 		return;
 	l->children--;
 	if (!read_library(l, file, &child))
 		return;
-	solutions = solutions_of(&child);
-	chosen = choose_solution(&child, problem);
-	printf("solutions %ju, chosen %ju\n", (uintmax_t)solutions.n, (uintmax_t)chosen);
-	if (solutions.n &&
-	    load_first(l, prefix, from_source(&solutions.items[0]) ? "hsaco" : "co",
-		       &code))
-		for (uint64_t i = 0; i < solutions.n; i++)
-			print_kernel(&code,
-				     value_text(value_of(&solutions.items[i], "name")));
+	solution = first_solution(&child);
+	if (solution.kind == MAP)
+		load_first(l, prefix, from_source(&solution) ? "hsaco" : "co", &code);
 	free(prefix);
 	free(file);
 }

@@ -2,19 +2,16 @@
 /*
  * Opens rocFFT's kernel cache and looks kernels up in it as rocFFT does.
  *
- *   rocfft [--so FILE] [--new] [--processes N] [--check] [--time] [--hip N]
- *          [--generator HEX] ARCH <names
+ *   rocfft [--so FILE] [--new] [--check] [--time] ARCH <names
  *
  * The database is $ROCFFT_RTC_SYS_CACHE_PATH, else a file next to FILE, which is loaded
  * in place of librocfft.so; --new: the file for ARCH.  The kernel names come from
  * standard input.
- * --processes: each of N processes looks up all kernels, starting with a different one.
  * --check: run an integrity check first.  --time: print the time for opening and the
  * look-ups on standard error.
  */
 #include <getopt.h>
 #include <sqlite3.h>
-#include <sys/wait.h>
 #include "loader.h"
 
 #define QUERY                                                                            \
@@ -25,7 +22,6 @@ struct cache {
 	sqlite3 *db;
 	sqlite3_stmt *get;
 	const char *arch;
-	sqlite3_int64 hip;
 	uint8_t generator[32];
 	char **names;
 	size_t n_names;
@@ -97,7 +93,7 @@ static void ask(struct cache *c, const char *name)
 	sqlite3_reset(c->get);
 	sqlite3_bind_text(c->get, 1, name, -1, SQLITE_STATIC);
 	sqlite3_bind_text(c->get, 2, c->arch, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(c->get, 3, c->hip);
+	sqlite3_bind_int64(c->get, 3, 60342134);
 	sqlite3_bind_blob(c->get, 4, c->generator, sizeof(c->generator), SQLITE_STATIC);
 	switch (sqlite3_step(c->get)) {
 	case SQLITE_ROW:
@@ -113,43 +109,6 @@ static void ask(struct cache *c, const char *name)
 	sqlite3_reset(c->get);
 }
 
-static void ask_all(struct cache *c, size_t first)
-{
-	for (size_t i = 0; i < c->n_names; i++)
-		ask(c, c->names[(first + i) % c->n_names]);
-}
-
-/* Each process opens the database itself; their reports are printed one after another. */
-static int run_processes(struct cache *c, bool per_arch, size_t n)
-{
-	FILE **reports = grow(NULL, n * sizeof(*reports));
-	int status, failed = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		reports[i] = tmpfile();
-		fflush(stdout);
-		if (!reports[i] || fork() != 0)
-			continue;
-		dup2(fileno(reports[i]), STDOUT_FILENO);
-		find_database(c, per_arch);
-		prepare(c);
-		ask_all(c, i * c->n_names / n);
-		fflush(stdout);
-		_exit(0);
-	}
-	while (wait(&status) > 0)
-		failed |= status;
-	for (size_t i = 0; i < n; i++) {
-		char line[8192];
-
-		printf("process %zu\n", i);
-		rewind(reports[i]);
-		while (fgets(line, sizeof(line), reports[i]))
-			fputs(line, stdout);
-	}
-	return failed ? 1 : 0;
-}
-
 static void read_names(struct cache *c)
 {
 	char line[1024];
@@ -161,59 +120,42 @@ static void read_names(struct cache *c)
 	}
 }
 
-static void read_hex(const char *hex, uint8_t out[32])
-{
-	for (size_t i = 0; i < 32; i++)
-		if (sscanf(hex + 2 * i, "%2hhx", &out[i]) != 1)
-			die("--generator: 64 hexadecimal digits");
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"so", 1, NULL, 's'},        {"new", 0, NULL, 'n'},
-		{"processes", 1, NULL, 'p'}, {"check", 0, NULL, 'c'},
-		{"hip", 1, NULL, 'h'},       {"generator", 1, NULL, 'g'},
-		{"time", 0, NULL, 't'},      {0}};
-	struct cache c = {.hip = 60342134};
+	static const struct option options[] = {{"so", 1, NULL, 's'},
+						{"new", 0, NULL, 'n'},
+						{"check", 0, NULL, 'c'},
+						{"time", 0, NULL, 't'},
+						{0}};
+	struct cache c = {0};
 	bool per_arch = false, check = false, timed = false;
-	size_t processes = 0;
 	double start;
 
 	/* the fixtures' generator */
 	SHA256((const uint8_t *)"rocFFT's generator", 18, c.generator);
-	for (int o; (o = getopt_long(argc, argv, "p:", options, NULL)) != -1;) {
+	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		if (o == 's')
 			load_library(optarg);
 		else if (o == 'n')
 			per_arch = true;
-		else if (o == 'p')
-			processes = strtoul(optarg, NULL, 10);
 		else if (o == 'c')
 			check = true;
-		else if (o == 'h')
-			c.hip = strtoll(optarg, NULL, 10);
-		else if (o == 'g')
-			read_hex(optarg, c.generator);
 		else if (o == 't')
 			timed = true;
 		else
 			return 2;
 	}
 	if (optind + 1 != argc)
-		die("usage: rocfft [--so FILE] [--new] [--processes N] [--check] "
-		    "[--time] "
-		    "[--hip N] [--generator HEX] ARCH <names");
+		die("usage: rocfft [--so FILE] [--new] [--check] [--time] ARCH <names");
 	c.arch = argv[optind];
 	read_names(&c);
-	if (processes)
-		return run_processes(&c, per_arch, processes);
 	start = milliseconds();
 	find_database(&c, per_arch);
 	if (check)
 		check_integrity(&c);
 	prepare(&c);
-	ask_all(&c, 0);
+	for (size_t i = 0; i < c.n_names; i++)
+		ask(&c, c.names[i]);
 	if (timed)
 		fprintf(stderr, "%.3f ms\n", milliseconds() - start);
 	return 0;

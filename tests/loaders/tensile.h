@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tensile's libraries: which files a GPU needs, and which solution a problem gets. */
+/* Tensile's libraries: which files a GPU needs. */
 #ifndef TENSILE_H
 #define TENSILE_H
 
@@ -67,28 +67,22 @@ static inline void follow_parent(const struct value *parent, const struct gpu *g
 	}
 }
 
-/* The solutions, stored as an array or as single values in a blob. */
-static inline struct value solutions_of(const struct value *library)
+/* The first solution; they are an array, or single values in a blob. */
+static inline struct value first_solution(const struct value *library)
 {
 	const struct value *array = value_of(library, "solutions");
 	const struct value *index = value_of(library, "solutions_index");
 	const struct value *blob = value_of(library, "solutions_blob");
-	struct value out = {.kind = ARRAY, .n = index ? index->n / 3 : 0};
+	struct unpacker u;
 
-	if (array || !index || !blob)
-		return array ? *array : out;
-	out.items = grow(NULL, out.n * sizeof(out));
-	for (uint64_t i = 0; i < out.n; i++) {
-		uint64_t at = index->items[3 * i + 1].n, size = index->items[3 * i + 2].n;
-		struct unpacker u;
-
-		if (at > blob->n || size > blob->n - at)
-			die("solution %ju is not in the blob", (uintmax_t)i);
-		u = (struct unpacker){.p = (const uint8_t *)blob->text + at};
-		u.end = u.p + size;
-		out.items[i] = unpack(&u);
-	}
-	return out;
+	if (array && array->n)
+		return array->items[0];
+	if (!index || !index->n || !blob || index->items[1].n > blob->n)
+		return (struct value){0};
+	u.p = (const uint8_t *)blob->text + index->items[1].n;
+	u.end = (const uint8_t *)blob->text + blob->n;
+	u.depth = 0;
+	return unpack(&u);
 }
 
 static inline bool from_source(const struct value *solution)
@@ -97,46 +91,6 @@ static inline bool from_source(const struct value *solution)
 		value_of(value_of(solution, "sizeMapping"), "sourceKernel");
 
 	return v && v->n;
-}
-
-static inline const struct value *find_matching(const struct value *v)
-{
-	uint64_t items = !v ? 0 : v->kind == MAP ? 2 * v->n : v->kind == ARRAY ? v->n : 0;
-
-	if (value_is(value_of(v, "type"), "Matching"))
-		return v;
-	for (uint64_t i = 0; i < items; i++) {
-		const struct value *found = find_matching(&v->items[i]);
-
-		if (found)
-			return found;
-	}
-	return NULL;
-}
-
-/* The solution number of the row whose key is nearest to PROBLEM. */
-static inline uint64_t choose_solution(const struct value *library,
-				       const double problem[4])
-{
-	const struct value *matching = find_matching(library);
-	const struct value *table = value_of(matching, "table");
-	uint64_t best = 0;
-	double nearest = -1;
-
-	for (uint64_t i = 0; table && i < table->n; i++) {
-		const struct value *key = value_of(&table->items[i], "key");
-		const struct value *index = value_of(&table->items[i], "index");
-		double d = 0;
-
-		for (uint64_t j = 0; key && j < key->n && j < 4; j++)
-			d += (key->items[j].real - problem[j]) *
-			     (key->items[j].real - problem[j]);
-		if (index && (nearest < 0 || d < nearest)) {
-			nearest = d;
-			best = index->n;
-		}
-	}
-	return best;
 }
 
 #endif
