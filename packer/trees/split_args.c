@@ -233,9 +233,7 @@ int split_args_parse(struct split_args *args, int argc, char **argv)
 	int status;
 
 	*args = (struct split_args){.level = 3, .jobs = option_jobs()};
-	status = options_read(&o, args);
-	if (status >= 0)
-		return status ? status : -1;
+	options_read(&o, args);
 	status = take_operands(args, argc, argv);
 	if (status)
 		return status;
