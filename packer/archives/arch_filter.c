@@ -79,15 +79,6 @@ int arch_filter_check_known(const struct arch_filter *filter,
 		       : EXIT_OK;
 }
 
-int arch_filter_read(struct options *o, void *args, const struct arch_filter *filter)
-{
-	int status = options_read(o, args);
-
-	if (status < 0 && arch_filter_check(filter, o->help))
-		return EXIT_USAGE;
-	return status;
-}
-
 bool arch_filter_given(const struct arch_filter *filter)
 {
 	return !kp_choice_is_all(&filter->chosen);

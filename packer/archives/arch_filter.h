@@ -48,8 +48,6 @@ int arch_filter_check(const struct arch_filter *filter, const struct command_hel
  */
 int arch_filter_check_known(const struct arch_filter *filter,
 			    const struct command_help *help);
-/* As options_read; with arch_filter_check. */
-int arch_filter_read(struct options *o, void *args, const struct arch_filter *filter);
 
 /* Whether something is not selected. */
 bool arch_filter_given(const struct arch_filter *filter);

@@ -126,10 +126,6 @@ static void put_option(const struct options *o, const struct option_help *row, v
 	case OPTION_WORD:
 		*(const char **)slot = o->arg;
 		break;
-	case OPTION_TEXT:
-		free(*(char **)slot);
-		*(char **)slot = xstrdup(o->arg);
-		break;
 	case OPTION_TEXTS:
 		option_texts_add(slot, o->arg);
 		break;
@@ -218,7 +214,7 @@ static _Noreturn void fail_unknown(const struct command_help *help, const char *
 /*
  * The tables for getopt are built on the stack for each call: a command reads its options once.
  */
-int options_read(struct options *o, void *args)
+void options_read(struct options *o, void *args)
 {
 	int (*next)(int, char *const *, const char *, const struct option *, int *) =
 		o->single_dash ? getopt_long_only : getopt_long;
@@ -284,7 +280,6 @@ int options_read(struct options *o, void *args)
 		}
 		put_option(o, rows[i], args);
 	}
-	return -1;
 }
 
 int options_parse(const struct command_help *help, int argc, char ***argv, void *args)

@@ -47,7 +47,6 @@ enum option_kind {
 	OPTION_NOWHERE, /* accepted without effect */
 	OPTION_FLAG,    /* bool, which becomes true */
 	OPTION_WORD,    /* const char *: the argument itself */
-	OPTION_TEXT,    /* char *: a copy of the argument; frees an earlier one */
 	OPTION_TEXTS,   /* struct option_texts, to which the argument is added */
 	OPTION_DIGITS,  /* a number: int, unsigned or uint64_t */
 	OPTION_CALL,
@@ -71,7 +70,6 @@ struct option_place {
 	_Generic(((type *)NULL)->member,           \
 		 bool: OPTION_FLAG,                \
 		 const char *: OPTION_WORD,        \
-		 char *: OPTION_TEXT,              \
 		 struct option_texts: OPTION_TEXTS, \
 		 default: OPTION_DIGITS)
 #define OPTION_NUMBER(type, member, low, high)     \
@@ -129,9 +127,9 @@ struct options {
 /*
  * Read all options into ARGS, which gets the offsets of the table.  Every table also has --help
  * (-h), which is answered and ends the process.  Options may follow operands, but not a program;
- * "--" ends them.  Returns -1; argv[optind] is the first operand.
+ * "--" ends them.  argv[optind] is the first operand.
  */
-int options_read(struct options *o, void *args);
+void options_read(struct options *o, void *args);
 
 /* The same for the command HELP.  *ARGV becomes the operands; returns how many there are. */
 int options_parse(const struct command_help *help, int argc, char ***argv, void *args);

@@ -277,10 +277,9 @@ void report_array_add(struct report_array *array, json_t *element)
 	report_json_put(stdout, element, JSON_COMPACT);
 }
 
-bool report_array_end(struct report_array *array)
+void report_array_end(const struct report_array *array)
 {
 	fputs(array->begun ? "\n]\n" : "[]\n", stdout);
-	return true;
 }
 
 bool report_json(json_t *value)

@@ -84,7 +84,7 @@ struct report_array {
 void report_array_add(struct report_array *array, json_t *element);
 /* Begin an element, which the caller prints. */
 void report_array_next(struct report_array *array);
-bool report_array_end(struct report_array *array); /* true */
+void report_array_end(const struct report_array *array);
 
 /* Print one JSON value on stdout.  Takes VALUE, as report_array_add does.  Returns true. */
 bool report_json(json_t *value);

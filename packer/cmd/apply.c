@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack apply: run the commands of policies for trees that changed since the last run.
+ * kpack apply runs the commands of policies for trees that changed since the last run; kpack status
+ * prints what the policies are, what they did, and what is new.
  *
  * A run of a tree takes the mounts in it away, runs each command of its policy in a child process,
  * and finds out from the files before and after what the command did.  After a pack, entries that
@@ -30,30 +31,35 @@
 #include "packer/thin/policy.h"
 #include "packer/archives/prune.h"
 
-struct apply_command {
+/* The command line of either. */
+struct policy_run {
 	struct policy_places places;
-	bool dry, quiet;
+	bool dry, quiet, json;
 	bool mounts, no_mounts, unmount;
 	bool named; /* the policies are those that the user named */
 };
 
-static const struct option_help options[] = {
-	{0, "policy-dir", "DIR", "the policies (" POLICY_DIR ")",
-	 OPTION_PLACE(struct apply_command, places.policies)},
-	{0, "state-dir", "DIR", "the state of each tree (" STATE_DIR ")",
-	 OPTION_PLACE(struct apply_command, places.states)},
-	{0, "topology", "DIR", "where --arch auto looks for GPUs",
-	 OPTION_PLACE(struct apply_command, places.topology)},
-	{'n', "dry-run", NULL, "change nothing: print what would be run",
-	 OPTION_PLACE(struct apply_command, dry)},
-	{0, "mounts", NULL, "only mount what has to be mounted",
-	 OPTION_PLACE(struct apply_command, mounts)},
-	{0, "no-mounts", NULL, "mount nothing: another program does",
-	 OPTION_PLACE(struct apply_command, no_mounts)},
-	{0, "unmount", NULL, "only unmount, so that packages can be installed",
-	 OPTION_PLACE(struct apply_command, unmount)},
-	{'q', "quiet", NULL, "print only errors",
-	 OPTION_PLACE(struct apply_command, quiet)},
+/* clang-format off */
+#define PLACES_OPTIONS                                                                   \
+	{0, "policy-dir", "DIR", "the policies (" POLICY_DIR ")",                        \
+	 OPTION_PLACE(struct policy_run, places.policies)},                              \
+	{0, "state-dir", "DIR", "the state of each tree (" STATE_DIR ")",                \
+	 OPTION_PLACE(struct policy_run, places.states)},                                \
+	{0, "topology", "DIR", "where --arch auto looks for GPUs",                       \
+	 OPTION_PLACE(struct policy_run, places.topology)}
+/* clang-format on */
+
+static const struct option_help apply_options[] = {
+	PLACES_OPTIONS,
+	OPTION_SWITCH('n', "dry-run", "change nothing: print what would be run",
+		      struct policy_run, dry),
+	OPTION_SWITCH(0, "mounts", "only mount what has to be mounted", struct policy_run,
+		      mounts),
+	OPTION_SWITCH(0, "no-mounts", "mount nothing: another program does",
+		      struct policy_run, no_mounts),
+	OPTION_SWITCH(0, "unmount", "only unmount, so that packages can be installed",
+		      struct policy_run, unmount),
+	OPTION_QUIET(struct policy_run, quiet),
 	{0},
 };
 
@@ -61,9 +67,23 @@ const struct command_help cmd_apply_help = {
 	"apply",
 	"[OPTION]... [NAME...]",
 	"run the commands of policies for trees that changed",
-	options,
+	apply_options,
 	"Only files that changed since the last run are looked at.\n"
 	"NAME is a policy of " POLICY_DIR "/NAME.conf; without names, all.",
+};
+
+static const struct option_help status_options[] = {
+	PLACES_OPTIONS,
+	OPTION_JSON_ARRAY(struct policy_run, json),
+	{0},
+};
+
+const struct command_help cmd_status_help = {
+	"status",
+	"[OPTION]... [NAME...]",
+	"print how far the trees of policies are, and what they saved",
+	status_options,
+	NULL,
 };
 
 /* --- mounts -------------------------------------------------------------------------- */
@@ -127,6 +147,14 @@ static bool mount_tree(struct policy_tree *t)
 	return (t->state.n_mounts == before || policy_tree_save(t)) && done;
 }
 
+static void print_name(const struct policy *p)
+{
+	report_text(p->name);
+	fputs(": ", stdout);
+	report_text(p->tree);
+	fputs(": ", stdout);
+}
+
 /* --- commands ------------------------------------------------------------------------ */
 
 /* The words of C as they are run: with the tree and the GPUs as they are now. */
@@ -138,19 +166,15 @@ static const char *word_of(const struct policy_tree *t, const struct policy_comm
 				    : t->policy->tree;
 }
 
-static void print_dry_run(const struct policy_tree *t)
+static void print_command(const struct policy_tree *t, const struct policy_command *c)
 {
-	for (size_t i = 0; i < t->policy->n_commands; i++) {
-		const struct policy_command *c = &t->policy->commands[i];
+	fputs("  kpack", stdout);
+	for (size_t i = 0; i < c->n_words; i++) {
+		KP_AUTO_FREE char *word = shell_word(word_of(t, c, i));
 
-		fputs("  kpack", stdout);
-		for (size_t k = 0; k < c->n_words; k++) {
-			KP_AUTO_FREE char *word = shell_word(word_of(t, c, k));
-
-			printf(" %s", word);
-		}
-		putchar('\n');
+		printf(" %s", word);
 	}
+	putchar('\n');
 }
 
 static bool is_known(const void *arg, const char *path, const struct file_identity *id)
@@ -199,20 +223,17 @@ static bool prune_archives(struct policy_tree *t)
 	struct prune prune = {.args = {.tree = t->policy->tree, .force = true}};
 	KP_AUTO_FREE char *dir = policy_tree_path(t, KP_ARCHIVES_DIR);
 	struct kpackx_error why = {0};
-	bool fine = true;
+	int lock, status = EXIT_OK;
 	size_t n;
-	int lock;
 
 	policy_tree_archives(t, &n);
 	if (n && strcmp(t->arch, "all") != 0 &&
-	    arch_filter_add(&prune.args.filter, t->arch, &why)) {
-		report_why(t->policy->name, &why);
-		fine = false;
-	} else if (n) {
-		fine = prune_run(&prune) == EXIT_OK;
-	}
+	    arch_filter_add(&prune.args.filter, t->arch, &why))
+		status = report_why(t->policy->name, &why);
+	else if (n)
+		status = prune_run(&prune);
 	prune_close(&prune);
-	if (!fine)
+	if (status)
 		return false;
 	policy_tree_forget_gpus(t);
 	policy_tree_archives(t, &n);
@@ -310,35 +331,13 @@ static bool check_lacking(const struct policy_tree *t)
 	return false;
 }
 
-static void print_name(const struct policy *p)
-{
-	report_text(p->name);
-	fputs(": ", stdout);
-	report_text(p->tree);
-	fputs(": ", stdout);
-}
-
-static void print_sums(const struct policy_tree *t, uint64_t saved_before)
-{
-	const struct policy_sums s = policy_tree_sums(t);
-	uint64_t freed = s.saved > saved_before ? s.saved - saved_before : 0;
-	char size[24];
-
-	print_name(t->policy);
-	if (!s.fresh[STATE_CHANGED] && !s.fresh[STATE_REMOVED] &&
-	    !s.fresh[STATE_PACKED] && !freed)
-		puts("nothing changed");
-	else
-		printf("%zu files changed, %zu removed, %zu packed, %s freed\n",
-		       s.fresh[STATE_CHANGED], s.fresh[STATE_REMOVED],
-		       s.fresh[STATE_PACKED], report_size(freed, size));
-}
-
-static int apply_policy(const struct apply_command *a, const struct policy *p)
+static int apply_policy(const struct policy_run *a, const struct policy *p)
 {
 	struct policy_tree t;
+	struct policy_sums sums;
 	int status = EXIT_FAULT;
 	uint64_t saved;
+	char size[24];
 	bool work;
 
 	/* of two policies for one tree it is not known which one is meant */
@@ -362,15 +361,29 @@ static int apply_policy(const struct apply_command *a, const struct policy *p)
 		if (work) {
 			printf("%zu files are new: would run\n",
 			       t.anew ? t.state.n_files : t.n_new);
-			print_dry_run(&t);
+			for (size_t i = 0; i < p->n_commands; i++)
+				print_command(&t, &p->commands[i]);
 		} else {
 			puts("nothing to do");
 		}
 	} else {
 		saved = policy_tree_sums(&t).saved;
 		status = work ? work_on_tree(&t) : EXIT_OK;
-		if (!a->quiet && !status)
-			print_sums(&t, saved);
+		if (!a->quiet && !status) {
+			sums = policy_tree_sums(&t);
+			saved = sums.saved > saved ? sums.saved - saved : 0;
+			print_name(p);
+			if (!sums.fresh[STATE_CHANGED] && !sums.fresh[STATE_REMOVED] &&
+			    !sums.fresh[STATE_PACKED] && !saved)
+				puts("nothing changed");
+			else
+				printf("%zu files changed, %zu removed, %zu packed, %s "
+				       "freed\n",
+				       sums.fresh[STATE_CHANGED],
+				       sums.fresh[STATE_REMOVED],
+				       sums.fresh[STATE_PACKED],
+				       report_size(saved, size));
+		}
 		fflush(stdout);
 		/* what was unmounted for a run that failed comes back, too */
 		if (t.state.packed && !a->no_mounts &&
@@ -385,13 +398,13 @@ out:
 	return status;
 }
 
-/* --- the command --------------------------------------------------------------------- */
+/* --- kpack apply --------------------------------------------------------------------- */
 
 /*
  * Unmount what is mounted in the trees of policies; and of states, whose policies may be wrong or
  * gone, unless the user named some.
  */
-static int unmount_all(const struct apply_command *a, const struct policies *list)
+static int unmount_all(const struct policy_run *a, const struct policies *list)
 {
 	struct dirent **files = NULL;
 	int n = a->named ? 0 : below_scandir(a->places.states, &files, NULL);
@@ -424,7 +437,7 @@ static int unmount_all(const struct apply_command *a, const struct policies *lis
  * that they cannot lock it.  So does --unmount, although it changes no state: a run that ended after
  * it would mount where packages are being installed.
  */
-static int apply_policies(const struct apply_command *a, const struct policies *list)
+static int apply_policies(const struct policy_run *a, const struct policies *list)
 {
 	KP_AUTO_FREE char *path = xasprintf("%s/lock", a->places.states);
 	struct kpackx_error why = {0};
@@ -439,10 +452,8 @@ static int apply_policies(const struct apply_command *a, const struct policies *
 			if (lock < 0)
 				below_fail(&why, "cannot open");
 		}
-		if (lock < 0) {
-			report_why(path, &why);
-			return EXIT_FAULT;
-		}
+		if (lock < 0)
+			return report_why(path, &why);
 		lock_wait(lock, path);
 	}
 	if (a->unmount)
@@ -454,36 +465,162 @@ static int apply_policies(const struct apply_command *a, const struct policies *
 	return status;
 }
 
+/* Read the command line, and the policies.  false: one of them is wrong, which was reported. */
+static bool open_policies(struct policy_run *r, const struct command_help *help, int argc,
+			  char **argv, struct policies *list)
+{
+	int n;
+
+	*r = (struct policy_run){.places = {.policies = POLICY_DIR, .states = STATE_DIR}};
+	n = options_parse(help, argc, &argv, r);
+	if (r->mounts + r->unmount + (r->dry || r->no_mounts) > 1)
+		options_usage(help, "--mounts, --unmount, and --dry-run or --no-mounts "
+				    "exclude each other");
+	r->named = n > 0;
+	return policies_read(r->places.policies, argv, (size_t)n, list);
+}
+
 int cmd_apply(int argc, char **argv)
 {
-	struct options o = {.help = &cmd_apply_help, .argc = argc, .argv = argv};
-	struct apply_command c = {
-		.places = {.policies = POLICY_DIR, .states = STATE_DIR}};
-	int status = options_read(&o, &c);
+	struct policy_run r;
 	struct policies list;
-	bool fine;
+	bool fine = open_policies(&r, &cmd_apply_help, argc, argv, &list);
+	int status = EXIT_OK;
 
-	if (status >= 0)
-		return status;
-	if (c.mounts + c.unmount + (c.dry || c.no_mounts) > 1)
-		return options_usage(&cmd_apply_help,
-				     "--mounts, --unmount, and --dry-run or --no-mounts "
-				     "exclude each other");
-	c.named = optind < argc;
-	fine = policies_read(c.places.policies, argv + optind, (size_t)(argc - optind),
-			     &list);
 	/*
 	 * A wrong policy may be for a part of another one's tree, so no tree is changed.
 	 * But mounts are removed in any case, and mounted again, because programs need them.
 	 */
-	if (!fine && !c.unmount)
-		c.mounts = !c.dry && !c.no_mounts;
-	status = EXIT_OK;
-	if (fine || c.mounts || c.unmount)
-		status = apply_policies(&c, &list);
+	if (!fine && !r.unmount)
+		r.mounts = !r.dry && !r.no_mounts;
+	if (fine || r.mounts || r.unmount)
+		status = apply_policies(&r, &list);
 	/* whoever installs packages wants to know what is still mounted, and no more */
-	if (!fine && (!c.unmount || c.named))
+	if (!fine && (!r.unmount || r.named))
 		status = EXIT_FAULT;
 	policies_fini(&list);
 	return report_finish(status);
+}
+
+/* --- kpack status -------------------------------------------------------------------- */
+
+/* Whether kpack apply has nothing to do, or to say. */
+static bool is_complete(const struct policy_tree *t, const char *lacking)
+{
+	return t->missing || (!policy_tree_needs_work(t) && !lacking &&
+			      t->n_mounts >= t->state.n_mounts);
+}
+
+static void print_tree(const struct policy_tree *t, const char *lacking)
+{
+	const struct state *s = &t->state;
+	const struct policy_sums sums = policy_tree_sums(t);
+	time_t when = (time_t)s->when;
+	char text[32], size[24];
+	struct tm tm;
+
+	print_name(t->policy);
+	if (t->missing) {
+		puts("does not exist");
+		return;
+	}
+	printf("for %s\n", t->arch);
+	for (size_t i = 0; i < t->policy->n_commands; i++) {
+		fputs("  kpack", stdout);
+		for (size_t k = 0; k < t->policy->commands[i].n_words; k++) {
+			putchar(' ');
+			report_text(t->policy->commands[i].words[k]);
+		}
+		putchar('\n');
+	}
+	if (when && gmtime_r(&when, &tm) && strftime(text, sizeof(text), "%F %T", &tm))
+		printf("  last run: %s UTC\n", text);
+	printf("  saved: %s: %zu files changed, %zu removed, %zu packed%s\n",
+	       report_size(sums.saved, size), sums.n[STATE_CHANGED],
+	       sums.n[STATE_REMOVED], sums.n[STATE_PACKED],
+	       s->forgotten ? "; what was changed before the state was lost is not known"
+			    : "");
+	if (t->anew)
+		puts(s->n_gpus
+			     ? "  the policy or the GPUs changed, or the last run failed"
+			     : "  not applied yet");
+	else if (t->n_new)
+		printf("  files that changed since: %zu\n", t->n_new);
+	if (s->n_mounts || t->n_mounts)
+		printf("  mounts: %zu of %zu\n", t->n_mounts, (size_t)s->n_mounts);
+	if (t->gone)
+		printf("  not in this machine now: %s\n", t->gone);
+	if (lacking)
+		printf("  lacks code for: %s (kpack apply names the packages)\n",
+		       lacking);
+	puts(is_complete(t, lacking) ? "  complete" : "  not complete: run kpack apply");
+}
+
+static json_t *json_tree(const struct policy_tree *t, const char *lacking)
+{
+	static const char *const kinds[STATE_KINDS] = {NULL, "changed", "removed",
+						       "packed"};
+	json_t *files = json_array(), *commands = json_array();
+	const struct state *s = &t->state;
+
+	for (size_t i = 0; i < t->policy->n_commands; i++) {
+		const struct policy_command *c = &t->policy->commands[i];
+
+		json_array_append_new(
+			commands,
+			report_json_list((const char *const *)c->words, c->n_words));
+	}
+	for (size_t i = 0; i < s->n_files; i++)
+		if (s->files[i].kind != STATE_SEEN)
+			json_array_append_new(
+				files,
+				json_pack("{so ss sI sI}", "path",
+					  report_json_text(s->files[i].path), "status",
+					  kinds[s->files[i].kind], "size_before",
+					  (json_int_t)s->files[i].before, "size_after",
+					  (json_int_t)s->files[i].size));
+	return json_pack("{so so so ss sb sI sI sI sb sb so so ss}", "name",
+			 report_json_text(t->policy->name), "tree",
+			 report_json_text(t->policy->tree), "commands", commands, "arch",
+			 t->arch, "complete", is_complete(t, lacking), "last_run",
+			 (json_int_t)s->when, "files_new",
+			 (json_int_t)(t->anew ? s->n_files : t->n_new), "bytes_saved",
+			 (json_int_t)policy_tree_sums(t).saved, "forgotten", s->forgotten,
+			 "packed", s->packed, "files", files, "mounts",
+			 report_json_list((const char *const *)t->mounts, t->n_mounts),
+			 "lacking", lacking ? lacking : "");
+}
+
+/* The status is 0 if kpack apply has nothing to do for any of the policies. */
+int cmd_status(int argc, char **argv)
+{
+	struct report_array array = {0};
+	struct policy_run r;
+	struct policies list;
+	bool fine = open_policies(&r, &cmd_status_help, argc, argv, &list);
+
+	for (size_t i = 0; i < list.count; i++) {
+		KP_AUTO_FREE char *lacking = NULL;
+		struct policy_tree t;
+
+		if (list.items[i].wrong)
+			continue;
+		if (policy_tree_open(&t, &list.items[i], &r.places) &&
+		    (t.missing || policy_tree_look(&t, STATE_SEEN))) {
+			if (!t.missing)
+				lacking = policy_tree_lacking(&t);
+			fine &= is_complete(&t, lacking);
+			if (r.json)
+				report_array_add(&array, json_tree(&t, lacking));
+			else
+				print_tree(&t, lacking);
+		} else {
+			fine = false;
+		}
+		policy_tree_fini(&t);
+	}
+	if (r.json)
+		report_array_end(&array);
+	policies_fini(&list);
+	return report_finish(fine ? EXIT_OK : EXIT_FAULT);
 }

@@ -134,5 +134,5 @@ int cmd_split(int argc, char **argv)
 	if (!status)
 		status = split_operands(&args);
 	split_args_fini(&args);
-	return report_finish(status < 0 ? EXIT_OK : status);
+	return report_finish(status);
 }

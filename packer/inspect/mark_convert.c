@@ -131,18 +131,16 @@ int mark_convert(int argc, char **argv)
 {
 	struct options o = {.help = &mark_convert_help, .argc = argc, .argv = argv};
 	struct mark_convert c = {0};
-	int status = options_read(&o, &c);
+	int status;
 
-	if (status < 0 && (!c.marker.kernel_name || c.marker.n_search_paths == 0))
-		status = options_usage(o.help,
-				       "--kernel-name and --search-path are needed");
-	if (status < 0 && argc - optind != 2)
-		status = options_usage(o.help, "IN and OUT are needed");
-	if (status < 0) {
-		c.in = argv[optind];
-		c.out = argv[optind + 1];
-		status = convert_file(&c);
-	}
+	options_read(&o, &c);
+	if (!c.marker.kernel_name || c.marker.n_search_paths == 0)
+		options_usage(o.help, "--kernel-name and --search-path are needed");
+	if (argc - optind != 2)
+		options_usage(o.help, "IN and OUT are needed");
+	c.in = argv[optind];
+	c.out = argv[optind + 1];
+	status = convert_file(&c);
 	kp_marker_fini(&c.marker);
 	return status;
 }
@@ -473,15 +471,14 @@ int mark_restore(int argc, char **argv)
 {
 	struct options o = {.help = &mark_restore_help, .argc = argc, .argv = argv};
 	struct mark_restore r = {.b = {.fd = -1}};
-	int status = options_read(&o, &r);
+	int status;
 
-	if (status < 0 && argc - optind != 1)
-		status = options_usage(o.help, "one FILE is needed");
-	if (status < 0) {
-		r.file = argv[optind];
-		r.out = r.out ? r.out : r.file;
-		status = restore_file(&r);
-	}
+	options_read(&o, &r);
+	if (argc - optind != 1)
+		options_usage(o.help, "one FILE is needed");
+	r.file = argv[optind];
+	r.out = r.out ? r.out : r.file;
+	status = restore_file(&r);
 	free(r.archives);
 	return status;
 }
@@ -607,10 +604,8 @@ int mark_strip_safe(int argc, char **argv)
 {
 	struct options o = {.help = &mark_strip_safe_help, .argc = argc, .argv = argv};
 	struct strip_safe s = {0};
-	int status = options_read(&o, &s);
 
-	if (status >= 0)
-		return status;
+	options_read(&o, &s);
 	if (optind == argc)
 		return options_usage(o.help, "a file is missing");
 	for (int i = optind; i < argc; i++) {

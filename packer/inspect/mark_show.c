@@ -181,13 +181,11 @@ int mark_show(int argc, char **argv)
 	struct options o = {.help = &mark_show_help, .argc = argc, .argv = argv};
 	struct report_array array = {0};
 	bool json = false;
-	int status = options_read(&o, &json);
+	int status = EXIT_OK;
 
-	if (status >= 0)
-		return status;
+	options_read(&o, &json);
 	if (optind == argc)
-		return options_usage(o.help, "a file is missing");
-	status = EXIT_OK;
+		options_usage(o.help, "a file is missing");
 	for (int i = optind; i < argc; i++) {
 		struct kpackx_error why = {0};
 		struct shown s = {.b = {.fd = -1}};
@@ -206,8 +204,8 @@ int mark_show(int argc, char **argv)
 		free(s.arches);
 		binary_close(&s.b);
 	}
-	if (json && !report_array_end(&array))
-		status = EXIT_FAULT;
+	if (json)
+		report_array_end(&array);
 	return report_finish(status);
 }
 
@@ -283,15 +281,13 @@ int mark_set(int argc, char **argv)
 {
 	struct options o = {.help = &mark_set_help, .argc = argc, .argv = argv};
 	KP_AUTO(kp_marker) changes = {0};
-	int status = options_read(&o, &changes);
+	int status = EXIT_OK;
 
-	if (status >= 0)
-		return status;
+	options_read(&o, &changes);
 	if (!changes.kernel_name && changes.n_search_paths == 0)
 		return options_usage(o.help, "nothing to set");
 	if (optind == argc)
-		return options_usage(o.help, "a file is missing");
-	status = EXIT_OK;
+		options_usage(o.help, "a file is missing");
 	for (int i = optind; i < argc; i++) {
 		struct kpackx_error why = {0};
 

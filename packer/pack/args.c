@@ -443,18 +443,14 @@ int pack_args_parse(struct pack_args *args, int argc, char **argv)
 	pack_args_init(&p.args);
 	p.args.volume_size = 0; /* not given */
 	p.args.how.level = 0;
-	status = options_read(&o, &p);
-	if (status >= 0) {
-		status = status ? status : -1;
-	} else {
-		status = take_lists(&p);
-		if (!status)
-			status = combine_options(&p);
-		if (!status)
-			status = take_names(&p.args, argc, argv);
-		if (!status)
-			status = check_output(&p.args);
-	}
+	options_read(&o, &p);
+	status = take_lists(&p);
+	if (!status)
+		status = combine_options(&p);
+	if (!status)
+		status = take_names(&p.args, argc, argv);
+	if (!status)
+		status = check_output(&p.args);
 	*args = p.args;
 	return status;
 }

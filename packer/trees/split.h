@@ -58,7 +58,7 @@ struct split_args {
 	char **operands;
 };
 
-/* Returns the exit status, after reporting what is wrong; -1 when --help was printed. */
+/* Returns the exit status, after reporting what is wrong. */
 int split_args_parse(struct split_args *args, int argc, char **argv);
 void split_args_fini(struct split_args *args);
 /*

@@ -190,12 +190,10 @@ int split_args_parse(struct split_args *args, int argc, char **argv)
 	struct pack_args pack = {0};
 	struct kp_span name;
 	kpack_error_t err;
-	int status, end = argc;
+	int end = argc;
 
 	*args = (struct split_args){.level = 3, .jobs = option_jobs()};
-	status = options_read(&o, args);
-	if (status >= 0)
-		return status ? status : -1;
+	options_read(&o, args);
 	/* the last operand is OUTPUT, unless an option set it; those before it are INPUT */
 	if (!args->output && optind < end)
 		args->output = argv[--end];
