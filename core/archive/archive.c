@@ -235,7 +235,7 @@ struct kp_toc_blob kp_stored_place(const struct kpack_archive *a, uint32_t ordin
 				    kp_frame_at(a->frames, ordinal + 1) - at - 4};
 }
 
-/* Bytes of the hashes of an object's pieces: one for each, the last of which is shorter. */
+/* Bytes of the hashes of an object's pieces: the last one may be shorter. */
 static uint64_t hashes_size(const struct kpack_archive *a, uint32_t ordinal)
 {
 	return 8 * ((kp_stored_place(a, ordinal).size + KP_PIECE - 1) / KP_PIECE);
