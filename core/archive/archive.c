@@ -3,6 +3,13 @@
  * Opening an archive: header, table of contents, and for each scheme where the objects are.
  * Then each entry is compared with that; one that cannot be read is refused, with its reason,
  * and the others stay.
+ *
+ * Whether an archive is refused or an entry depends on what is wrong: without header, table or
+ * frame index nothing can be found, but a wrong ordinal or size is of one entry alone.  After
+ * opening, each entry that is left has an ordinal below the number of objects, an object inside
+ * the file, and a size that its stored bytes can decode to and that is below the limits: callers
+ * allocate that many bytes.  Of the blob only a count is read, the length words
+ * of an archive that has no frame index, and headers of frames whose entries state no size.
  */
 #include "archive.h"
 #include <stdatomic.h>
@@ -228,7 +235,7 @@ struct kp_toc_blob kp_stored_place(const struct kpack_archive *a, uint32_t ordin
 				    kp_frame_at(a->frames, ordinal + 1) - at - 4};
 }
 
-/* Bytes of the hashes of an object's pieces. */
+/* Bytes of the hashes of an object's pieces: the last one may be shorter. */
 static uint64_t hashes_size(const struct kpack_archive *a, uint32_t ordinal)
 {
 	return 8 * ((kp_stored_place(a, ordinal).size + KP_PIECE - 1) / KP_PIECE);
@@ -265,7 +272,10 @@ static kpack_error_t index_hashes(struct kpack_archive *a, struct kpackx_error *
 
 /* --- entries ---------------------------------------------------------------------- */
 
-/* Whether an entry must be refused; adds the fault, or the size if the entry states none. */
+/*
+ * Whether an entry must be refused; adds the fault, or the size if the entry states none:
+ * then its only frame's header may have it.
+ */
 static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 {
 	const struct kpack_archive *a = arg;

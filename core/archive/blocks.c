@@ -2,6 +2,17 @@
 /*
  * Reading objects of shared archives: the pool of decoded frames, and the copying of extents
  * from it.
+ *
+ * A frame of the pool is
+ *
+ *   BUSY     the thread that added it decodes it, without the lock; others wait
+ *   READY    its bytes are there and do not change; it is in the list by use
+ *   FAILED   decoding failed: it is out of the pool, and goes with its last pin
+ *
+ * Each thread that uses or awaits a frame has a pin on it; only frames without pins are freed,
+ * the one used longest ago first.  A thread that waited for a FAILED frame tries it itself,
+ * and so reports an error of its own.  The dictionary of a
+ * block is pinned only while the block is decoded: all bytes that are copied out are a block's.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -336,7 +347,7 @@ static size_t extent_at(const struct kp_shared *s, const struct kp_shared_object
 	return low;
 }
 
-/* Bytes of one block that are wanted. */
+/* Bytes of one block that are wanted; sorted by block, so that each is got once for all. */
 struct piece {
 	uint32_t block;
 	uint32_t from, size; /* in the block */

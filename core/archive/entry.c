@@ -11,6 +11,18 @@
  *
  * What is read from the first byte to the last is hashed on the way and compared with the
  * xxh3 of the metadata.  Whoever reads a part first calls kp_entry_check_parts.
+ *
+ * What is compared, and where:
+ *
+ *   hashes of pieces    in kp_source_read, of the stored bytes of plain entries and frames
+ *   hashes of frames    in blocks.c, of a shared archive
+ *   zstd's checksums    by zstd, unless there is an xxh3, which covers more
+ *   a seek table's      in chunks.c, for a chunk; the checksum of one frame in parts covers
+ *                       all of them and is compared here, after the last one
+ *   the xxh3            here, after the last byte; KP_READ_VERIFY compares all of these
+ *
+ * A large entry whose bytes all passed is remembered as checked, so that parts of it may be
+ * given away from then on without decoding it again.
  */
 #include "entry.h"
 #include <stdatomic.h>
@@ -244,7 +256,10 @@ kpack_error_t kp_archive_check_stored(const struct kpack_archive *a, uint32_t or
 	return KPACK_SUCCESS;
 }
 
-/* The stored bytes are about to be read from their start, in steps: as kp_source_expect. */
+/*
+ * The stored bytes are about to be read from their start, in steps: as kp_source_expect.  Not
+ * for bytes that are read in one step, which the system then reads in larger pages.
+ */
 static void expect_stored(const struct kpack_archive *a, size_t entry)
 {
 	struct kp_toc_blob at = kp_stored_place(a, a->toc.entries[entry].ordinal);

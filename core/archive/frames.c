@@ -391,7 +391,8 @@ uint64_t kp_frames_memory(struct kp_span head, enum kp_frames_into into, uint64_
 
 /*
  * Have the whole frame in memory, if it has at most LIMIT stored bytes; *SIZE becomes
- * its stored bytes, or 0: it is longer, cut short, or damaged.
+ * its stored bytes, or 0: it is longer, cut short, or damaged.  Where the frame ends is only
+ * known by its blocks, so that twice as much is read until the end is there.
  */
 static kpack_error_t load_frame(struct kp_frames *f, uint64_t limit, size_t *size,
 				struct kpackx_error *why)
@@ -483,7 +484,10 @@ static kpack_error_t decode_once(struct kp_frames *f, size_t stored, ZSTD_outBuf
 	return KPACK_SUCCESS;
 }
 
-/* A step when OUT is full decodes what is left of the frame: no more than its checksum. */
+/*
+ * A step when OUT is full decodes what is left of the frame: no more than its checksum.  A byte
+ * of room shows whether there is more, without which zstd would only say that it is not done.
+ */
 static kpack_error_t decode_step(struct kp_frames *f, ZSTD_outBuffer *out,
 				 struct kpackx_error *why)
 {

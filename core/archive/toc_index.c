@@ -2,6 +2,11 @@
 /*
  * Sorting a parsed table of contents, looking up in it, and dropping what readers of entries
  * do not need.  Tables have up to a million keys and are mostly sorted: that is looked at first.
+ *
+ * Afterwards binaries ascend by key, each key once, and the entries of a binary are one run that
+ * ascends by architecture, each once; everything that looks up relies on that.  Of equal
+ * architectures the last in the file stays, as in AMD's reader, so that all sorting is stable.
+ * Unknown pairs were noted by the offset of their key and become those of a numbered binary.
  */
 #include <stdlib.h>
 #include "core/base/alloc.h"
@@ -195,7 +200,8 @@ static int cmp_string(const void *a, const void *b, void *arg)
 }
 
 /*
- * rank[n] is the position of string n in bytewise order, so that entries compare by it.
+ * rank[n] is the position of string n in bytewise order, so that entries compare by numbers:
+ * there are a few architectures, and a million entries to sort by them.
  */
 static uint16_t *string_ranks(struct kp_toc *toc)
 {
@@ -421,7 +427,10 @@ static uint32_t path_in(struct kp_span map, struct kp_span key)
 	return (uint32_t)(path.data - map.data);
 }
 
-/* Copy the metadata of a binary's entries to BYTES, and its key unless that is in them. */
+/*
+ * Copy the metadata of a binary's entries to BYTES, and its key unless that is in them: of
+ * kernel databases, which have most entries, the key is the path.
+ */
 static size_t move_binary(struct kp_toc *toc, size_t binary, uint8_t *bytes, size_t size)
 {
 	struct kp_toc_binary *b = &toc->binaries[binary];

@@ -2,7 +2,15 @@
 /*
  * A dictionary is chosen from the unique bytes and written if it pays; then all blocks are
  * compressed with it, in batches, on several threads.  An archive that begins with another
- * one's blocks has that one's dictionary.
+ * one's blocks has that one's dictionary, as their frames refer to it.
+ *
+ * The bytes must not depend on the number of threads: a block's level depends on its own
+ * density, its frame on nothing but its bytes, level and dictionary, and a batch is written in
+ * order when all of it is encoded.  Threads only take the next block of the batch.
+ *
+ * What takes memory is bounded: a batch of at most 64 frames, encoders of 192 MiB together
+ * unless one alone takes more, and for choosing a dictionary samples of the bytes, not the
+ * bytes.
  */
 #include "blocks.h"
 #include <pthread.h>

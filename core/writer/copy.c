@@ -2,6 +2,17 @@
 /*
  * Copying objects of another archive as they are stored there: runs of frames or plain bytes,
  * and blocks of a shared archive.
+ *
+ * Blocks are copied in these steps:
+ *
+ *   find_used     the bytes of the other archive's run that the wanted objects have
+ *   plan_moves    which of them are whole blocks, which are copied and come first, and where
+ *                 all others come to lie behind them
+ *   plan_copy     whether that is allowed and worth it; until here nothing is written
+ *   add_objects   the bytes are appended, whole blocks first, and the objects' extents moved
+ *
+ * Only whole blocks can stay as they are: of another one some bytes are not wanted, and a frame
+ * cannot be cut.
  */
 #include <stdlib.h>
 #include "core/base/alloc.h"

@@ -3,6 +3,11 @@
  * Entries are looked up by name while they are added, in a hash table, and sorted once at the
  * end.  Each has one allocation for key, metadata and unknown pairs; architectures and types,
  * of which there are few, are kept once.
+ *
+ * An entry that is added again replaces the first one only if it has the same ordinal, that is,
+ * the same bytes: two contents under one name would let the order of the input decide which of
+ * them a loader gets.  BYTES is counted on the way, so that a writer learns before it adds an
+ * entry that the table would pass what readers accept.
  */
 #include "entry_list.h"
 #include <stdlib.h>

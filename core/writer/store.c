@@ -157,7 +157,8 @@ kpack_error_t kp_store_add_file(struct kp_store *s, const struct kp_content *con
 
 	/*
 	 * The encoder gives the same frame for the same bytes, so that frames can be compared
-	 * without decoding.
+	 * without decoding.  Another size means other bytes with the same hash, or another
+	 * encoder's frame: both are stored beside what is there.
 	 */
 	*shared = false;
 	if (kp_store_find(s, content, &at) &&

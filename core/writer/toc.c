@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of contents of an archive being written, and the metadata of entries in it. */
+/*
+ * The table of contents of an archive being written (its fields: core/archive/toc.h), and the
+ * metadata of entries in it.  It is packed straight into the archive's buffer: a table of a
+ * million entries is never in memory as a whole.  Its hash is made on the way and comes last,
+ * where a reader finds it without parsing.
+ *
+ * The entries come last but for the hash, so that a reader that only wants the names or the
+ * frame index need not skip them.  What msgpack's calls return is not looked at: the
+ * writer's state has the first error, and kp_writer_pack_toc returns it at the end.
+ */
 #include <msgpack.h>
 #include <stdlib.h>
 #include "core/base/alloc.h"

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file begins with zeros where the header will be, so that an archive that was never
- * finished is none.  Objects are appended through a buffer as they are added; the first write
- * that fails is remembered, and every further call fails.  At the end a shared archive's
- * blocks, the table of contents (toc.c) and last the header are written.
+ * The order of an archive's bytes, which is also the order in which they are written, but for
+ * the header:
+ *
+ *   0       zeros until the end: an archive that was never finished has no magic
+ *   64      objects, through a buffer, as they are added; in frames, behind a count that is
+ *           filled in at the end.  Of a shared archive only its blocks, at the end, since the
+ *           dictionary is chosen from all of them and comes first
+ *   ...     the table of contents (toc.c), which has the places of the objects
+ *   0       the header: last, so that it never states a table that is not there
+ *
+ * The first write that fails is remembered, and every further call fails: the places that were
+ * noted are not where the bytes are.
  */
 #include "writer.h"
 #include <errno.h>

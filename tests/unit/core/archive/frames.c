@@ -51,13 +51,8 @@ TEST(headers_are_read_as_zstd_reads_them)
 	}
 	/* half have a reserved bit, and a quarter windows above 2 GiB */
 	assert_true(read > 128 * 128 && read < 128 * 256);
-}
-
-TEST(skippable_frames)
-{
-	uint8_t frame[8] = {0x50, 0x2a, 0x4d, 0x18, 1, 2, 3, 4};
-
-	for (unsigned i = 0; i < 256; i++) {
+	memcpy(frame, "\x50\x2a\x4d\x18\1\2\3\4", 8);
+	for (unsigned i = 0; i < 256; i++) { /* skippable frames */
 		frame[0] = (uint8_t)i;
 		assert_int_equal(is_same(frame, 8), i >> 4 == 5);
 		is_same(frame, 7);

@@ -30,44 +30,40 @@ static void must(kpack_error_t err)
 		fail_msg("%s", why.text);
 }
 
-TEST(a_blob_has_at_most_so_many_frames)
+static struct kp_writer *open_writer(kpack_compression_t scheme)
 {
 	const struct kp_writer_options options = {
-		.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
-		.group = "g",
-		.unnamed = true};
-	struct kp_span none = {(const uint8_t *)"", 0};
-	struct kpack_archive *a;
+		.scheme = scheme, .group = "g", .level = 3, .unnamed = true};
 	struct kp_writer *w;
-	uint32_t ordinal;
 
 	must(kp_writer_open("/tmp", "x.kpack", &options, &w, &why));
-	for (uint32_t i = 0; i < KP_FRAMES_MAX; i++)
-		must(kp_writer_add_stored(w, none, &ordinal, &why));
-	assert_int_equal(kp_writer_add_stored(w, none, &ordinal, &why),
-			 KPACK_ERROR_INVALID_ARGUMENT);
+	return w;
+}
+
+/* Finish W, and read again that it has COUNT objects. */
+static void has_objects(struct kp_writer *w, uint32_t count)
+{
+	struct kpack_archive *a;
+
 	must(kp_writer_finish(w, &why));
 	must(kp_writer_reopen(w, "x", &a, &why));
-	assert_int_equal(kp_archive_ordinal_count(a), KP_FRAMES_MAX);
+	assert_int_equal(kp_archive_ordinal_count(a), count);
 	kp_archive_close(a);
 	kp_writer_close(w);
 }
 
-TEST(an_empty_archive)
+TEST(archives_with_the_most_and_the_fewest_objects)
 {
-	const struct kp_writer_options options = {.scheme = KP_COMPRESSION_ZSTD_SHARED,
-						  .group = "g",
-						  .level = 3,
-						  .unnamed = true};
-	struct kpack_archive *a;
-	struct kp_writer *w;
+	struct kp_writer *w = open_writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
+	struct kp_span none = {(const uint8_t *)"", 0};
+	uint32_t ordinal;
 
-	must(kp_writer_open("/tmp", "x.kpack", &options, &w, &why));
-	must(kp_writer_finish(w, &why));
-	must(kp_writer_reopen(w, "x", &a, &why));
-	assert_int_equal(kp_archive_ordinal_count(a), 0);
-	kp_archive_close(a);
-	kp_writer_close(w);
+	for (uint32_t i = 0; i < KP_FRAMES_MAX; i++)
+		must(kp_writer_add_stored(w, none, &ordinal, &why));
+	assert_int_equal(kp_writer_add_stored(w, none, &ordinal, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	has_objects(w, KP_FRAMES_MAX);
+	has_objects(open_writer(KP_COMPRESSION_ZSTD_SHARED), 0);
 }
 
 /*
