@@ -137,7 +137,7 @@ static kpack_error_t plan_marked(const struct conversion *c, struct kp_span reci
 			ed->whole = whole;
 			err = convert_opened(ed, c, recipe, why);
 			if (err)
-				kp_edit_close(ed);
+				kp_edit_fini(ed);
 		}
 		return err;
 	}
@@ -156,7 +156,7 @@ static kpack_error_t plan_marked(const struct conversion *c, struct kp_span reci
 	if (!err)
 		err = add_marker(ed, c, recipe, why);
 	if (err)
-		kp_edit_close(ed);
+		kp_edit_fini(ed);
 	return err;
 }
 
@@ -191,7 +191,7 @@ static kpack_error_t plan_with_recipe(const struct conversion *c, struct kp_edit
 			memcpy(*bytes, recipe.data, recipe.size);
 			return KPACK_SUCCESS;
 		}
-		kp_edit_close(ed);
+		kp_edit_fini(ed);
 		if (err)
 			goto out;
 		free(*bytes);
@@ -212,24 +212,17 @@ out:
 static kpack_error_t write_marked(const struct conversion *c, struct kp_outfile *out,
 				  struct kpackx_error *why)
 {
-	struct kp_fatbin fat;
-	struct kp_edit ed;
-	uint8_t *recipe;
+	KP_AUTO_FREE uint8_t *recipe = NULL;
+	KP_AUTO(kp_edit) ed = {0};
+	KP_AUTO(kp_fatbin) fat = {0};
 	kpack_error_t err;
 
 	KP_TRY(plan_with_recipe(c, &ed, &recipe, why));
-	err = kp_edit_write(&ed, out, why);
-	if (!err) {
-		err = kp_fatbin_open(out->fd, ed.out_size, &fat, why);
-		if (!err)
-			err = kp_fatbin_check_marker(&fat, why);
-		if (err)
-			kp_fail_prefix(why, err, "the converted file is wrong");
-		kp_fatbin_fini(&fat);
-	}
-	kp_edit_close(&ed);
-	free(recipe);
-	return err;
+	KP_TRY(kp_edit_write(&ed, out, why));
+	err = kp_fatbin_open(out->fd, ed.out_size, &fat, why);
+	if (!err)
+		err = kp_fatbin_check_marker(&fat, why);
+	return err ? kp_fail_prefix(why, err, "the converted file is wrong") : err;
 }
 
 kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fat,
@@ -238,13 +231,11 @@ kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fa
 	static const uint8_t some[1];
 	struct kp_convert_options o = {.marker = {some, 1},
 				       .keep_device_code = keep_device_code};
-	struct kp_edit ed;
+	KP_AUTO(kp_edit) ed = {0};
 
 	KP_TRY(check_kind(fat, why));
-	KP_TRY(plan_marked(&(struct conversion){fd, size, fat, &o},
-			   (struct kp_span){some, 1}, &ed, why));
-	kp_edit_close(&ed);
-	return KPACK_SUCCESS;
+	return plan_marked(&(struct conversion){fd, size, fat, &o},
+			   (struct kp_span){some, 1}, &ed, why);
 }
 
 kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
@@ -269,7 +260,7 @@ kpack_error_t kp_convert_headers(int fd, uint64_t size, bool *program, bool *rig
 				 struct kpackx_error *why)
 {
 	const Elf64_Phdr *first = NULL, *own = NULL, *load = NULL;
-	struct kp_edit ed;
+	KP_AUTO(kp_edit) ed = {0};
 	uint64_t at, bytes;
 	ptrdiff_t i;
 
@@ -289,7 +280,6 @@ kpack_error_t kp_convert_headers(int fd, uint64_t size, bool *program, bool *rig
 	*right = load && (!own || own->p_vaddr == at) &&
 		 load->p_vaddr - load->p_offset == first->p_vaddr - first->p_offset &&
 		 kp_range_ok(load->p_filesz, at - load->p_vaddr, bytes);
-	kp_edit_close(&ed);
 	return KPACK_SUCCESS;
 }
 
@@ -319,12 +309,6 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 
 /* ---- device code again, or less of it ---- */
 
-struct restorer {
-	struct kp_edit ed;
-	const struct kp_fatbin *fat;
-	const struct kp_restore_options *options;
-};
-
 static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t offset,
 				   struct kpackx_error *why)
 {
@@ -334,15 +318,16 @@ static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t o
 }
 
 /* Let the wrappers lead to their containers; in fat files their last word stays. */
-static kpack_error_t point_to_containers(struct restorer *r, struct kpackx_error *why)
+static kpack_error_t point_to_containers(struct kp_edit *ed, const struct kp_fatbin *fat,
+					 const struct kp_restore_options *options,
+					 struct kpackx_error *why)
 {
-	const struct kp_elf *elf = &r->fat->elf;
-	const Elf64_Shdr *h = &r->ed.sections[kp_edit_find(&r->ed, KP_FATBIN_SECTION)].h;
+	const struct kp_elf *elf = &fat->elf;
+	const Elf64_Shdr *h = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
 
 	for (size_t i = 0; i < elf->n_wrappers; i++) {
 		const struct kp_elf_wrapper *w = &elf->wrappers[i];
-		uint64_t offset = r->options->offsets[i];
-		bool fat = r->fat->kind == KP_FATBIN_ELF;
+		uint64_t offset = options->offsets[i];
 
 		if (offset >= h->sh_size)
 			return kp_fail(
@@ -350,9 +335,9 @@ static kpack_error_t point_to_containers(struct restorer *r, struct kpackx_error
 				"wrapper %zu: its container would begin at %" PRIu64
 				" of %" PRIu64 " bytes",
 				i, offset, h->sh_size);
-		KP_TRY(point_wrapper(&r->ed, w, KP_WRAPPER_HIPF,
-				     fat ? w->fields.index : 0, h->sh_addr + offset,
-				     why));
+		KP_TRY(point_wrapper(ed, w, KP_WRAPPER_HIPF,
+				     fat->kind == KP_FATBIN_ELF ? w->fields.index : 0,
+				     h->sh_addr + offset, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -379,48 +364,36 @@ static bool widen_section(struct kp_edit *ed, Elf64_Shdr *s, uint64_t size)
 	return true;
 }
 
-static kpack_error_t restore_opened(struct restorer *r, struct kp_outfile *out,
-				    struct kpackx_error *why)
+kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
+			 const struct kp_restore_options *options, struct kp_outfile *out,
+			 struct kpackx_error *why)
 {
-	struct kp_edit *ed = &r->ed;
+	KP_AUTO(kp_edit) ed = {0};
 	size_t fatbin;
 	Elf64_Shdr *h;
 
-	kp_edit_drop_section(ed, KP_LAYOUT_SECTION);
-	KP_TRY(kp_edit_drop_marker(ed, why));
-	fatbin = kp_edit_find(ed, KP_FATBIN_SECTION);
-	h = &ed->sections[fatbin].h;
+	KP_TRY(kp_fatbin_check_marker(fat, why));
+	KP_TRY(kp_edit_open(fd, size, &ed, why));
+	kp_edit_drop_section(&ed, KP_LAYOUT_SECTION);
+	KP_TRY(kp_edit_drop_marker(&ed, why));
+	fatbin = kp_edit_find(&ed, KP_FATBIN_SECTION);
+	h = &ed.sections[fatbin].h;
 	if (!fatbin)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "the section " KP_FATBIN_SECTION " is gone");
 	if (h->sh_type == SHT_NOBITS) { /* else the device code was kept */
 		/* our additions may have taken the addresses that the section had */
-		if (r->options->size > h->sh_size &&
-		    !widen_section(ed, h, r->options->size))
+		if (options->size > h->sh_size && !widen_section(&ed, h, options->size))
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "elf: " KP_FATBIN_SECTION
 				       " has no room for the %" PRIu64
 				       " bytes that it had",
-				       r->options->size);
-		KP_TRY(kp_edit_fill(ed, fatbin, write_section, (void *)r->options, why));
+				       options->size);
+		KP_TRY(kp_edit_fill(&ed, fatbin, write_section, (void *)options, why));
 	}
-	KP_TRY(kp_edit_place(ed, why));
-	KP_TRY(point_to_containers(r, why));
-	return kp_edit_write(ed, out, why);
-}
-
-kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
-			 const struct kp_restore_options *options, struct kp_outfile *out,
-			 struct kpackx_error *why)
-{
-	struct restorer r = {.fat = fat, .options = options};
-	kpack_error_t err;
-
-	KP_TRY(kp_fatbin_check_marker(fat, why));
-	KP_TRY(kp_edit_open(fd, size, &r.ed, why));
-	err = restore_opened(&r, out, why);
-	kp_edit_close(&r.ed);
-	return err;
+	KP_TRY(kp_edit_place(&ed, why));
+	KP_TRY(point_to_containers(&ed, fat, options, why));
+	return kp_edit_write(&ed, out, why);
 }
 
 /*
@@ -449,22 +422,23 @@ static void trim_memory(struct kp_edit *ed, const Elf64_Shdr *s)
 	ed->trimmed = true;
 }
 
-static kpack_error_t refill_opened(struct restorer *r, struct kp_outfile *out,
-				   struct kpackx_error *why)
+/* Refill the file of ED, which was opened just now. */
+static kpack_error_t refill_opened(struct kp_edit *ed, const struct kp_fatbin *fat,
+				   const struct kp_restore_options *options,
+				   struct kp_outfile *out, struct kpackx_error *why)
 {
-	struct kp_edit *ed = &r->ed;
 	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
 	Elf64_Shdr *h = &ed->sections[section].h;
-	struct kp_fatbin fat;
+	KP_AUTO(kp_fatbin) new = {0};
 	kpack_error_t err;
 
-	if (!section || r->options->size > h->sh_size || r->options->size == 0)
+	if (!section || options->size > h->sh_size || options->size == 0)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: " KP_FATBIN_SECTION " would not become smaller");
-	KP_TRY(kp_dangling_check(ed, section, &r->fat->elf, why));
+	KP_TRY(kp_dangling_check(ed, section, &fat->elf, why));
 	KP_TRY(kp_edit_cut(ed, section, why));
-	h->sh_size = r->options->size;
-	KP_TRY(kp_edit_fill(ed, section, write_section, (void *)r->options, why));
+	h->sh_size = options->size;
+	KP_TRY(kp_edit_fill(ed, section, write_section, (void *)options, why));
 	trim_memory(ed, h);
 	if (!ed->whole)
 		kp_edit_drop_table(ed);
@@ -472,43 +446,40 @@ static kpack_error_t refill_opened(struct restorer *r, struct kp_outfile *out,
 	if (ed->out_size > ed->size)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: the file would become longer");
-	KP_TRY(point_to_containers(r, why));
+	KP_TRY(point_to_containers(ed, fat, options, why));
 	KP_TRY(kp_edit_write(ed, out, why));
-	err = kp_fatbin_open(out->fd, ed->out_size, &fat, why);
+	err = kp_fatbin_open(out->fd, ed->out_size, &new, why);
 	if (!err &&
-	    (fat.kind != KP_FATBIN_ELF || fat.elf.n_wrappers != r->fat->elf.n_wrappers))
+	    (new.kind != KP_FATBIN_ELF || new.elf.n_wrappers != fat->elf.n_wrappers))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "wrappers are missing");
-	kp_fatbin_fini(&fat);
 	return err ? kp_fail_prefix(why, err, "the new file is wrong") : err;
 }
 
 kpack_error_t kp_refill_check(int fd, uint64_t size, const struct kp_fatbin *fat,
 			      struct kpackx_error *why)
 {
-	struct kp_edit ed;
-	kpack_error_t err;
+	KP_AUTO(kp_edit) ed = {0};
 
 	KP_TRY(check_kind(fat, why));
 	KP_TRY(kp_edit_open(fd, size, &ed, why));
-	err = kp_dangling_check(&ed, kp_edit_find(&ed, KP_FATBIN_SECTION), &fat->elf,
-				why);
-	kp_edit_close(&ed);
-	return err;
+	return kp_dangling_check(&ed, kp_edit_find(&ed, KP_FATBIN_SECTION), &fat->elf,
+				 why);
 }
 
 kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 			const struct kp_restore_options *options, struct kp_outfile *out,
 			struct kpackx_error *why)
 {
-	struct restorer r = {.fat = fat, .options = options};
 	kpack_error_t err = KPACK_ERROR_NOT_IMPLEMENTED;
 
 	KP_TRY(check_kind(fat, why));
+	/* the second try keeps the place of the section, as plan_marked does */
 	for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED; whole++) {
-		KP_TRY(kp_edit_open(fd, size, &r.ed, why));
-		r.ed.whole = whole;
-		err = refill_opened(&r, out, why);
-		kp_edit_close(&r.ed);
+		KP_AUTO(kp_edit) ed = {0};
+
+		KP_TRY(kp_edit_open(fd, size, &ed, why));
+		ed.whole = whole;
+		err = refill_opened(&ed, fat, options, out, why);
 	}
 	return err;
 }

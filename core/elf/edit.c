@@ -417,11 +417,11 @@ kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
 	if (!err)
 		err = find_kept(out, why);
 	if (err)
-		kp_edit_close(out);
+		kp_edit_fini(out);
 	return err;
 }
 
-void kp_edit_close(struct kp_edit *ed)
+void kp_edit_fini(struct kp_edit *ed)
 {
 	kp_elf_close(&ed->tables);
 	free(ed->segments);

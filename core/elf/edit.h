@@ -121,7 +121,7 @@ struct kp_edit {
  */
 kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
 			   struct kpackx_error *why);
-void kp_edit_close(struct kp_edit *ed); /* accepts a zeroed one */
+void kp_edit_fini(struct kp_edit *ed); /* accepts a zeroed one */
 
 /* Return the end of kept bytes in [AT, AT + SIZE), or 0 if there are none. */
 uint64_t kp_edit_kept_end(const struct kp_edit *ed, uint64_t at, uint64_t size);
@@ -149,7 +149,7 @@ void kp_edit_mark_moves(struct kp_edit *ed, size_t first); /* all from FIRST on 
 
 /*
  * Add a section; with the flag SHF_ALLOC, it is mapped in a read-only segment of ours, or in the
- * place of the section that was cut.  NAME and BYTES must live until kp_edit_close.
+ * place of the section that was cut.  NAME and BYTES must live until kp_edit_fini.
  * NOT_IMPLEMENTED: a section NAME already exists.
  */
 kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, uint64_t flags,

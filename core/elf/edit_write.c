@@ -132,16 +132,6 @@ static kpack_error_t number_symbols(struct output *o, const struct kp_edit_secti
 	return KPACK_SUCCESS;
 }
 
-static bool is_in_chunk(const struct kp_edit *ed, const Elf64_Shdr *h)
-{
-	for (size_t i = 0; i < ed->n_chunks; i++)
-		if (h->sh_offset >= ed->chunks[i].to &&
-		    kp_range_ok(ed->chunks[i].size, h->sh_offset - ed->chunks[i].to,
-				h->sh_size))
-			return true;
-	return false;
-}
-
 static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 {
 	const struct kp_edit *ed = o->ed;
@@ -166,8 +156,19 @@ static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 			KP_TRY(put_bytes(o, s->h.sh_offset, s->bytes.data, s->bytes.size,
 					 why));
 		} else if (i != ed->names && s->h.sh_type != SHT_NOBITS && s->h.sh_size &&
-			   s->from != UINT64_MAX && !is_in_chunk(ed, &s->h)) {
-			KP_TRY(copy_bytes(o, s->from, s->h.sh_size, s->h.sh_offset, why));
+			   s->from != UINT64_MAX) {
+			bool mapped = false; /* then it was copied with its chunk */
+
+			for (size_t k = 0; k < ed->n_chunks; k++) {
+				const struct kp_edit_chunk *c = &ed->chunks[k];
+
+				mapped |= s->h.sh_offset >= c->to &&
+					  kp_range_ok(c->size, s->h.sh_offset - c->to,
+						      s->h.sh_size);
+			}
+			if (!mapped)
+				KP_TRY(copy_bytes(o, s->from, s->h.sh_size,
+						  s->h.sh_offset, why));
 		}
 	}
 	for (size_t i = 1; i < ed->n_sections && renumbered; i++)

@@ -547,43 +547,39 @@ static kpack_error_t resolve_pointers(struct elf_reader *r, struct kpackx_error 
 
 /* ---- the whole ---- */
 
-static kpack_error_t read_file(struct elf_reader *r, struct kpackx_error *why)
+static void elf_reader_fini(struct elf_reader *r)
 {
-	struct kp_elf *out = r->out;
-
-	KP_TRY(kp_elf_open(r->src.fd, r->src.size, &r->tables, why));
-	out->type = r->tables.header.e_type;
-	out->machine = r->tables.header.e_machine;
-	r->relocatable = out->type == ET_REL;
-	/* without section names no section can be found */
-	if (r->tables.names == SHN_UNDEF)
-		return KPACK_SUCCESS;
-	KP_TRY(find_sections(r, why));
-	/* object files have no final addresses, and debug information files have no data */
-	if (r->found[SEGMENT])
-		KP_TRY(read_segment(r, why));
-	else if (!r->relocatable &&
-		 (out->has_fatbin || (r->found[FATBIN] && r->found[MARKER])))
-		KP_TRY(scan_data(r, why));
-	if (out->n_wrappers)
-		KP_TRY(resolve_pointers(r, why));
-	if (out->wrappers_scanned)
-		drop_strays(out);
-	return KPACK_SUCCESS;
+	kp_elf_close(&r->tables);
+	if (r->out)
+		kp_elf_fini(r->out);
 }
 
 kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 			  struct kpackx_error *why)
 {
-	struct elf_reader r = {.src = kp_source_fd(fd, 0, size), .out = out};
-	kpack_error_t err;
+	KP_AUTO(elf_reader) r = {.src = kp_source_fd(fd, 0, size), .out = out};
 
 	*out = (struct kp_elf){0};
-	err = read_file(&r, why);
-	kp_elf_close(&r.tables);
-	if (err)
-		kp_elf_fini(out);
-	return err;
+	KP_TRY(kp_elf_open(fd, size, &r.tables, why));
+	out->type = r.tables.header.e_type;
+	out->machine = r.tables.header.e_machine;
+	r.relocatable = out->type == ET_REL;
+	/* without section names no section can be found */
+	if (r.tables.names != SHN_UNDEF) {
+		KP_TRY(find_sections(&r, why));
+		/* object files have no final addresses, and debug information no data */
+		if (r.found[SEGMENT])
+			KP_TRY(read_segment(&r, why));
+		else if (!r.relocatable &&
+			 (out->has_fatbin || (r.found[FATBIN] && r.found[MARKER])))
+			KP_TRY(scan_data(&r, why));
+	}
+	if (out->n_wrappers)
+		KP_TRY(resolve_pointers(&r, why));
+	if (out->wrappers_scanned)
+		drop_strays(out);
+	r.out = NULL; /* it is the caller's now */
+	return KPACK_SUCCESS;
 }
 
 void kp_elf_fini(struct kp_elf *elf)

@@ -18,11 +18,17 @@
 /* ---- containers inside of containers ---- */
 
 /*
- * Whether images of a bare container may have containers; decoding to know is costly.  HIP's
- * runtime always treats entries of kinds "hip..." as code objects.
+ * Replace what is listed of a bare container by that and all nested in it; if it cannot be read, FAT
+ * stays.  Decoding to know is costly, and not needed for entries of kinds "hip...", which HIP's runtime
+ * always treats as code objects.
  */
-static bool may_nest(const struct kp_fatbin *fat)
+static kpack_error_t nest_bare(struct kp_fatbin *fat, struct kpackx_error *why)
 {
+	struct kpackx_error fault = {0};
+	struct kp_containers list;
+	bool any = false;
+	kpack_error_t err;
+
 	for (size_t i = 0; i < fat->containers.count; i++) {
 		const struct kp_container *c = &fat->containers.items[i];
 		bool may = !c->format->load;
@@ -33,20 +39,9 @@ static bool may_nest(const struct kp_fatbin *fat)
 
 			may |= !img->host && strncmp(img->kind, "hip", 3) != 0;
 		}
-		if (!c->format->type && may)
-			return true;
+		any |= !c->format->type && may;
 	}
-	return false;
-}
-
-/* Replace what is listed by that and all nested in it; if it cannot be read, FAT stays. */
-static kpack_error_t nest_bare(struct kp_fatbin *fat, struct kpackx_error *why)
-{
-	struct kpackx_error fault = {0};
-	struct kp_containers list;
-	kpack_error_t err;
-
-	if (!may_nest(fat))
+	if (!any)
 		return KPACK_SUCCESS;
 	err = kp_nest_scan(&fat->source, NULL, NULL, &list, &fault);
 	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR) {

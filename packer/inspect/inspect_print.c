@@ -359,12 +359,13 @@ static void print_rows(struct printing *p, size_t end)
 {
 	for (; p->row < end; p->row++) {
 		const struct inspect_row *row = &p->file->rows[p->row];
-		const struct kp_image *image = &p->file->list.images[row->image];
-		struct seen_image *seen = &p->seen[row->image];
+		const struct kp_image *image;
+		struct seen_image *seen;
 
 		if (p->json) {
 			if (row->kind != INSPECT_IMAGE)
 				continue;
+			seen = &p->seen[row->image];
 			/* an image that could not be read has none yet */
 			if (!seen->json)
 				make_json(p, row->image);
@@ -377,6 +378,7 @@ static void print_rows(struct printing *p, size_t end)
 		} else if (row->kind == INSPECT_IMAGE) {
 			print_image(p, row);
 		} else {
+			image = &p->file->list.images[row->image];
 			printf("%*s", (int)(2 * row->depth), "");
 			print_name(image);
 			printf(": %" PRIu64 " bytes at %" PRIu64 "\n", image->size,

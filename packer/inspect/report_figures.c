@@ -337,34 +337,6 @@ static int by_row_stored(const void *pa, const void *pb)
 	return descending(a->stored, b->stored, KP_ORDER(a->number, b->number));
 }
 
-static void sum_all(struct report_figures *f)
-{
-	static const struct kp_sort_key library[] = {ENTRY_BY(SPAN, library),
-						     ENTRY_BY(NUMBER, database)},
-					cell[] = {ENTRY_BY(SPAN, library),
-						  ENTRY_BY(NUMBER, database),
-						  ENTRY_BY(SPAN, arch)},
-					role[] = {ENTRY_BY(SPAN, library),
-						  ENTRY_BY(SPAN, role)},
-					arch[] = {ENTRY_BY(SPAN, arch)};
-	struct report_rows *sorted[] = {&f->arches, &f->libraries, &f->databases};
-	uint32_t number = 0;
-
-	sum_entries(f, library, KP_COUNT(library), false, &f->libraries);
-	sum_entries(f, cell, KP_COUNT(cell), false, &f->cells);
-	sum_entries(f, role, KP_COUNT(role), true, &f->databases);
-	sum_entries(f, arch, KP_COUNT(arch), false, &f->arches);
-	for (size_t i = 0; i < f->n_entries; i++) {
-		number += i && !kp_span_eq(f->entries[i - 1].arch, f->entries[i].arch);
-		f->entries[i].arch_number = number;
-	}
-	for (size_t i = 0; i < KP_COUNT(sorted); i++)
-		qsort(sorted[i]->items, sorted[i]->count, sizeof(*sorted[i]->items),
-		      by_row_stored);
-	for (size_t i = 0; i < f->libraries.count; i++)
-		f->binaries += !f->libraries.items[i].database;
-}
-
 /* An object goes if all of its entries go. */
 static void sum_choice(struct report_figures *f, struct arch_filter *filter)
 {
@@ -553,10 +525,34 @@ kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *f
 				  bool progress, struct report_figures *out,
 				  struct kpackx_error *why)
 {
+	static const struct kp_sort_key library[] = {ENTRY_BY(SPAN, library),
+						     ENTRY_BY(NUMBER, database)},
+					cell[] = {ENTRY_BY(SPAN, library),
+						  ENTRY_BY(NUMBER, database),
+						  ENTRY_BY(SPAN, arch)},
+					role[] = {ENTRY_BY(SPAN, library),
+						  ENTRY_BY(SPAN, role)},
+					arch[] = {ENTRY_BY(SPAN, arch)};
+	struct report_rows *sorted[] = {&out->arches, &out->libraries, &out->databases};
+	uint32_t number = 0;
+
 	*out = (struct report_figures){0};
 	KP_TRY(read_entries(out, in, why));
 	find_contents(out, in, progress);
-	sum_all(out);
+	sum_entries(out, library, KP_COUNT(library), false, &out->libraries);
+	sum_entries(out, cell, KP_COUNT(cell), false, &out->cells);
+	sum_entries(out, role, KP_COUNT(role), true, &out->databases);
+	sum_entries(out, arch, KP_COUNT(arch), false, &out->arches);
+	for (size_t i = 0; i < out->n_entries; i++) {
+		number +=
+			i && !kp_span_eq(out->entries[i - 1].arch, out->entries[i].arch);
+		out->entries[i].arch_number = number;
+	}
+	for (size_t i = 0; i < KP_COUNT(sorted); i++)
+		qsort(sorted[i]->items, sorted[i]->count, sizeof(*sorted[i]->items),
+		      by_row_stored);
+	for (size_t i = 0; i < out->libraries.count; i++)
+		out->binaries += !out->libraries.items[i].database;
 	measure_families(out);
 	if (arch_filter_given(filter))
 		sum_choice(out, filter);

@@ -251,29 +251,6 @@ static uint64_t walk_tree(struct report_input *in, const char *root)
 	return archives;
 }
 
-static void read_file(struct report_input *in, const char *path, const char *name,
-		      bool quiet)
-{
-	char magic[4] = ""; /* an archive may have any name */
-	struct stat st = {0};
-	int fd = -1;
-
-	/* what cannot be opened is reported by what needs it */
-	below_file_open(path, &fd, &st, NULL);
-	if (kp_is_archive_name(path) ||
-	    (fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-	     memcmp(magic, "KPAK", sizeof(magic)) == 0)) {
-		open_archive(in, path, fd, name);
-		return;
-	}
-	if (fd >= 0)
-		close(fd);
-	in->trees = true;
-	in->host_files++;
-	in->host_bytes += (uint64_t)st.st_size;
-	measure(in, path, name, MEASURE_FILE, quiet);
-}
-
 static void read_operand(struct report_input *in, const char *operand, bool quiet)
 {
 	char *path = xstrdup(operand);
@@ -281,7 +258,8 @@ static void read_operand(struct report_input *in, const char *operand, bool quie
 	uint64_t files = in->host_files;
 	struct kpackx_error why = {0};
 	struct stat st = {0};
-	int missing = below_stat(path, &st);
+	int missing = below_stat(path, &st), fd = -1;
+	char magic[4] = "";
 
 	/* "tree/" and "tree" are shown alike */
 	for (size_t n = strlen(path);
@@ -300,8 +278,25 @@ static void read_operand(struct report_input *in, const char *operand, bool quie
 			measure(in, path, name, archives ? MEASURE_REST : MEASURE_TREE,
 				quiet);
 	} else {
-		read_file(in, path, name, quiet);
+		/* what cannot be opened is reported by what needs it; an archive may have any name */
+		if (below_file_open(path, &fd, &st, NULL)) {
+			fd = -1;
+			st.st_size = 0;
+		}
+		if (kp_is_archive_name(path) ||
+		    (fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+		     memcmp(magic, "KPAK", sizeof(magic)) == 0)) {
+			open_archive(in, path, fd, name);
+			goto out;
+		}
+		if (fd >= 0)
+			close(fd);
+		in->trees = true;
+		in->host_files++;
+		in->host_bytes += (uint64_t)st.st_size;
+		measure(in, path, name, MEASURE_FILE, quiet);
 	}
+out:
 	free(path);
 }
 
