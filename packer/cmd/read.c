@@ -305,7 +305,8 @@ int cmd_info(int argc, char **argv)
 				    .family = kp_archive_family(a),
 				    .entries = kp_archive_entry_count(a),
 				    .frames = kp_archive_ordinal_count(a),
-				    .frame_index = kp_archive_toc(a)->frame_index.data != NULL};
+				    .frame_index =
+					    kp_archive_toc(a)->frame_index.data != NULL};
 		size_t kept;
 
 		kp_archive_faults(a, &kept, &info.faults);
