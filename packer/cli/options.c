@@ -126,6 +126,10 @@ static void put_option(const struct options *o, const struct option_help *row, v
 	case OPTION_WORD:
 		*(const char **)slot = o->arg;
 		break;
+	case OPTION_TEXT:
+		free(*(char **)slot);
+		*(char **)slot = xstrdup(o->arg);
+		break;
 	case OPTION_TEXTS:
 		option_texts_add(slot, o->arg);
 		break;

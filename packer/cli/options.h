@@ -47,6 +47,7 @@ enum option_kind {
 	OPTION_NOWHERE, /* accepted without effect */
 	OPTION_FLAG,    /* bool, which becomes true */
 	OPTION_WORD,    /* const char *: the argument itself */
+	OPTION_TEXT,    /* char *: a copy of the argument; frees an earlier one */
 	OPTION_TEXTS,   /* struct option_texts, to which the argument is added */
 	OPTION_DIGITS,  /* a number: int, unsigned or uint64_t */
 	OPTION_CALL,
@@ -70,6 +71,7 @@ struct option_place {
 	_Generic(((type *)NULL)->member,           \
 		 bool: OPTION_FLAG,                \
 		 const char *: OPTION_WORD,        \
+		 char *: OPTION_TEXT,              \
 		 struct option_texts: OPTION_TEXTS, \
 		 default: OPTION_DIGITS)
 #define OPTION_NUMBER(type, member, low, high)     \

@@ -166,17 +166,6 @@ static const char *word_of(const struct policy_tree *t, const struct policy_comm
 				    : t->policy->tree;
 }
 
-static void print_command(const struct policy_tree *t, const struct policy_command *c)
-{
-	fputs("  kpack", stdout);
-	for (size_t i = 0; i < c->n_words; i++) {
-		KP_AUTO_FREE char *word = shell_word(word_of(t, c, i));
-
-		printf(" %s", word);
-	}
-	putchar('\n');
-}
-
 static bool is_known(const void *arg, const char *path, const struct file_identity *id)
 {
 	const struct policy_tree *t = arg;
@@ -361,8 +350,18 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 		if (work) {
 			printf("%zu files are new: would run\n",
 			       t.anew ? t.state.n_files : t.n_new);
-			for (size_t i = 0; i < p->n_commands; i++)
-				print_command(&t, &p->commands[i]);
+			for (size_t i = 0; i < p->n_commands; i++) {
+				const struct policy_command *c = &p->commands[i];
+
+				fputs("  kpack", stdout);
+				for (size_t k = 0; k < c->n_words; k++) {
+					KP_AUTO_FREE char *word =
+						shell_word(word_of(&t, c, k));
+
+					printf(" %s", word);
+				}
+				putchar('\n');
+			}
 		} else {
 			puts("nothing to do");
 		}

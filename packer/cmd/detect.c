@@ -340,19 +340,6 @@ static kpack_error_t ask_dpkg(struct gpu_installed *out, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* The same from a file like dpkg's, such as that of another root directory. */
-static kpack_error_t read_status(const char *path, struct gpu_installed *out,
-				 struct kpackx_error *why)
-{
-	KP_AUTO_FREE uint8_t *data = NULL;
-	size_t size;
-
-	KP_TRY(below_file_load(path, STATUS_MAX, "the list of packages", &data, &size,
-			       why));
-	gpu_installed_parse((struct kp_span){data, size}, out);
-	return KPACK_SUCCESS;
-}
-
 /* "apt install NAME-" removes NAME. */
 static void print_advice(const struct detect *d, bool removes, const char *name,
 			 const char **between)
@@ -369,12 +356,21 @@ static void print_installed(struct detect *d)
 {
 	const char *between = "";
 	KP_AUTO(gpu_installed) list = {0};
+	KP_AUTO_FREE uint8_t *data = NULL;
 	struct kpackx_error why = {0};
+	kpack_error_t err;
+	size_t size;
 
 	/* packages of a GPU that was not found must not go */
 	if (d->kinds.count == 0 || d->failed)
 		return;
-	if (d->status ? read_status(d->status, &list, &why) : ask_dpkg(&list, &why)) {
+	/* a file like dpkg's may be that of another root directory */
+	err = d->status ? below_file_load(d->status, STATUS_MAX, "the list of packages",
+					  &data, &size, &why)
+			: ask_dpkg(&list, &why);
+	if (!err && d->status)
+		gpu_installed_parse((struct kp_span){data, size}, &list);
+	if (err) {
 		report_why(d->status ? d->status : "dpkg-query", &why);
 		d->failed = true;
 		return;

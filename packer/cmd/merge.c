@@ -115,41 +115,6 @@ static bool open_sources(struct merge_run *m, int n, char **operands)
 	return ok;
 }
 
-/* Join the archives into NAME in DIR.  Error texts name the file. */
-static bool join_archives(struct merge_run *m, const char *dir, const char *name)
-{
-	struct merge_plan *plan = NULL;
-	struct kp_writer *writer = NULL;
-	struct kpackx_error why = {0};
-	struct progress progress = {0};
-	kpack_error_t err;
-
-	m->report.list = m->json ? json_array() : NULL;
-	m->options.keep = !m->force;
-	m->options.clash = merge_report_clash;
-	m->options.clash_arg = &m->report;
-	m->options.has_prefer = true;
-	m->options.progress = &progress;
-	err = merge_plan_new(m->sources, m->set.count, &m->options, &plan, &why);
-	if (!err) {
-		merge_plan_stats(plan, &m->stats);
-		progress_begin(&progress, "merging", m->stats.bytes, !m->quiet);
-		err = merge_plan_write(plan, dir, name, &writer, &why);
-		if (!err)
-			err = kp_writer_publish(writer, &why);
-		kp_writer_close(writer);
-		merge_plan_stats(plan, &m->stats);
-	}
-	progress_end(&progress);
-	merge_report_end(&m->report);
-	merge_plan_free(plan);
-	if (err && why.sys_errno == EEXIST)
-		report_error(m->out, "already exists (--force replaces it)");
-	else if (err)
-		report_why(m->out, &why);
-	return !err;
-}
-
 /* Print what was done.  JSON is printed after a failure, too: it has the clashes. */
 static void print_merged(struct merge_run *m, bool done)
 {
@@ -194,10 +159,13 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 	const char *name = m->out ? kp_path_name(m->out) : NULL;
 	char *dir, *family = NULL;
 	int lock = -1, status = EXIT_FAULT, error;
+	struct merge_plan *plan = NULL;
+	struct kp_writer *writer = NULL;
+	struct progress progress = {0};
 	struct kp_span group;
+	kpack_error_t err;
 	struct stat st;
 	size_t stem;
-	bool done;
 
 	if (n == 0)
 		options_usage(help, "no archives given");
@@ -248,9 +216,31 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 			report_error(m->out, "already exists (--force replaces it)");
 		goto out;
 	}
-	done = join_archives(m, dir, name);
-	print_merged(m, done);
-	status = done ? EXIT_OK : EXIT_FAULT;
+	m->report.list = m->json ? json_array() : NULL;
+	m->options.keep = !m->force;
+	m->options.clash = merge_report_clash;
+	m->options.clash_arg = &m->report;
+	m->options.has_prefer = true;
+	m->options.progress = &progress;
+	err = merge_plan_new(m->sources, m->set.count, &m->options, &plan, &why);
+	if (!err) {
+		merge_plan_stats(plan, &m->stats);
+		progress_begin(&progress, "merging", m->stats.bytes, !m->quiet);
+		err = merge_plan_write(plan, dir, name, &writer, &why);
+		if (!err)
+			err = kp_writer_publish(writer, &why);
+		kp_writer_close(writer);
+		merge_plan_stats(plan, &m->stats);
+	}
+	progress_end(&progress);
+	merge_report_end(&m->report);
+	merge_plan_free(plan);
+	if (err && why.sys_errno == EEXIST)
+		report_error(m->out, "already exists (--force replaces it)");
+	else if (err)
+		report_why(m->out, &why);
+	print_merged(m, !err);
+	status = err ? EXIT_FAULT : EXIT_OK;
 out:
 	archives_close(&m->set);
 	lock_close(lock);
@@ -258,59 +248,6 @@ out:
 	free(dir);
 	free(family);
 	return status;
-}
-
-/* --- parts and trees -------------------------------------------------------------------- */
-
-/* Join the parts of one run of kpack pack --shard. */
-static int join_parts(const struct merge_run *m, int n, char **operands)
-{
-	const struct shard_merge_options join = {
-		.parts = operands,
-		.n_parts = (size_t)n,
-		.out = m->out,
-		.quiet = m->quiet,
-		.json = m->json,
-	};
-
-	if (m->options.group || m->given_family || m->prefer.count || m->force ||
-	    m->options.skip_faulty || m->sync || m->options.recode || m->options.level)
-		options_usage(&cmd_merge_help,
-			      "parts keep the options of their run: only --json and "
-			      "--quiet go with them");
-	return below_hold(m->out) ? shard_merge(&join) : EXIT_FAULT;
-}
-
-/* Join the trees of a split into one. */
-static int join_trees(const struct merge_run *m, int n, char **operands)
-{
-	const struct merge_trees_args join = {
-		.trees = operands,
-		.n_trees = (size_t)n,
-		.out = m->out,
-		.prefer = m->prefer.items,
-		.n_prefer = m->prefer.count,
-		.force = m->force,
-		.json = m->json,
-		.quiet = m->quiet,
-	};
-
-	if (m->options.group || m->given_family || m->options.skip_faulty || m->sync ||
-	    m->options.recode || m->options.level)
-		options_usage(&cmd_merge_help,
-			      "trees are joined as they are: only --prefer, --force, "
-			      "--json and --quiet go with them");
-	for (size_t i = 0; i < m->prefer.count; i++) {
-		int k = 0;
-
-		while (k < n && strcmp(m->prefer.items[i], operands[k]) != 0)
-			k++;
-		if (k == n)
-			options_usage(&cmd_merge_help,
-				      "--prefer: %s: is none of the operands",
-				      m->prefer.items[i]);
-	}
-	return merge_trees(&join);
 }
 
 /*
@@ -321,8 +258,8 @@ int cmd_merge(int argc, char **argv)
 {
 	struct merge_run m = {0};
 	int n = options_parse(&cmd_merge_help, argc, &argv, &m), status = EXIT_OK;
+	bool parts = false, trees = false, shaped;
 	struct kpackx_error why = {0};
-	bool parts = false, trees = false;
 	kpack_error_t err = KPACK_SUCCESS;
 	struct shard_line line;
 
@@ -336,12 +273,55 @@ int cmd_merge(int argc, char **argv)
 		err = merge_trees_look(argv, (size_t)n, m.out, &trees, &why);
 	if (err)
 		status = report_why(NULL, &why);
-	if (!status && (parts || trees) && (!m.out || !*m.out))
+	if (status)
+		goto out;
+	if (!parts && !trees) {
+		status = merge_archives(&m, n, argv);
+		goto out;
+	}
+	if (!m.out || !*m.out)
 		options_usage(&cmd_merge_help, "-o OUT is needed");
-	if (!status)
-		status = parts   ? join_parts(&m, n, argv)
-			 : trees ? join_trees(&m, n, argv)
-				 : merge_archives(&m, n, argv);
+	shaped = m.options.group || m.given_family || m.options.skip_faulty || m.sync ||
+		 m.options.recode || m.options.level;
+	if (parts) {
+		const struct shard_merge_options join = {.parts = argv,
+							 .n_parts = (size_t)n,
+							 .out = m.out,
+							 .quiet = m.quiet,
+							 .json = m.json};
+
+		if (shaped || m.prefer.count || m.force)
+			options_usage(&cmd_merge_help,
+				      "parts keep the options of their run: only --json "
+				      "and --quiet go with them");
+		status = below_hold(m.out) ? shard_merge(&join) : EXIT_FAULT;
+	} else {
+		const struct merge_trees_args join = {.trees = argv,
+						      .n_trees = (size_t)n,
+						      .out = m.out,
+						      .prefer = m.prefer.items,
+						      .n_prefer = m.prefer.count,
+						      .force = m.force,
+						      .json = m.json,
+						      .quiet = m.quiet};
+
+		if (shaped)
+			options_usage(&cmd_merge_help,
+				      "trees are joined as they are: only --prefer, "
+				      "--force, --json and --quiet go with them");
+		for (size_t i = 0; i < m.prefer.count; i++) {
+			int k = 0;
+
+			while (k < n && strcmp(m.prefer.items[i], argv[k]) != 0)
+				k++;
+			if (k == n)
+				options_usage(&cmd_merge_help,
+					      "--prefer: %s: is none of the operands",
+					      m.prefer.items[i]);
+		}
+		status = merge_trees(&join);
+	}
+out:
 	free(m.prefer.items);
 	return report_finish(status);
 }

@@ -165,7 +165,7 @@ int cmd_offload_bundler(int argc, char **argv)
 	int status, n;
 
 	if (offload_words_read(&words, argc, argv, &why))
-		return offload_fail(NULL, &why);
+		return report_why(NULL, &why);
 	read_environment(b);
 	n = read_options(&cmd_offload_bundler_help, &words, &a, &argv);
 	archive = b->type && strcmp(b->type, "a") == 0;
@@ -246,7 +246,7 @@ int cmd_offload_packager(int argc, char **argv)
 	int n, status;
 
 	if (offload_words_read(&words, argc, argv, &why))
-		return offload_fail(NULL, &why);
+		return report_why(NULL, &why);
 	n = read_options(&cmd_offload_packager_help, &words, &a, &argv);
 	p->input = n ? argv[0] : NULL;
 	p->form.version = a.version ? a.version : a.compress ? 3 : 1;

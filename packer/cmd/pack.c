@@ -100,25 +100,6 @@ static kpack_error_t find_mount(const struct packing *p, char **out,
 	return KPACK_SUCCESS;
 }
 
-/* Print the report; the mount command comes last. */
-static int print_report(const struct packing *p, bool done)
-{
-	struct pack_result result = {.done = done};
-	struct kpackx_error why = {0};
-	KP_AUTO_FREE char *mount = NULL;
-
-	if (p->args.mode != PACK_ARCHIVES) {
-		if (!p->args.shard.count && find_mount(p, &mount, &why))
-			return report_why(NULL, &why);
-		result.mount = mount;
-		if (!done)
-			pack_report_dispositions(&p->scan, &p->dispositions,
-						 p->args.quiet);
-	}
-	pack_report(p, &result);
-	return EXIT_OK;
-}
-
 /*
  * Do the work and report it: of a whole run, or of one shard, which may have been finished by an
  * earlier run.
@@ -127,6 +108,9 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 {
 	struct packing p = {0};
 	struct bundle_sizes sizes = {0};
+	struct pack_result result = {0};
+	struct kpackx_error why = {0};
+	KP_AUTO_FREE char *mount = NULL;
 	bool finished = false; /* the part was there already */
 	int status = pack_args_parse(&p.args, argc, argv);
 
@@ -137,8 +121,15 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 		p.args.how.sizes = &sizes;
 	if (!status)
 		status = p.args.shard.count ? shard_pack(&p, &finished) : packing_run(&p);
-	if (!status)
-		status = print_report(&p, finished);
+	if (!status && p.args.mode != PACK_ARCHIVES && !p.args.shard.count &&
+	    find_mount(&p, &mount, &why))
+		status = report_why(NULL, &why);
+	if (!status) {
+		result = (struct pack_result){.done = finished, .mount = mount};
+		if (p.args.mode != PACK_ARCHIVES && !finished)
+			pack_report_dispositions(&p.scan, &p.dispositions, p.args.quiet);
+		pack_report(&p, &result);
+	}
 	if (!status && scan_damaged(&p.scan))
 		status = EXIT_LEFT;
 	packing_close(&p);

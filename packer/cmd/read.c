@@ -387,21 +387,6 @@ static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
-/* The archive that has KEY, or else KEY#0, for ARCH; NULL: none. */
-static const struct kpack_archive *find_entry(const struct archives *set, const char *key,
-					      const char *arch, size_t *entry)
-{
-	KP_AUTO_FREE char *first = xasprintf("%s#0", key);
-	const char *const keys[] = {key, first};
-
-	for (size_t k = 0; k < (strchr(key, '#') ? 1 : KP_COUNT(keys)); k++)
-		for (size_t i = 0; i < set->count; i++)
-			if (kp_archive_find(set->items[i], kp_span_str(keys[k]),
-					    kp_span_str(arch), entry))
-				return set->items[i];
-	return NULL;
-}
-
 /*
  * The status is the entry's alone: bytes of an intact entry are not to be ignored because
  * another one, which is only reported, is not.
@@ -410,7 +395,8 @@ int cmd_cat(int argc, char **argv)
 {
 	const char *output = NULL;
 	int n = options_parse(&cmd_cat_help, argc, &argv, &output), status = EXIT_FAULT;
-	const struct kpack_archive *a;
+	const struct kpack_archive *a = NULL;
+	KP_AUTO_FREE char *first = NULL;
 	struct kpackx_error why = {0};
 	struct archives set;
 	size_t entry;
@@ -418,7 +404,13 @@ int cmd_cat(int argc, char **argv)
 	if (n != 3)
 		options_usage(&cmd_cat_help, "ARCHIVE, KEY and ARCH are needed");
 	archives_open(&set, 1, argv);
-	a = find_entry(&set, argv[1], argv[2], &entry);
+	first = xasprintf("%s#0", argv[1]);
+	for (int k = 0; k < (strchr(argv[1], '#') ? 1 : 2) && !a; k++)
+		for (size_t i = 0; i < set.count && !a; i++)
+			if (kp_archive_find(set.items[i],
+					    kp_span_str(k ? first : argv[1]),
+					    kp_span_str(argv[2]), &entry))
+				a = set.items[i];
 	if (a && !write_entry(a, entry, output, &why)) {
 		archives_refused(a, NULL);
 		status = EXIT_OK;

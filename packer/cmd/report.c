@@ -139,22 +139,6 @@ static json_t *object_json(const struct report_input *in, const struct report_ob
 	return row;
 }
 
-/* GPUs that could share an archive, and what that would save. */
-static json_t *family_json(const struct report_figures *f,
-			   const struct report_family *family)
-{
-	json_t *arches = json_array(), *row;
-
-	for (size_t k = 0; k < family->n_members; k++)
-		json_array_append_new(
-			arches,
-			report_json_span(f->arches.items[family->members[k]].name));
-	row = json_pack("{so ss so}", "name", report_json_text(family->name), "by",
-			family->kind, "arches", arches);
-	rows_add(row, ROWS(family_rows), family);
-	return row;
-}
-
 /*
  * All figures.  The page's script reads this object by the names in it: a name that changes here
  * changes in packer/inspect/report.js.
@@ -199,8 +183,20 @@ static json_t *figures_json(const char *title, const struct report_input *in,
 		json_array_append_new(list, row);
 	}
 	json_object_set_new(all, "families", list = json_array());
-	for (size_t i = 0; i < f->n_families; i++)
-		json_array_append_new(list, family_json(f, &f->families[i]));
+	for (size_t i = 0; i < f->n_families; i++) {
+		const struct report_family *family = &f->families[i];
+		json_t *arches = json_array(), *row;
+
+		for (size_t k = 0; k < family->n_members; k++)
+			json_array_append_new(
+				arches,
+				report_json_span(
+					f->arches.items[family->members[k]].name));
+		row = json_pack("{so ss so}", "name", report_json_text(family->name),
+				"by", family->kind, "arches", arches);
+		rows_add(row, ROWS(family_rows), family);
+		json_array_append_new(list, row);
+	}
 	json_object_set_new(all, "largest", list = json_array());
 	for (size_t i = 0; i < f->n_objects && i < MOST_OBJECTS; i++)
 		json_array_append_new(list, object_json(in, f->largest[i]));

@@ -47,24 +47,12 @@ static int is_artifact(const struct dirent *e)
 }
 
 /*
- * The name of the trees of an artifact in the directory NAME: NAME without its target,
- * "blas_lib" for "blas_lib_gfx1100".
+ * Split each artifact of the batch.  Its trees have the name of its directory without the target:
+ * "blas_lib" for "blas_lib_gfx1100".  Returns the first failure's status.
  */
-static char *artifact_name(const char *name)
-{
-	static const char odd[] = "_gfx12_0"; /* the only target with an underscore */
-	size_t n = strlen(name), m = sizeof(odd) - 1;
-	const char *last = strrchr(name, '_');
-
-	if (n > m && strcmp(name + n - m, odd) == 0)
-		last = name + n - m;
-	return last && last > name ? xstrndup(name, (size_t)(last - name))
-				   : xstrdup(name);
-}
-
-/* Split each artifact of the batch.  Returns the first failure's status. */
 static int split_batch(const struct split_args *args)
 {
+	static const char odd[] = "_gfx12_0"; /* the only target with an underscore */
 	struct report_array array = {0};
 	struct dirent **names;
 	int status = EXIT_OK, n = below_scandir(args->batch, &names, is_artifact);
@@ -72,14 +60,18 @@ static int split_batch(const struct split_args *args)
 	if (n < 0)
 		return report_error(args->batch, "%s", strerror(errno));
 	for (int i = 0; i < n; i++) {
-		KP_AUTO_FREE char *input =
-			xasprintf("%s/%s", args->batch, names[i]->d_name);
+		char *artifact = names[i]->d_name, *target = strrchr(artifact, '_');
+		KP_AUTO_FREE char *input = xasprintf("%s/%s", args->batch, artifact);
 		KP_AUTO_FREE char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, input);
-		KP_AUTO_FREE char *artifact = artifact_name(names[i]->d_name);
 		struct kpackx_error why = {0};
 		struct stat st;
 		int one = EXIT_OK;
 
+		if (strlen(artifact) > strlen(odd) &&
+		    kp_span_ends(kp_span_str(artifact), odd))
+			target = artifact + strlen(artifact) - strlen(odd);
+		if (target > artifact)
+			*target = '\0';
 		/* it may be a link to its tree: its paths begin with the link's */
 		if (below_stat(manifest, &st) == 0)
 			one = below_root(input, &why)
@@ -94,45 +86,40 @@ static int split_batch(const struct split_args *args)
 	return status;
 }
 
-/* ------------------------------------------------------------------------------------- */
-
-/* Split what the arguments name: a batch, archives, or a tree. */
-static int split_operands(const struct split_args *args)
-{
-	KP_AUTO_FREE char *real = NULL;
-	const char *name = args->name;
-
-	/* keep the directories that the user named open */
-	for (size_t i = 0; i < args->n_operands; i++)
-		if (!below_hold(args->operands[i]))
-			return EXIT_FAULT;
-	if ((args->batch && !below_hold(args->batch)) ||
-	    (args->input && !below_hold(args->input)) || !below_hold(args->output))
-		return EXIT_FAULT;
-	if (args->batch)
-		return split_batch(args);
-	if (split_is_archives(args->input))
-		return split_archives(args);
-	if (args->n_operands > 1)
-		options_usage(&cmd_split_help,
-			      "one INPUT is needed, unless all are archives");
-	if (!name) {
-		/* the last component of the input's real path */
-		real = below_real(args->input);
-		if (!real)
-			return report_error(args->input, "%s", strerror(errno));
-		name = strrchr(real, '/') + 1;
-	}
-	return split_one(args, args->input, name, NULL);
-}
-
+/*
+ * Split what the arguments name: a batch, archives, or a tree.  The directories that the user named
+ * are held open first.
+ */
 int cmd_split(int argc, char **argv)
 {
 	struct split_args args;
 	int status = split_args_parse(&args, argc, argv);
+	KP_AUTO_FREE char *real = NULL;
+	bool held = !status;
 
-	if (!status)
-		status = split_operands(&args);
+	for (size_t i = 0; i < args.n_operands && held; i++)
+		held = below_hold(args.operands[i]);
+	held = held && (!args.batch || below_hold(args.batch)) &&
+	       (!args.input || below_hold(args.input)) && below_hold(args.output);
+	if (!held) {
+		status = status ? status : EXIT_FAULT;
+	} else if (args.batch) {
+		status = split_batch(&args);
+	} else if (split_is_archives(args.input)) {
+		status = split_archives(&args);
+	} else {
+		if (args.n_operands > 1)
+			options_usage(&cmd_split_help,
+				      "one INPUT is needed, unless all are archives");
+		/* a tree without a name has the last component of its real path */
+		real = args.name ? NULL : below_real(args.input);
+		status = args.name || real
+				 ? split_one(&args, args.input,
+					     args.name ? args.name
+						       : strrchr(real, '/') + 1,
+					     NULL)
+				 : report_error(args.input, "%s", strerror(errno));
+	}
 	split_args_fini(&args);
 	return report_finish(status);
 }

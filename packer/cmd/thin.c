@@ -63,24 +63,6 @@ const struct command_help cmd_thin_help = {
 	"Without OUTPUT, TREE itself is changed.",
 };
 
-/* A link to a directory is a tree; a link to a file is refused, because it would be replaced. */
-static int check_tree(const char *tree)
-{
-	KP_AUTO_FREE char *real = NULL;
-	struct stat st;
-
-	if (below_lstat(tree, &st) < 0 || !S_ISLNK(st.st_mode))
-		return EXIT_OK;
-	if (below_stat(tree, &st) < 0)
-		return report_error(tree, "a symbolic link: %s", strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return EXIT_OK;
-	real = below_real(tree);
-	return report_error(tree,
-			    "a symbolic link, which is not followed: name the file, %s",
-			    real ? real : "which it leads to");
-}
-
 /* Read the command line.  Returns the exit status, after reporting why it cannot be done. */
 static int read_thin_arguments(struct thin_command *c, int argc, char **argv)
 {
@@ -88,6 +70,8 @@ static int read_thin_arguments(struct thin_command *c, int argc, char **argv)
 	struct thin_args *args = &c->thin.args;
 	struct kpackx_error why = {0};
 	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE char *real = NULL;
+	struct stat st;
 	bool limited;
 	int n;
 
@@ -100,8 +84,19 @@ static int read_thin_arguments(struct thin_command *c, int argc, char **argv)
 	for (int i = 0; i < n; i++)
 		if (below_root_if_directory(argv[i], &why))
 			return report_why(argv[i], &why);
-	if (check_tree(args->tree))
-		return EXIT_FAULT;
+	/* a link to a directory is a tree; a link to a file would be replaced */
+	if (below_lstat(args->tree, &st) == 0 && S_ISLNK(st.st_mode)) {
+		if (below_stat(args->tree, &st) < 0)
+			return report_error(args->tree, "a symbolic link: %s",
+					    strerror(errno));
+		real = S_ISDIR(st.st_mode) ? NULL : below_real(args->tree);
+		if (!S_ISDIR(st.st_mode))
+			return report_error(
+				args->tree,
+				"a symbolic link, which is not followed: name "
+				"the file, %s",
+				real ? real : "which it leads to");
+	}
 	if (args->output)
 		err = output_check(args->tree, args->output, &why);
 	if (err == KPACK_ERROR_INVALID_ARGUMENT)

@@ -104,31 +104,6 @@ static void verify_archive(const char *path, void *arg)
  */
 enum { ABOVE_MAX = 4 };
 
-/*
- * Open the tree.  Its path, REAL, may be a directory inside a larger tree, and libraries know
- * their files by the directories above: put as many of these before the names as it takes.
- */
-static kpack_error_t open_tree(struct install_tree_of *of, const char *real,
-			       struct install_tree *tree, struct kpackx_error *why)
-{
-	kpack_error_t err = install_tree_open(of, tree, why);
-	const char *above = real ? real + strlen(real) : NULL;
-
-	for (int n = 0; n <= ABOVE_MAX && !err && above; n++) {
-		if (tree->n_databases || tree->n_faults)
-			break;
-		/* one component more; at last none of them */
-		while (above > real && *--above != '/')
-			continue;
-		of->prefix = n == ABOVE_MAX || above == real ? "" : above + 1;
-		if (above == real)
-			n = ABOVE_MAX;
-		install_tree_close(tree);
-		err = install_tree_open(of, tree, why);
-	}
-	return err;
-}
-
 /* As closure_report; ARG counts. */
 static void report_fault(void *arg, const char *file, const char *text)
 {
@@ -146,6 +121,7 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 		.n_paths = n, .paths = paths, .prefix = "", .libraries = &libraries};
 	struct install_tree tree;
 	KP_AUTO_FREE char *real = NULL;
+	const char *above;
 	struct kpackx_error why = {0};
 	size_t faults = 0, reported = 0;
 	kpack_error_t err = library_set_open(v->libraries, v->rules, &libraries, &why);
@@ -162,7 +138,23 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 			return EXIT_FAULT;
 		}
 	real = n == 1 ? below_real(paths[0]) : NULL;
-	err = open_tree(&of, real, &tree, &why);
+	err = install_tree_open(&of, &tree, &why);
+	/*
+	 * The path may be a directory inside a larger tree, and libraries know their files by the
+	 * directories above: put as many of these before the names as it takes, at last none.
+	 */
+	above = real ? real + strlen(real) : NULL;
+	for (int k = 0;
+	     k <= ABOVE_MAX && !err && above && !tree.n_databases && !tree.n_faults;
+	     k++) {
+		while (above > real && *--above != '/')
+			continue;
+		of.prefix = k == ABOVE_MAX || above == real ? "" : above + 1;
+		if (above == real)
+			k = ABOVE_MAX;
+		install_tree_close(&tree);
+		err = install_tree_open(&of, &tree, &why);
+	}
 	if (!err)
 		err = closure_check(&tree.found, &v->filter.chosen, report_fault,
 				    &reported, &faults, &why);

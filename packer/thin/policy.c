@@ -240,11 +240,6 @@ static bool read_policy(const char *dir, char *name, struct policy *p)
 	return !p->wrong;
 }
 
-static bool is_in_tree(const char *path, const char *tree)
-{
-	return strcmp(tree, "/") == 0 || kp_path_within(kp_span_str(path), tree);
-}
-
 /*
  * Two policies of one file would undo each other's work at each run, and each would take what the
  * other one did for an upgrade.
@@ -258,7 +253,8 @@ static bool check_apart(struct policies *list, const char *dir)
 			struct policy *outer = &list->items[i], *inner = &list->items[k];
 
 			if (i == k || outer->wrong || inner->wrong ||
-			    !is_in_tree(inner->tree, outer->tree) ||
+			    (strcmp(outer->tree, "/") != 0 &&
+			     !kp_path_within(kp_span_str(inner->tree), outer->tree)) ||
 			    (i > k && strcmp(inner->tree, outer->tree) == 0))
 				continue;
 			report_error(dir,

@@ -66,39 +66,6 @@ bool state_knows(const struct state *s, const char *path, const struct file_iden
 	       f->mtime == nanoseconds(&id->mtime);
 }
 
-/* Take a line behind the first three.  What is used without another look is checked here. */
-static bool parse_line(struct state *s, char *line)
-{
-	struct state_file f = {0};
-	const char *kind;
-	int at = 0;
-
-	if (strncmp(line, "gpus ", 5) == 0) { /* it is printed as it is */
-		line += 5;
-		xgrow(&s->gpus, s->n_gpus, &s->gpus_cap, sizeof(*s->gpus));
-		s->gpus[s->n_gpus++] = xstrdup(line);
-		return !line[strspn(line, "abcdefghijklmnopqrstuvwxyz0123456789:+-,")];
-	}
-	kind = *line ? strchr(kinds, *line) : NULL;
-	if (!kind ||
-	    sscanf(line + 1,
-		   " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n",
-		   &f.size, &f.mtime, &f.ino, &f.before, &f.gpus, &at) != 5 ||
-	    line[1 + at] != ' ')
-		return false;
-	line += 2 + at;
-	f.kind = (enum state_kind)(kind - kinds);
-	kp_text_unescape(line);
-	if (!kp_path_inside(line) || f.size > INT64_MAX || f.before > INT64_MAX ||
-	    (f.kind != STATE_SEEN && (f.gpus >= s->n_gpus || f.before < f.size)) ||
-	    (s->n_files && strcmp(s->files[s->n_files - 1].path, line) >= 0))
-		return false;
-	f.path = xstrdup(line);
-	xgrow(&s->files, s->n_files, &s->files_cap, sizeof(f));
-	s->files[s->n_files++] = f;
-	return true;
-}
-
 kpack_error_t state_parse(struct kp_span data, struct state *out,
 			  struct kpackx_error *why)
 {
@@ -126,8 +93,44 @@ kpack_error_t state_parse(struct kp_span data, struct state *out,
 	       sscanf(line, "policy %32s %" SCNd64 " %d %" SCNu64, out->policy,
 		      &out->when, &packed, &out->n_mounts) == 4;
 	out->packed = packed;
-	while (fine && (line = strsep(&rest, "\n")))
-		fine = parse_line(out, line);
+	while (fine && (line = strsep(&rest, "\n"))) {
+		struct state_file f = {0};
+		const char *kind = *line ? strchr(kinds, *line) : NULL;
+		int at = 0;
+
+		if (strncmp(line, "gpus ", 5) == 0) { /* it is printed as it is */
+			line += 5;
+			xgrow(&out->gpus, out->n_gpus, &out->gpus_cap,
+			      sizeof(*out->gpus));
+			out->gpus[out->n_gpus++] = xstrdup(line);
+			fine = !line[strspn(line,
+					    "abcdefghijklmnopqrstuvwxyz0123456789:+-,")];
+			continue;
+		}
+		fine = kind &&
+		       sscanf(line + 1,
+			      " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+			      "%n",
+			      &f.size, &f.mtime, &f.ino, &f.before, &f.gpus, &at) == 5 &&
+		       line[1 + at] == ' ';
+		if (!fine)
+			break;
+		line += 2 + at;
+		f.kind = (enum state_kind)(kind - kinds);
+		kp_text_unescape(line);
+		/* what is used without another look is checked here */
+		fine = kp_path_inside(line) && f.size <= INT64_MAX &&
+		       f.before <= INT64_MAX &&
+		       (f.kind == STATE_SEEN ||
+			(f.gpus < out->n_gpus && f.before >= f.size)) &&
+		       (!out->n_files ||
+			strcmp(out->files[out->n_files - 1].path, line) < 0);
+		if (!fine)
+			break;
+		f.path = xstrdup(line);
+		xgrow(&out->files, out->n_files, &out->files_cap, sizeof(f));
+		out->files[out->n_files++] = f;
+	}
 	return fine ? KPACK_SUCCESS
 		    : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			      "damaged, or not a state of this version");
@@ -428,41 +431,6 @@ static bool package_is_gone(const struct policy_tree *t, const char *relative)
 }
 
 /*
- * List the regular files of the tree, as seen, by path.  Archives are left out: they change
- * whenever a command packs, and kpackfs notices by itself.  false: not all; reported.
- */
-static bool list_files(const struct policy_tree *t, struct state_file **out, size_t *n)
-{
-	struct tree_list *list = tree_list_open(t->policy->tree);
-	struct tree_item item;
-	size_t cap = 0;
-	bool fine = true;
-
-	while (tree_list_next(list, &item)) {
-		if (item.kind == TREE_FAULT) {
-			report_error(item.path, "%s", strerror(item.error));
-			fine = false;
-		} else if (item.kind == TREE_DIR) {
-			if ((item.level == 1 &&
-			     strcmp(item.rest, KP_ARCHIVES_DIR) == 0) ||
-			    (item.level && is_covered(t, item.rest)))
-				tree_list_skip(list);
-		} else if (item.kind == TREE_OTHER && S_ISREG(item.st.st_mode)) {
-			xgrow(out, *n, &cap, sizeof(**out));
-			(*out)[(*n)++] = (struct state_file){
-				.path = xstrdup(item.rest),
-				.size = (uint64_t)item.st.st_size,
-				.mtime = nanoseconds(&item.st.st_mtim),
-				.ino = item.st.st_ino};
-		}
-	}
-	tree_list_close(list);
-	if (*n)
-		kp_sort(*out, *n, KP_BY_TEXT(struct state_file, path));
-	return fine;
-}
-
-/*
  * OLD of the state and NOW of the tree have one path, or one of them is NULL: make OLD or NOW
  * what the new state has of it, and return that; NULL: nothing.
  */
@@ -509,12 +477,36 @@ bool policy_tree_look(struct policy_tree *t, enum state_kind work)
 {
 	struct state *s = &t->state;
 	struct state_file *now = NULL, *all;
-	size_t n = 0, n_all = 0, i = 0, k = 0;
-	bool fine;
+	size_t n = 0, cap = 0, n_all = 0, i = 0, k = 0;
+	struct tree_list *list;
+	struct tree_item item;
+	bool fine = true;
 
 	if (!policy_tree_find_mounts(t))
 		return false;
-	fine = list_files(t, &now, &n); /* what cannot be looked at is not gone */
+	list = tree_list_open(t->policy->tree);
+	while (tree_list_next(list, &item)) {
+		if (item.kind == TREE_FAULT) { /* what cannot be looked at is not gone */
+			report_error(item.path, "%s", strerror(item.error));
+			fine = false;
+		} else if (item.kind == TREE_DIR) {
+			/* archives change whenever a command packs, and kpackfs notices */
+			if ((item.level == 1 &&
+			     strcmp(item.rest, KP_ARCHIVES_DIR) == 0) ||
+			    (item.level && is_covered(t, item.rest)))
+				tree_list_skip(list);
+		} else if (item.kind == TREE_OTHER && S_ISREG(item.st.st_mode)) {
+			xgrow(&now, n, &cap, sizeof(*now));
+			now[n++] = (struct state_file){
+				.path = xstrdup(item.rest),
+				.size = (uint64_t)item.st.st_size,
+				.mtime = nanoseconds(&item.st.st_mtim),
+				.ino = item.st.st_ino};
+		}
+	}
+	tree_list_close(list);
+	if (n)
+		kp_sort(now, n, KP_BY_TEXT(struct state_file, path));
 	if (work == STATE_SEEN)
 		t->n_new = t->n_gone = 0;
 	all = xcalloc(n + s->n_files + 1, sizeof(*all));
