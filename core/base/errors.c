@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Errors as a code and a text that any terminal can print, and lists of faults.  A text that is too
- * long loses its middle: its beginning says where, and its end what.
+ * long loses its middle: its beginning says where, and its end what.  The room is fixed, so that an
+ * error needs no memory, which may just be what is missing, and nobody has to free it.
  */
 #include "errors.h"
 

@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An entry of the cache goes through these states, all changes with the lock held:
+ *
+ *	opening  listed, without an archive; made by the first thread that asks for the file, which
+ *	         opens it without the lock, while others that want the same file wait for it
+ *	open     listed, with its archive, and users that count
+ *	failed   not listed; those that waited take the reason, and the last of them frees it
+ *	retired  not listed, because another file is at its path now; its users keep the archive, and
+ *	         the last of them frees it
+ *
+ * An entry without users stays listed: a program loads its code objects one after the other.
+ */
 #include "archive_cache.h"
 #include <errno.h>
 #include <stdlib.h>
