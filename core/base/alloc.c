@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Arrays double, so that appending is linear in all, and a table of a million entries is not copied
+ * more often than twenty times.  Blocks of 2 MiB and more are aligned to huge pages: the kernel
+ * then clears and maps 2 MiB with one fault instead of 512.  They are freed with free(), as all
+ * others, so that a caller need not know which of the two a block is.
+ */
 #include "alloc.h"
 #include <stdint.h>
 #include <stdlib.h>

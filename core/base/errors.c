@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Errors as a code and a text that any terminal can print, and lists of faults.  A text that is too
- * long loses its middle: its beginning says where, and its end what.
+ * long loses its middle: its beginning says where, and its end what.  The room is fixed, so that an
+ * error needs no memory, which may just be what is missing, and nobody has to free it.
  */
 #include "errors.h"
 
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc.h"
 #include "bounds.h"
 #include "text.h"
 
@@ -63,24 +65,16 @@ static void end_at_character(char *text)
 		text[n - 1 - tail] = '\0';
 }
 
-/* Fill the text of WHY; whatever the arguments hold, any terminal can print it. */
-static void __attribute__((format(printf, 2, 0)))
-fill_text(struct kpackx_error *why, const char *fmt, va_list ap)
+/* Fill in WHY; whatever the arguments hold, any terminal can print its text. */
+static void __attribute__((format(printf, 3, 0)))
+fill_error(struct kpackx_error *why, kpack_error_t code, const char *fmt, va_list ap)
 {
 	char raw[sizeof(why->text)];
 
+	why->code = code;
 	vsnprintf(raw, sizeof(raw), fmt, ap);
 	end_at_character(raw);
 	kp_message_escape(kp_span_str(raw), why->text, sizeof(why->text));
-}
-
-static void __attribute__((format(printf, 4, 0)))
-fill_error(struct kpackx_error *why, kpack_error_t code, int sys_errno, const char *fmt,
-	   va_list ap)
-{
-	why->code = code;
-	why->sys_errno = sys_errno;
-	fill_text(why, fmt, ap);
 }
 
 kpack_error_t kp_fail(struct kpackx_error *why, kpack_error_t code, const char *fmt, ...)
@@ -90,8 +84,9 @@ kpack_error_t kp_fail(struct kpackx_error *why, kpack_error_t code, const char *
 	if (!why)
 		return code;
 	va_start(ap, fmt);
-	fill_error(why, code, 0, fmt, ap);
+	fill_error(why, code, fmt, ap);
 	va_end(ap);
+	why->sys_errno = 0;
 	return code;
 }
 
@@ -124,8 +119,9 @@ kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char 
 	if (!why)
 		return code;
 	va_start(ap, fmt);
-	fill_error(why, code, sys_errno, fmt, ap);
+	fill_error(why, code, fmt, ap);
 	va_end(ap);
+	why->sys_errno = sys_errno;
 	used = strlen(why->text);
 	snprintf(why->text + used, sizeof(why->text) - used, ": %s",
 		 kp_errno_text(sys_errno));
@@ -150,12 +146,15 @@ kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 		return code;
 	memcpy(old, why->text, sizeof(old));
 	va_start(ap, fmt);
-	fill_text(why, fmt, ap);
+	fill_error(why, code, fmt, ap);
 	va_end(ap);
 	used = strlen(why->text);
 	room = sizeof(why->text) - used;
 	size = strlen(old);
-	/* if it does not fit, only its end, which has the important words */
+	/*
+	 * Each caller on the way up adds a prefix, so that a text can become too long.  Its end has
+	 * the fault itself, the newest prefix the file: what is between them goes.
+	 */
 	if (room > sizeof(": ...") && size > room - sizeof(": ")) {
 		dots = "...";
 		reason += size - (room - sizeof(": ..."));
@@ -164,7 +163,6 @@ kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 	}
 	snprintf(why->text + used, room, ": %s%s", dots, reason);
 	end_at_character(why->text);
-	why->code = code;
 	return code;
 }
 
@@ -172,22 +170,14 @@ kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 
 void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
 {
-	struct kp_fault *items;
 	char *raw, *text;
 	va_list ap;
 	int n;
 
 	list->counted++;
-	if (list->kept == KP_FAULTS_MAX)
+	if (list->kept == KP_FAULTS_MAX ||
+	    !kp_grow(&list->items, list->kept, &list->cap, sizeof(*list->items)))
 		return;
-	/* the array has room up to the next power of two */
-	if (!(list->kept & (list->kept - 1))) {
-		items = realloc(list->items,
-				(list->kept ? 2 * list->kept : 1) * sizeof(*items));
-		if (!items)
-			return;
-		list->items = items;
-	}
 	va_start(ap, fmt);
 	n = vasprintf(&raw, fmt, ap);
 	va_end(ap);

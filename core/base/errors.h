@@ -57,7 +57,7 @@ struct kp_fault {
 /* A growing list: the first KP_FAULTS_MAX are kept, all are counted. */
 struct kp_faults {
 	struct kp_fault *items;
-	size_t kept, counted;
+	size_t kept, cap, counted;
 };
 
 /*

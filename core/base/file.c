@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Input is a bounded run of a file or of memory, which never gives away bytes that a hash
- * contradicts.  Output is a file without a name, or with a temporary one, that gets its name when
- * it is whole.
+ * Input is a bounded run of a file or of memory.  A run of an archive with hashes of its pieces
+ * is read by whole pieces, and never gives away bytes that a hash contradicts.
+ *
+ * Output is a file that gets its name when it is whole.  Until then it is one of two:
+ *
+ *	without a name    (O_TMPFILE) it ends with its descriptor, however the program ends.  A name
+ *	                  that is free is given by linkat; to replace a file it first gets a
+ *	                  temporary name, because linkat never replaces.
+ *	temporary name    where the file system has no O_TMPFILE, or /proc is missing, through which
+ *	                  linkat finds the descriptor.  Only its owner can open it, and a killed program
+ *	                  leaves it behind; kp_is_temp_name knows such names.
  */
 #include "file.h"
 
@@ -333,12 +341,6 @@ static int take_temp_name(struct kp_outfile *out)
 
 /* --- files that appear when they are complete ---------------------------------------------- */
 
-static bool is_component(const char *name)
-{
-	return *name && !strchr(name, '/') && strcmp(name, ".") != 0 &&
-	       strcmp(name, "..") != 0;
-}
-
 /*
  * Whether a file NAME exists, of whatever kind.  Sends no request to a file system that is
  * mounted on it.
@@ -364,7 +366,7 @@ kpack_error_t kp_outfile_open_at(struct kp_outfile *out, int dir_fd, const char 
 	out->name = strdup(name);
 	if (!out->name)
 		err = kp_fail_memory(why, strlen(name) + 1, "a file name");
-	else if (!is_component(name))
+	else if (!*name || strchr(name, '/') || !strcmp(name, ".") || !strcmp(name, ".."))
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "\"%s\" is not the name of a file", out->shown);
 	/* a nameless file would fail only when it is published */
@@ -393,11 +395,6 @@ kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const cha
 	int dir_fd;
 
 	*out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
-	if (!is_component(name))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "\"%s\" is not the name of a file",
-			       kp_text_escape(kp_span_str(name), out->shown,
-					      sizeof(out->shown)));
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
 		return kp_fail_errno(
@@ -406,17 +403,12 @@ kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const cha
 	return kp_outfile_open_at(out, dir_fd, name, mode, why);
 }
 
-static void drop_temp_name(struct kp_outfile *out)
-{
-	free(out->tmp_name);
-	out->tmp_name = NULL;
-}
-
 void kp_outfile_unname(struct kp_outfile *out)
 {
 	if (out->tmp_name)
 		unlinkat(out->dir_fd, out->tmp_name, 0);
-	drop_temp_name(out);
+	free(out->tmp_name);
+	out->tmp_name = NULL;
 }
 
 kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void *buf,
@@ -517,25 +509,6 @@ static int give_free_name(const struct kp_outfile *out)
 	return renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name);
 }
 
-static kpack_error_t give_name(struct kp_outfile *out, struct kpackx_error *why)
-{
-	if (out->keep) {
-		if (give_free_name(out) < 0)
-			return kp_fail_errno(why, errno, "%s: cannot give it its name",
-					     out->shown);
-	} else {
-		if (!out->tmp_name && take_temp_name(out) < 0)
-			return kp_fail_errno(why, errno,
-					     "%s: cannot name the finished file",
-					     out->shown);
-		if (renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name))
-			return kp_fail_errno(why, errno, "%s: cannot rename into place",
-					     out->shown);
-	}
-	drop_temp_name(out);
-	return KPACK_SUCCESS;
-}
-
 int kp_flush_dir(int fd)
 {
 	/* a file system that cannot flush a directory reports EINVAL */
@@ -569,9 +542,27 @@ kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *wh
 		kp_outfile_close(out);
 		return KPACK_SUCCESS;
 	}
+	/*
+	 * First the bytes, then the name, then the directory: after a crash the name is of the old
+	 * file or of the whole new one, never of an empty one.
+	 */
 	if (!out->lazy)
 		KP_TRY(kp_outfile_sync(out, why));
-	KP_TRY(give_name(out, why));
+	if (out->keep) {
+		if (give_free_name(out) < 0)
+			return kp_fail_errno(why, errno, "%s: cannot give it its name",
+					     out->shown);
+	} else {
+		if (!out->tmp_name && take_temp_name(out) < 0)
+			return kp_fail_errno(why, errno,
+					     "%s: cannot name the finished file",
+					     out->shown);
+		if (renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name))
+			return kp_fail_errno(why, errno, "%s: cannot rename into place",
+					     out->shown);
+	}
+	free(out->tmp_name);
+	out->tmp_name = NULL;
 	if (!out->lazy && kp_flush_dir(out->dir_fd))
 		return kp_fail_errno(why, errno, "%s: cannot flush its directory",
 				     out->shown);

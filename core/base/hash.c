@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * XXH3 from libxxhash, and its own code compiled for AVX2 where the processor has that, because
+ * distributions build libxxhash for every x86-64.  Both give the same values, which files store, so
+ * that it does not matter which machine wrote them.  Hash tables add a random number: with the values of files, somebody
+ * could write a file all of whose names share one slot, and each look-up would walk all of them.
+ */
 #include "hash.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -130,11 +136,6 @@ static const uint32_t sines[64] = {
 static const uint8_t turns[4][4] = {
 	{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
 
-static uint32_t rotate_left(uint32_t x, unsigned n)
-{
-	return x << n | x >> (32 - n);
-}
-
 static uint32_t mix_words(unsigned round, uint32_t b, uint32_t c, uint32_t d)
 {
 	switch (round) {
@@ -160,11 +161,12 @@ static void take_block(uint32_t state[4], const uint8_t *block)
 		unsigned round = i / 16, word = (first[round] + step[round] * i) % 16;
 		uint32_t known = a + sines[i] + kp_le32(block + 4 * (size_t)word);
 		uint32_t sum = known + mix_words(round, b, c, d);
+		unsigned turn = turns[round][i % 4];
 
 		a = d;
 		d = c;
 		c = b;
-		b += rotate_left(sum, turns[round][i % 4]);
+		b += sum << turn | sum >> (32 - turn);
 	}
 	state[0] += a;
 	state[1] += b;

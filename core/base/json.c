@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A text that grows by single bytes, and knows how many strings enclose the place that it is at:
+ * a key that is not a string is written as a string of its JSON text, in which quotes and
+ * backslashes are escaped once more for each enclosing key.  So a few bytes of nested keys can
+ * become very long, and the limit also counts keys that were taken back because they are equal to
+ * an earlier key of their map.
+ *
+ * All keys of all maps are in one hash table, by the number of their map and their text: a map may
+ * have a hundred thousand keys, which nobody may compare pair by pair.
+ */
 #include "json.h"
 #include <inttypes.h>
 #include <math.h>
@@ -144,13 +154,6 @@ static void put_float(struct kp_json *j, double real)
 
 /* --- maps ------------------------------------------------------------------------- */
 
-static bool same_key(const struct kp_json *j, const struct kp_json_key *a,
-		     const struct kp_json_key *b)
-{
-	return a->map == b->map && a->hash == b->hash && a->size == b->size &&
-	       memcmp(j->text + a->at, j->text + b->at, a->size) == 0;
-}
-
 static uint64_t hash_key(const void *arg, uint32_t number)
 {
 	const struct kp_json *j = arg;
@@ -171,10 +174,13 @@ static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
 	}
 	key.hash = (uint32_t)kp_slot_hash(j->text + at, key.size, map);
 	slot = kp_slots_first(&j->key_slots, key.hash);
-	while (*slot && !same_key(j, &j->keys[*slot - 1], &key))
-		slot = kp_slots_next(&j->key_slots, slot);
-	if (*slot)
-		return false;
+	for (; *slot; slot = kp_slots_next(&j->key_slots, slot)) {
+		const struct kp_json_key *k = &j->keys[*slot - 1];
+
+		if (k->map == map && k->hash == key.hash && k->size == key.size &&
+		    memcmp(j->text + k->at, j->text + at, key.size) == 0)
+			return false;
+	}
 	kp_slots_put(&j->key_slots, slot, (uint32_t)j->n_keys);
 	j->keys[j->n_keys++] = key;
 	return true;

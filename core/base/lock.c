@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Around fork(), which copies only the thread that calls it:
+ *
+ *	before, in the parent  take all locks, the outer ones first, as everybody takes them; the
+ *	                       list has the last defined first, and a constructor with a higher
+ *	                       priority number runs later
+ *	after, in the parent   give them back
+ *	after, in the child    renew the conditions, let each lock remove the marks of threads that
+ *	                       are gone, and give the locks back
+ *
+ * A handler of a signal can fork while its own thread holds a lock: such a lock is not taken again,
+ * which would wait for ever, and is still held afterwards, until the handler returns.
+ */
 #include "lock.h"
 #include <stdatomic.h>
 

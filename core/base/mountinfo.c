@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A line of /proc/self/mountinfo, as proc(5) describes it:
+ *
+ *	36 35 98:0 /mnt1 /mnt/parent rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+ *	ID parent device root path options any number of tags  type source options
+ *
+ * The kernel writes blanks, tabs, newlines and backslashes in names as \ooo.
+ */
 #include "mountinfo.h"
 #include <ctype.h>
 #include <limits.h>

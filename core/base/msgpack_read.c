@@ -3,35 +3,42 @@
 
 #include "bounds.h"
 
+/*
+ * The first byte of a value is its head, which states the type, and sometimes the value itself:
+ *
+ *	00..7f  the integer 0..127             90..9f  an array of 0..15 elements
+ *	e0..ff  the integer -32..-1            a0..bf  a string of 0..31 bytes
+ *	80..8f  a map of 0..15 pairs           c0..df  as the table below says
+ *
+ * Numbers after a head are big-endian.  Then follow the bytes of a string, of binary data, or of
+ * an extension, which are one more than its length, for its type; or the elements of an array, or
+ * a key and a value for each pair of a map.
+ */
 static const uint8_t FIXMAP = 0x80, FIXARRAY = 0x90, FIXSTR = 0xa0, NIL = 0xc0;
 static const uint8_t BIN8 = 0xc4, UINT8 = 0xcc, UINT64 = 0xcf, STR8 = 0xd9,
 		     NEGATIVE_FIXINT = 0xe0;
 
-/* How to read the heads 0xc0..0xdf: type of value, bytes of the number after the head. */
-struct head {
-	enum kp_mp_type type;
-	uint8_t number; /* bytes of the big-endian length, count or integer */
-	uint8_t fixed;  /* bytes of a value with a fixed length in its head */
-	bool is_signed;
-};
-
-static const struct head heads[32] = {
-	{KP_MP_NIL, 0, 0, false},   {KP_MP_BAD, 0, 0, false},   /* c0 c1 */
-	{KP_MP_BOOL, 0, 0, false},  {KP_MP_BOOL, 0, 0, false},  /* c2 c3 */
-	{KP_MP_BIN, 1, 0, false},   {KP_MP_BIN, 2, 0, false},   /* c4 c5 */
-	{KP_MP_BIN, 4, 0, false},   {KP_MP_EXT, 1, 0, false},   /* c6 c7 */
-	{KP_MP_EXT, 2, 0, false},   {KP_MP_EXT, 4, 0, false},   /* c8 c9 */
-	{KP_MP_FLOAT, 4, 0, false}, {KP_MP_FLOAT, 8, 0, false}, /* ca cb */
-	{KP_MP_UINT, 1, 0, false},  {KP_MP_UINT, 2, 0, false},  /* cc cd */
-	{KP_MP_UINT, 4, 0, false},  {KP_MP_UINT, 8, 0, false},  /* ce cf */
-	{KP_MP_INT, 1, 0, true},    {KP_MP_INT, 2, 0, true},    /* d0 d1 */
-	{KP_MP_INT, 4, 0, true},    {KP_MP_INT, 8, 0, true},    /* d2 d3 */
-	{KP_MP_EXT, 0, 1, false},   {KP_MP_EXT, 0, 2, false},   /* d4 d5 */
-	{KP_MP_EXT, 0, 4, false},   {KP_MP_EXT, 0, 8, false},   /* d6 d7 */
-	{KP_MP_EXT, 0, 16, false},  {KP_MP_STR, 1, 0, false},   /* d8 d9 */
-	{KP_MP_STR, 2, 0, false},   {KP_MP_STR, 4, 0, false},   /* da db */
-	{KP_MP_ARRAY, 2, 0, false}, {KP_MP_ARRAY, 4, 0, false}, /* dc dd */
-	{KP_MP_MAP, 2, 0, false},   {KP_MP_MAP, 4, 0, false},   /* de df */
+static const struct {
+	enum kp_mp_type type; /* INT: signed, which may be a UINT */
+	uint8_t number; /* bytes of the length, count, integer or float after the head */
+	uint8_t fixed;  /* the length that the head stands for, if there is no number */
+} heads[32] = {
+	{KP_MP_NIL, 0, 0},   {KP_MP_BAD, 0, 0},   /* c0 c1 */
+	{KP_MP_BOOL, 0, 0},  {KP_MP_BOOL, 0, 1},  /* c2 c3 */
+	{KP_MP_BIN, 1, 0},   {KP_MP_BIN, 2, 0},   /* c4 c5 */
+	{KP_MP_BIN, 4, 0},   {KP_MP_EXT, 1, 0},   /* c6 c7 */
+	{KP_MP_EXT, 2, 0},   {KP_MP_EXT, 4, 0},   /* c8 c9 */
+	{KP_MP_FLOAT, 4, 0}, {KP_MP_FLOAT, 8, 0}, /* ca cb */
+	{KP_MP_UINT, 1, 0},  {KP_MP_UINT, 2, 0},  /* cc cd */
+	{KP_MP_UINT, 4, 0},  {KP_MP_UINT, 8, 0},  /* ce cf */
+	{KP_MP_INT, 1, 0},   {KP_MP_INT, 2, 0},   /* d0 d1 */
+	{KP_MP_INT, 4, 0},   {KP_MP_INT, 8, 0},   /* d2 d3 */
+	{KP_MP_EXT, 0, 1},   {KP_MP_EXT, 0, 2},   /* d4 d5 */
+	{KP_MP_EXT, 0, 4},   {KP_MP_EXT, 0, 8},   /* d6 d7 */
+	{KP_MP_EXT, 0, 16},  {KP_MP_STR, 1, 0},   /* d8 d9 */
+	{KP_MP_STR, 2, 0},   {KP_MP_STR, 4, 0},   /* da db */
+	{KP_MP_ARRAY, 2, 0}, {KP_MP_ARRAY, 4, 0}, /* dc dd */
+	{KP_MP_MAP, 2, 0},   {KP_MP_MAP, 4, 0},   /* de df */
 };
 
 bool kp_mp_fault(struct kp_mp *c, const char *text)
@@ -46,128 +53,79 @@ static size_t bytes_left(const struct kp_mp *c)
 	return (size_t)(c->end - c->pos);
 }
 
-static bool take_raw(struct kp_mp *c, size_t n, const uint8_t **p)
+bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
 {
-	if (n > bytes_left(c))
-		return kp_mp_fault(c, "value runs past the end");
-	*p = c->pos;
-	c->pos += n;
-	return true;
-}
-
-static bool take_bytes(struct kp_mp *c, struct kp_mp_value *v, enum kp_mp_type type,
-		       size_t size)
-{
-	v->type = type;
-	v->span.size = size;
-	return take_raw(c, size, &v->span.data);
-}
-
-/* Every element takes at least one byte, a pair at least two. */
-static bool take_count(struct kp_mp *c, struct kp_mp_value *v, enum kp_mp_type type,
-		       uint64_t count)
-{
-	if (count > bytes_left(c) / (type == KP_MP_MAP ? 2 : 1))
-		return kp_mp_fault(c, "count exceeds the bytes that remain");
-	v->type = type;
-	v->num = count;
-	return true;
-}
-
-static bool big_endian(struct kp_mp *c, size_t size, uint64_t *out)
-{
-	const uint8_t *p;
-	uint64_t n = 0;
-
-	if (!take_raw(c, size, &p))
-		return false;
-	for (size_t i = 0; i < size; i++)
-		n = n << 8 | p[i];
-	*out = n;
-	return true;
-}
-
-static void set_integer(struct kp_mp_value *v, uint64_t n, size_t size, bool is_signed)
-{
-	if (is_signed && size < 8 && n >> (8 * size - 1))
-		n |= UINT64_MAX << (8 * size);
-	v->num = n;
-	v->type = is_signed && n >> 63 ? KP_MP_INT : KP_MP_UINT;
-}
-
-/* Values whose head is 0xc0..0xdf. */
-static bool next_long_value(struct kp_mp *c, uint8_t head, struct kp_mp_value *v)
-{
-	const struct head *h = &heads[head - NIL];
-	uint64_t n = h->fixed;
+	enum kp_mp_type type;
+	uint64_t n; /* the value, its length, or its count */
+	uint8_t head, size = 0;
 	uint32_t bits;
 	float single;
 
-	if (h->number && !big_endian(c, h->number, &n))
-		return false;
-	switch (h->type) {
-	case KP_MP_STR:
-	case KP_MP_BIN:
-		return take_bytes(c, v, h->type, (size_t)n);
-	case KP_MP_EXT: /* plus the type byte */
-		return take_bytes(c, v, h->type, (size_t)n + 1);
-	case KP_MP_ARRAY:
-	case KP_MP_MAP:
-		return take_count(c, v, h->type, n);
-	case KP_MP_UINT:
-	case KP_MP_INT:
-		set_integer(v, n, h->number, h->is_signed);
-		return true;
-	case KP_MP_FLOAT:
-		v->type = KP_MP_FLOAT;
-		bits = (uint32_t)n;
-		memcpy(&single, &bits, sizeof(single));
-		if (h->number == 4)
-			v->real = (double)single;
-		else
-			memcpy(&v->real, &n, sizeof(v->real));
-		return true;
-	case KP_MP_BOOL:
-		v->num = head & 1;
-		v->type = KP_MP_BOOL;
-		return true;
-	case KP_MP_NIL:
-		v->type = KP_MP_NIL;
-		return true;
-	default:
-		return kp_mp_fault(c, "byte 0xc1 begins no value");
-	}
-}
-
-static bool next_value(struct kp_mp *c, struct kp_mp_value *v)
-{
-	uint8_t head;
-
+	v->type = KP_MP_BAD;
 	if (c->fault)
 		return false;
 	if (c->pos == c->end)
 		return kp_mp_fault(c, "value missing at the end");
 	head = *c->pos++;
-	if (head < FIXMAP || head >= NEGATIVE_FIXINT) {
-		set_integer(v, head, 1, true);
-		return true;
+	n = head;
+	if (head < FIXMAP) {
+		type = KP_MP_UINT;
+	} else if (head < FIXSTR) {
+		type = head < FIXARRAY ? KP_MP_MAP : KP_MP_ARRAY;
+		n = head & 0x0f;
+	} else if (head < NIL) {
+		type = KP_MP_STR;
+		n = head & 0x1f;
+	} else if (head >= NEGATIVE_FIXINT) {
+		type = KP_MP_INT;
+		size = 1;
+	} else {
+		type = heads[head - NIL].type;
+		size = heads[head - NIL].number;
+		n = heads[head - NIL].fixed;
+		if (size > bytes_left(c))
+			return kp_mp_fault(c, "value runs past the end");
+		for (const uint8_t *end = c->pos + size; c->pos < end; c->pos++)
+			n = n << 8 | *c->pos;
 	}
-	if (head < FIXARRAY)
-		return take_count(c, v, KP_MP_MAP, head & 0x0f);
-	if (head < FIXSTR)
-		return take_count(c, v, KP_MP_ARRAY, head & 0x0f);
-	if (head < NIL)
-		return take_bytes(c, v, KP_MP_STR, head & 0x1f);
-	return next_long_value(c, head, v);
-}
-
-bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
-{
-	bool ok = next_value(c, v);
-
-	if (!ok)
-		v->type = KP_MP_BAD;
-	return ok;
+	switch (type) {
+	case KP_MP_EXT:
+	case KP_MP_STR:
+	case KP_MP_BIN:
+		n += type == KP_MP_EXT;
+		if (n > bytes_left(c))
+			return kp_mp_fault(c, "value runs past the end");
+		v->span = (struct kp_span){c->pos, (size_t)n};
+		c->pos += n;
+		break;
+	case KP_MP_ARRAY:
+	case KP_MP_MAP:
+		/* each element takes a byte, so that a caller may allocate for all of them */
+		if (n > bytes_left(c) / (type == KP_MP_MAP ? 2 : 1))
+			return kp_mp_fault(c, "count exceeds the bytes that remain");
+		v->num = n;
+		break;
+	case KP_MP_INT:
+		if (size < 8 && n >> (8 * size - 1))
+			n |= UINT64_MAX << (8 * size);
+		/* writers differ in the type that they give a number which is not negative */
+		type = n >> 63 ? KP_MP_INT : KP_MP_UINT;
+		v->num = n;
+		break;
+	case KP_MP_FLOAT:
+		bits = (uint32_t)n;
+		memcpy(&single, &bits, sizeof(single));
+		memcpy(&v->real, &n, sizeof(v->real));
+		if (size == 4)
+			v->real = (double)single;
+		break;
+	case KP_MP_BAD:
+		return kp_mp_fault(c, "byte 0xc1 begins no value");
+	default:
+		v->num = n;
+	}
+	v->type = type;
+	return true;
 }
 
 /*
@@ -195,15 +153,6 @@ static size_t scalar_size(const struct kp_mp *c)
 	return size <= left ? size : 0;
 }
 
-/* Skip such a scalar; false: it is none, and the cursor was not moved. */
-static bool skip_scalar(struct kp_mp *c)
-{
-	size_t size = scalar_size(c);
-
-	c->pos += size;
-	return size;
-}
-
 enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
 {
 	struct kp_mp copy = *c;
@@ -221,9 +170,8 @@ bool kp_mp_skip_nested(struct kp_mp *c, int outer)
 	uint64_t remaining[KP_MSGPACK_DEPTH_MAX + 1];
 	int depth = outer;
 	struct kp_mp_value v;
+	size_t size;
 
-	if (skip_scalar(c))
-		return true;
 	remaining[depth] = 1;
 	while (depth >= outer) {
 		if (remaining[depth] == 0) {
@@ -231,9 +179,11 @@ bool kp_mp_skip_nested(struct kp_mp *c, int outer)
 			continue;
 		}
 		remaining[depth]--;
-		if (skip_scalar(c))
+		size = scalar_size(c);
+		c->pos += size;
+		if (size)
 			continue;
-		if (!next_value(c, &v))
+		if (!kp_mp_next(c, &v))
 			return false;
 		if ((v.type != KP_MP_ARRAY && v.type != KP_MP_MAP) || v.num == 0)
 			continue;
@@ -244,17 +194,13 @@ bool kp_mp_skip_nested(struct kp_mp *c, int outer)
 	return true;
 }
 
-bool kp_mp_skip(struct kp_mp *c)
-{
-	return kp_mp_skip_nested(c, 0);
-}
-
+/* Read a value of TYPE; of another one, the cursor stays before it, for the message's offset. */
 static bool expect_type(struct kp_mp *c, enum kp_mp_type type, struct kp_mp_value *v,
 			const char *fault)
 {
 	const uint8_t *at = c->pos;
 
-	if (!next_value(c, v))
+	if (!kp_mp_next(c, v))
 		return false;
 	if (v->type == type)
 		return true;

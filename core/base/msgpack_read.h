@@ -84,12 +84,15 @@ static inline enum kp_mp_type kp_mp_peek(const struct kp_mp *c)
 bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v);
 
 /*
- * Skip one whole value with the values nested in it, at most KP_MSGPACK_DEPTH_MAX deep.
+ * Skip one whole value with the values nested in it.  It is inside OUTER maps and arrays, which
+ * count as depth: the innermost value may be KP_MSGPACK_DEPTH_MAX deep.
  */
-bool kp_mp_skip(struct kp_mp *c);
-
-/* As kp_mp_skip, for a value that is inside OUTER maps and arrays, which count as depth. */
 bool kp_mp_skip_nested(struct kp_mp *c, int outer);
+
+static inline bool kp_mp_skip(struct kp_mp *c)
+{
+	return kp_mp_skip_nested(c, 0);
+}
 
 /* Read a value of the type in the name; a value of another type is a fault. */
 bool kp_mp_map_long(struct kp_mp *c, uint32_t *count);

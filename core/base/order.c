@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A key says where in the item its field is, and of what kind: so one comparator serves every
+ * struct.  Numbers are compared as unsigned ones of their own size.  Texts are compared byte by
+ * byte and never by the locale, because archives and listings must not depend on who makes them.
+ */
 #include "order.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What is composed once is written into a file, or given to a callback that hashes, compares or
+ * sends it.  From file to file the kernel copies, and shares the blocks if the file system can.
+ */
 #include "sink.h"
 
 #define STEP 65536

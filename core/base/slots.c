@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A table is never more than half full, so that a search ends after two or three slots.  Numbers
+ * are never removed, so that a free slot always ends a search.  A growing table asks for each
+ * hash again instead of storing it: half the memory, and the items are read once per doubling.
+ */
 #include "slots.h"
 #include <stdlib.h>
 #include "alloc.h"

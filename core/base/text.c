@@ -2,6 +2,15 @@
 /*
  * What texts may be: UTF-8, components, paths; how they are shown, so that no byte confuses a
  * terminal or its reader; and a text that grows.
+ *
+ * Names come from archives that anybody may have written.  A name may not end its line, move the
+ * cursor, colour what follows, or look like another name: each byte of such a character is shown
+ * as \ooo, and a backslash too, so that what is shown can be read back in one way only.  In a
+ * message, whose names were escaped when it was composed, backslashes stay: it may be passed on
+ * through several functions, each of which makes it safe again.
+ *
+ * Most names are plain ASCII, so that eight bytes at a time are looked at first: opening an
+ * archive checks every key of its table.
  */
 #include "text.h"
 

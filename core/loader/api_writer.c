@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The public writer: checks each object, encodes it, and adds it to a store. */
+/*
+ * The public writer.  An object goes through three steps, in this order: everything that may be
+ * refused is checked, and nothing was written then, so that the caller may go on with other
+ * objects; its content is stored, unless the archive has the same bytes already; its entry is
+ * added.  After a failure of the last two steps the archive may have lost an object: then every
+ * further call fails with the same reason, and the archive is never published.
+ */
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "core/writer/encode.h"

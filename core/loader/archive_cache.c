@@ -1,4 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An entry of the cache goes through these states, all changes with the lock held:
+ *
+ *	opening  listed, without an archive; made by the first thread that asks for the file, which
+ *	         opens it without the lock, while others that want the same file wait for it
+ *	open     listed, with its archive, and users that count
+ *	failed   not listed; those that waited take the reason, and the last of them frees it
+ *	retired  not listed, because another file is at its path now; its users keep the archive, and
+ *	         the last of them frees it
+ *
+ * An entry without users stays listed: a program loads its code objects one after the other.
+ */
 #include "archive_cache.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -63,39 +75,26 @@ void kp_cache_fini(struct kp_cache *c)
 
 /* ---- the list; with the lock held ---- */
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_ino == b->st_ino && a->st_dev == b->st_dev &&
-	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /*
- * True if E is the file of ST or, if ST is NULL because nothing is at PATH, the file that
- * was opened at PATH before.  A relative path may have led elsewhere then, so it never
+ * Find the entry of the file with ST or, if ST is NULL because nothing is at PATH, of the file
+ * that was opened at PATH before.  A relative path may have led elsewhere then, so it never
  * matches.
  */
-static bool is_meant(const struct kp_cached *e, const char *path, const struct stat *st)
-{
-	if (st)
-		return same_file(&e->st, st);
-	return path[0] == '/' && !e->opening && strcmp(e->path, path) == 0;
-}
-
 static struct kp_cached *find_entry(const struct kp_cache *c, const char *path,
 				    const struct stat *st)
 {
-	for (struct kp_cached *e = c->first; e; e = e->next)
-		if (is_meant(e, path, st))
-			return e;
-	return NULL;
-}
+	struct kp_cached *e = c->first;
 
-static void list_entry(struct kp_cache *c, struct kp_cached *e)
-{
-	e->listed = true;
-	e->next = c->first;
-	c->first = e;
+	for (; e; e = e->next) {
+		if (!st && path[0] == '/' && !e->opening && strcmp(e->path, path) == 0)
+			break;
+		if (st && e->st.st_ino == st->st_ino && e->st.st_dev == st->st_dev &&
+		    e->st.st_size == st->st_size &&
+		    e->st.st_mtim.tv_sec == st->st_mtim.tv_sec &&
+		    e->st.st_mtim.tv_nsec == st->st_mtim.tv_nsec)
+			break;
+	}
+	return e;
 }
 
 static void unlist_entry(struct kp_cache *c, struct kp_cached *e)
@@ -182,14 +181,6 @@ static void open_entry(struct kp_cache *c, struct kp_cached *e)
 	entry_free(old);
 }
 
-/* Become a user of E, and wait until it is opened or has failed. */
-static void join_entry(struct kp_cached *e)
-{
-	e->users++;
-	while (e->opening)
-		kp_lock_wait(&lock);
-}
-
 /*
  * Return the entry of the file with ST or, if ST is NULL, of the file that was at PATH.
  * *FRESH becomes true if the entry is new; then the caller opens it.  NULL: no entry, or
@@ -204,11 +195,15 @@ static struct kp_cached *enter_path(struct kp_cache *c, const char *path,
 	e = find_entry(c, path, st);
 	*fresh = !e;
 	if (e) {
-		join_entry(e);
+		e->users++; /* so that it stays while the lock is away */
+		while (e->opening)
+			kp_lock_wait(&lock);
 		if (e->listed) /* E may have failed or been replaced meanwhile */
 			old = retire_entry(c, path, e);
 	} else if (st && (e = entry_new(path, st))) {
-		list_entry(c, e);
+		e->listed = true;
+		e->next = c->first;
+		c->first = e;
 	}
 	kp_lock_give(&lock);
 	entry_free(old);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code objects that are still in the binary itself.  In a fat binary the wrappers say where
- * each container is; in a converted one, which may have kept some, its layout
- * says which wrapper each belongs to.
+ * Code objects that are still in the binary itself.  In a fat binary the wrappers say where each
+ * container is.  In a converted one, which may have kept some, the wrappers have markers instead,
+ * and its layout says which wrapper each container belongs to; without a layout, as other
+ * converters leave it, containers and wrappers are counted together, which only means something
+ * if there are as many of the one as of the other.  Then the image is chosen as from an archive:
+ * the caller's architectures in order, for each the targets that it can run.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The loader's public calls: from a wrapper's marker to a code object. */
+/*
+ * The loader's public calls: from a wrapper's marker to a code object, in AMD's order.
+ *
+ *	the marker   at the wrapper's address, without a size: process.c
+ *	the key      the marker's name of the binary, '#', and the wrapper's number
+ *	the archives that the environment and the marker name: kp_lookup_find
+ *	the object   of the best target that an archive has: kp_lookup_load
+ *
+ * A cache has the environment as it was when the cache was made, so that all objects of a program
+ * are looked up in the same way, and the archives that are open.  The text of a failure goes to
+ * the caller, and with ROCM_KPACK_DEBUG to stderr: AMD's runtime only passes the code on.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/archive/archive.h"

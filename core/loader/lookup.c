@@ -41,36 +41,27 @@ bool kp_is_secure(void)
 	return getauxval(AT_SECURE) != 0;
 }
 
-/* The user that a set-user-ID program became; not the one that started it. */
-static bool is_trusted_user(uid_t uid)
-{
-	return uid == 0 || (uid == geteuid() && uid != getuid());
-}
-
 /*
- * Why what ST is of is not trusted; NULL: it is.  Others may write to a sticky directory
- * that is AROUND the file's own: what root has there stays root's.
+ * Check PART, a directory or the file.  Others may write to a sticky directory that is AROUND the
+ * file's own: what root has there stays root's.
  */
-static const char *fault_of(const struct stat *st, bool around)
-{
-	if (S_ISLNK(st->st_mode))
-		return "a symbolic link";
-	if (!is_trusted_user(st->st_uid))
-		return "another user's";
-	if (around && S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX))
-		return NULL;
-	/* the group's bit is also the mask of an access control list */
-	return st->st_mode & (S_IWGRP | S_IWOTH) ? "others may write to it" : NULL;
-}
-
 static kpack_error_t check_one(const char *part, bool around, struct kpackx_error *why)
 {
-	const char *fault;
+	const char *fault = NULL;
 	struct stat st;
 
 	if (lstat(part, &st) != 0)
 		return kp_fail_errno(why, errno, "cannot open");
-	fault = fault_of(&st, around);
+	/* trusted are root and the user that the program became, not the one that started it */
+	if (S_ISLNK(st.st_mode))
+		fault = "a symbolic link";
+	else if (st.st_uid != 0 && (st.st_uid != geteuid() || st.st_uid == getuid()))
+		fault = "another user's";
+	else if (around && S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX))
+		fault = NULL;
+	/* the group's bit is also the mask of an access control list */
+	else if (st.st_mode & (S_IWGRP | S_IWOTH))
+		fault = "others may write to it";
 	return fault ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "not trusted in a program with more rights than its "
 			       "user: %s: %s",

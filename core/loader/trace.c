@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A line is composed in memory and written with one call, so that lines of several threads, and of
+ * several processes with one stderr, do not mix.  Not with stdio: the program may have closed or
+ * locked its streams, and a library should not flush them.
+ */
 #include "trace.h"
 
 #include <stdio.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A choice grows in two steps.  The list that the user gave names GPUs, "all" (everything is
+ * chosen) or "auto" (whoever asks then finds this machine's GPUs, and adds them).  So the first
+ * NAMED members are the user's, whose spelling is checked, and those behind them were found:
+ * their names come from the driver, which may know a GPU that these tables do not.
+ */
 #include "choice.h"
 
 #include <ctype.h>

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries of archives as files and names of a view under construction.  Several entries are read
- * ahead, and what they will be compared with is fetched, because memory is slow to answer.
+ * Entries of archives as files and names of a view under construction.  For each entry of each
+ * archive, in order of precedence:
+ *
+ *	its file   an entry with an ordinal of this archive that was seen has that entry's file; else
+ *	           one with the same identity, of any archive, found in file_set; else a new file.
+ *	           A content that only archive and ordinal identify enters the set only if another
+ *	           archive is a copy of this one, or its ordinal occurs with two sizes.
+ *	its names  under toc/ by its key, and its metadata.path or a legacy path; a name that cannot
+ *	           be shown becomes a conflict with its reason, and the rest of the entry is shown
+ *
+ * A view of a million entries is made while programs wait for it.  So several entries are read
+ * ahead, and what they will be compared with is fetched, because memory is slow to answer; and
+ * what most entries share with the one before is kept: the key, its directory, its file name.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,12 +128,6 @@ struct entry {
 	uint64_t place; /* of the content in the set; see find_file */
 };
 
-static bool new_file(struct kp_view_builder *b, const struct entry *e, uint32_t *file)
-{
-	return kp_view_new_file(b, e->id, b->v->bases[b->archive] + (uint32_t)e->number,
-				file);
-}
-
 /* Whether only archive and ordinal identify the content of E. */
 static bool is_unhashed(const struct entry *e)
 {
@@ -147,10 +152,10 @@ static bool find_file(struct kp_view_builder *b, struct entry *e, uint32_t *file
 {
 	bool first = !b->ordinal_file[e->info.ordinal];
 	struct kp_view *v = b->v;
-	uint32_t *slot;
+	uint32_t *slot, global = v->bases[b->archive] + (uint32_t)e->number;
 
 	if (is_unhashed(e) && first && !b->has_twin)
-		return new_file(b, e, file);
+		return kp_view_new_file(b, e->id, global, file);
 	/* room for all entries: the set never grows */
 	if (!b->file_set.size &&
 	    !kp_slots_reserve(&b->file_set, v->bases[v->n_archives], NULL, NULL))
@@ -163,7 +168,7 @@ static bool find_file(struct kp_view_builder *b, struct entry *e, uint32_t *file
 		if (v->files[*file].id == e->id && same_content(b, *file, &e->content))
 			return true;
 	}
-	if (!new_file(b, e, file))
+	if (!kp_view_new_file(b, e->id, global, file))
 		return false;
 	kp_slots_put(&b->file_set, slot, *file);
 	return true;

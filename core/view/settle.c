@@ -57,22 +57,10 @@ static int cmp_item(const void *a, const void *b, void *arg)
 	return KP_ORDER(x->position, y->position);
 }
 
-static bool in_order(const struct kp_view *v, const struct kp_view_dir *dir)
-{
-	const struct kp_view_entry_name *n = v->names + dir->first;
-
-	for (uint32_t i = 1; i < dir->count; i++)
-		if (kp_span_cmp(kp_view_text(v, n[i - 1].text),
-				kp_view_text(v, n[i].text)) >= 0)
-			return false;
-	return true;
-}
-
 static bool sort_names(struct kp_view_builder *b, struct kp_view_dir *dir)
 {
 	struct kp_view_entry_name *n = b->v->names + dir->first;
 	struct sort_item *items = malloc(dir->count * sizeof(*items));
-
 	if (!items)
 		return kp_view_no_memory(b);
 	for (uint32_t i = 0; i < dir->count; i++)
@@ -162,29 +150,46 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 		free(reason);
 }
 
-/* Keep the first of equal names in directory D: a directory, or the first archive's. */
-static void settle_names(struct kp_view_builder *b, uint32_t d)
+/* Sort the names of directory D, and keep the first of equal ones. */
+static bool settle_names(struct kp_view_builder *b, uint32_t d)
 {
-	struct kp_view_dir *dir = &b->v->dirs[d];
-	struct kp_view_entry_name *n = b->v->names + dir->first;
-	uint32_t kept = 0;
+	const struct kp_view *v = b->v;
+	struct kp_view_dir *dir = &v->dirs[d];
+	struct kp_view_entry_name *n = v->names + dir->first;
+	uint32_t sorted = 1, kept = 0;
 
+	/* in nearly every directory they are: keys come sorted from the table of contents */
+	while (sorted < dir->count && kp_span_cmp(kp_view_text(v, n[sorted - 1].text),
+						  kp_view_text(v, n[sorted].text)) < 0)
+		sorted++;
+	if (sorted >= dir->count)
+		return true;
+	if (!sort_names(b, dir))
+		return false;
 	for (uint32_t i = 0; i < dir->count; i++) {
 		/* some texts are stored more than once */
 		if (kept && (n[kept - 1].text == n[i].text ||
-			     kp_span_eq(kp_view_text(b->v, n[kept - 1].text),
-					kp_view_text(b->v, n[i].text))))
+			     kp_span_eq(kp_view_text(v, n[kept - 1].text),
+					kp_view_text(v, n[i].text))))
 			note_clash(b, d, &n[kept - 1], &n[i]);
 		else
 			n[kept++] = n[i];
 	}
 	dir->count = kept;
+	return true;
 }
 
-/* Names are final: count those of each file, and mix its first path into its id. */
-static void number_files(struct kp_view *v)
+bool kp_view_settle(struct kp_view_builder *b)
 {
-	for (uint32_t d = 0; d < v->n_dirs; d++) {
+	struct kp_view *v = b->v;
+
+	if (!gather_names(b))
+		return false;
+	for (uint32_t d = 0; d < v->n_dirs; d++)
+		if (!settle_names(b, d))
+			return false;
+	/* names are final: count those of each file, and mix its first path into its id */
+	for (uint32_t d = 0; d < v->n_dirs; d++)
 		for (uint32_t i = 0; i < v->dirs[d].count; i++) {
 			const struct kp_view_entry_name *n =
 				&v->names[v->dirs[d].first + i];
@@ -197,23 +202,6 @@ static void number_files(struct kp_view *v)
 				f->id ^= kp_view_child_id(v->dirs[d].id,
 							  kp_view_text(v, n->text));
 		}
-	}
-}
-
-bool kp_view_settle(struct kp_view_builder *b)
-{
-	struct kp_view *v = b->v;
-
-	if (!gather_names(b))
-		return false;
-	for (uint32_t d = 0; d < v->n_dirs; d++) {
-		if (in_order(v, &v->dirs[d]))
-			continue;
-		if (!sort_names(b, &v->dirs[d]))
-			return false;
-		settle_names(b, d);
-	}
-	number_files(v);
 	v->conflict_texts = malloc((v->conflicts.kept + 1) * sizeof(*v->conflict_texts));
 	if (!v->conflict_texts)
 		return kp_view_no_memory(b);

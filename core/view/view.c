@@ -5,15 +5,21 @@
  * component) finds the directories - paths.c.  The list is then sorted by directory
  * (counting sort) and within each directory by text, so that conflicting names become
  * adjacent - settle.c.
+ *
+ * What a view is then: arrays of directories, files and names, which refer to each other by
+ * number, and texts in one arena.  A directory's names are neighbours, sorted, so that a look-up
+ * is a binary search.  A file has a global number: the entries of all archives counted through,
+ * and behind them the bundles; so four bytes say archive and entry.
  */
 #include <stdlib.h>
 #include "builder.h"
 
-static bool take_archives(struct kp_view_builder *b,
-			  struct kpack_archive *const *archives, size_t n)
+static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *archives,
+		       size_t n)
 {
 	struct kp_view *v = b->v;
 	uint64_t total = 0;
+	size_t keys = 0;
 
 	v->archives = malloc((n + 1) * sizeof(struct kpack_archive *));
 	v->bases = malloc((n + 1) * sizeof(*v->bases));
@@ -28,38 +34,21 @@ static bool take_archives(struct kp_view_builder *b,
 			return kp_view_no_memory(b);
 	}
 	v->bases[n] = (uint32_t)total;
-	return true;
-}
-
-/*
- * Allocate room, in huge pages, for one name and one file per entry and one directory per
- * key; the arrays grow if there are more.
- */
-static bool reserve_room(struct kp_view_builder *b)
-{
-	struct kp_view *v = b->v;
-	size_t n = v->bases[v->n_archives], keys = 0;
-
-	for (size_t i = 0; i < v->n_archives; i++)
+	/* room, in huge pages, for a name and a file of each entry, and a directory of each key */
+	for (size_t i = 0; i < n; i++)
 		keys += kp_archive_toc(v->archives[i])->n_binaries;
 	b->dirs_cap = b->open_dirs_cap = keys + keys / 8 + 256;
-	b->pending_cap = n + b->dirs_cap;
+	b->pending_cap = (size_t)total + b->dirs_cap;
 	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
-	b->files_cap = n + 1;
+	b->files_cap = (size_t)total + 1;
 	v->files = kp_large_alloc(b->files_cap * sizeof(*v->files));
 	v->dirs = kp_large_alloc(b->dirs_cap * sizeof(*v->dirs));
 	b->open_dirs = kp_large_alloc(b->open_dirs_cap * sizeof(*b->open_dirs));
 	b->arena_cap = 64 * keys + 4096;
 	v->arena = kp_large_alloc(b->arena_cap);
-	return (b->pending && v->files && v->dirs && b->open_dirs && v->arena) ||
-	       kp_view_no_memory(b);
-}
-
-static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *archives,
-		       size_t n)
-{
-	if (!take_archives(b, archives, n) || !reserve_room(b) ||
-	    !kp_view_identify_archives(b) || !kp_view_make_roots(b))
+	if (!b->pending || !v->files || !v->dirs || !b->open_dirs || !v->arena)
+		return kp_view_no_memory(b);
+	if (!kp_view_identify_archives(b) || !kp_view_make_roots(b))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!kp_view_add_archive(b, i))

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Decoded bundles of gigabytes are in files without a name below the output, where there must be
+ * room for their content anyway, and not in memory, where there need not be.  They are mapped, so
+ * a file system is tried first with one byte: one that has no such files, or does not map them
+ * shared, is not used, and bundles are decoded into memory as without this file.
+ */
 #include "spill_dir.h"
 #include <fcntl.h>
 #include <malloc.h>

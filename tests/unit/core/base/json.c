@@ -192,14 +192,14 @@ TEST(work_is_bounded)
 
 enum { VALUES = 2000 };
 
-static void run_oracle(const char *what, int seed, const char *path)
+static void run_oracle(const char *what, const char *path)
 {
 	const char *source = getenv("KPACK_SRC");
 	char command[4096];
 
 	snprintf(command, sizeof(command),
-		 "/usr/bin/python3 '%s/tests/integration/jsoncheck.py' %s %d %d '%s'",
-		 source ? source : ".", what, seed, VALUES, path);
+		 "/usr/bin/python3 '%s/tests/integration/jsoncheck.py' %s 1 %d '%s'",
+		 source ? source : ".", what, VALUES, path);
 	assert_int_equal(system(command), 0);
 }
 
@@ -207,32 +207,29 @@ TEST(python_reads_the_same)
 {
 	char made[] = "/tmp/json-made-XXXXXX", lines[] = "/tmp/json-lines-XXXXXX";
 	int fd = mkstemp(made), out = mkstemp(lines);
+	uint8_t length[4], bytes[1 << 16];
 	FILE *in, *text;
 
 	assert_true(fd >= 0 && out >= 0);
 	close(fd);
-	for (int seed = 1; seed <= 1; seed++) {
-		uint8_t length[4], bytes[1 << 16];
+	run_oracle("make", made);
+	in = fopen(made, "rb");
+	text = fopen(lines, "wb");
+	assert_true(in && text);
+	while (fread(length, 4, 1, in) == 1) {
+		uint32_t n = kp_le32(length);
+		char *json;
 
-		run_oracle("make", seed, made);
-		in = fopen(made, "rb");
-		text = fopen(lines, "wb");
-		assert_true(in && text);
-		while (fread(length, 4, 1, in) == 1) {
-			uint32_t n = kp_le32(length);
-			char *json;
-
-			assert_true(n <= sizeof(bytes));
-			assert_int_equal(fread(bytes, 1, n, in), n);
-			json = printed(bytes, n);
-			assert_non_null(json);
-			fprintf(text, "%s\n", json);
-			free(json);
-		}
-		fclose(in);
-		assert_int_equal(fclose(text), 0);
-		run_oracle("check", seed, lines);
+		assert_true(n <= sizeof(bytes));
+		assert_int_equal(fread(bytes, 1, n, in), n);
+		json = printed(bytes, n);
+		assert_non_null(json);
+		fprintf(text, "%s\n", json);
+		free(json);
 	}
+	fclose(in);
+	assert_int_equal(fclose(text), 0);
+	run_oracle("check", lines);
 	close(out);
 	unlink(made);
 	unlink(lines);
