@@ -142,7 +142,7 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 	if (!status && scan_damaged(&p.scan))
 		status = EXIT_LEFT;
 	packing_close(&p);
-	return report_finish(status < 0 ? EXIT_OK : status);
+	return report_finish(status);
 }
 
 /*

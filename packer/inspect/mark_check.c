@@ -771,12 +771,13 @@ int mark_check(int argc, char **argv)
 {
 	struct options o = {.help = &mark_check_help, .argc = argc, .argv = argv};
 	struct check c = {0};
-	int status = arch_filter_read(&o, &c, &c.filter);
+	int status;
 
-	if (status < 0)
-		status = optind == argc
-				 ? options_usage(o.help, "a tree or a file is missing")
-				 : check_all(&c, argc - optind, argv + optind);
+	options_read(&o, &c);
+	arch_filter_check(&c.filter, o.help);
+	if (optind == argc)
+		options_usage(o.help, "a tree or a file is missing");
+	status = check_all(&c, argc - optind, argv + optind);
 	arch_filter_fini(&c.filter);
 	return status;
 }

@@ -64,8 +64,8 @@ struct pack_args {
 void pack_args_init(struct pack_args *out);
 
 /*
- * Parse the command line.  Returns an exit status, after reporting what is wrong, or -1
- * after printing the help.  The caller must finish ARGS in any case.
+ * Parse the command line.  Returns an exit status, after reporting what is wrong with INPUT
+ * or OUTPUT.  The caller must finish ARGS in any case.
  */
 int pack_args_parse(struct pack_args *args, int argc, char **argv);
 void pack_args_fini(struct pack_args *args);
