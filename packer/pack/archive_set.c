@@ -702,12 +702,12 @@ kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name
 
 const struct arch_stats *archive_set_stats(const struct archive_set *set, size_t *count)
 {
-	*count = set->n_stats;
-	return set->stats;
+	*count = set ? set->n_stats : 0;
+	return set ? set->stats : NULL;
 }
 
 const char *const *archive_set_names(const struct archive_set *set, size_t *count)
 {
-	*count = set->n_names;
-	return set->names;
+	*count = set ? set->n_names : 0;
+	return set ? set->names : NULL;
 }

@@ -60,6 +60,12 @@ struct pack_args {
 	bool rows;         /* also store an entry for each row of that database */
 };
 
+/* Whether files of kernel databases go into archives. */
+static inline bool pack_args_take_databases(const struct pack_args *args)
+{
+	return args->databases == DATABASES_PACKED || args->databases == DATABASES_BOTH;
+}
+
 /* Set the defaults.  The caller must finish OUT in any case. */
 void pack_args_init(struct pack_args *out);
 

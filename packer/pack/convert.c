@@ -116,8 +116,8 @@ static kpack_error_t make_marker(const struct packing *p, const struct plan_bina
 
 /* --- the file ------------------------------------------------------------------------ */
 
-kpack_error_t packing_check_convertible(void *arg, struct input *in, int fd,
-					struct kpackx_error *why)
+static kpack_error_t check_binary(void *arg, struct input *in, int fd,
+				  struct kpackx_error *why)
 {
 	const struct packing *p = arg;
 
@@ -125,8 +125,8 @@ kpack_error_t packing_check_convertible(void *arg, struct input *in, int fd,
 				p->args.keep_device_code, why);
 }
 
-kpack_error_t packing_convert(void *arg, struct input *in, int fd, struct kp_outfile *out,
-			      struct kpackx_error *why)
+static kpack_error_t convert_binary(void *arg, struct input *in, int fd,
+				    struct kp_outfile *out, struct kpackx_error *why)
 {
 	const struct packing *p = arg;
 	struct disposition *o = &p->dispositions.items[in->entry];
@@ -157,6 +157,21 @@ kpack_error_t packing_convert(void *arg, struct input *in, int fd, struct kp_out
 	free((void *)maker.bytes.data);
 	kp_recipe_fini(&recipe);
 	return err;
+}
+
+struct converter packing_converter(struct packing *p)
+{
+	return (struct converter){
+		.scan = &p->scan,
+		.inputs = p->scan.inputs,
+		.n_inputs = p->scan.n_inputs,
+		.dispositions = &p->dispositions,
+		.output = p->args.mode == PACK_TREE ? p->args.output : NULL,
+		.jobs = p->args.how.jobs,
+		.check = check_binary,
+		.rewrite = convert_binary,
+		.arg = p,
+	};
 }
 
 /* --- after a killed run -------------------------------------------------------------- */

@@ -91,8 +91,7 @@ static void add_plain_file(struct clash *c, size_t entry, uint64_t size)
 /* List what is packed, or copied as it is; and links, which hide what archives have there. */
 static void list_files(struct clash *c)
 {
-	enum pack_databases databases = c->p->args.databases;
-	bool packed = databases == DATABASES_PACKED || databases == DATABASES_BOTH;
+	bool packed = pack_args_take_databases(&c->p->args);
 	const struct plan *plan = &c->p->plan;
 	const struct scan *scan = &c->p->scan;
 

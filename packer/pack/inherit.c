@@ -128,9 +128,9 @@ static kpack_error_t copy_archive(const char *from, const char *to,
 		return KPACK_SUCCESS;
 	if (below_lstat(to, &there) < 0) {
 		seen = file_identity_of(&st);
-		return copy_seen(from,
-				 S_ISLNK(st.st_mode) || S_ISREG(st.st_mode) ? &seen : NULL,
-				 to, why);
+		return copy_seen(
+			from, S_ISLNK(st.st_mode) || S_ISREG(st.st_mode) ? &seen : NULL,
+			to, why);
 	}
 	err = below_archive_open(from, &a, why);
 	if (!err)
