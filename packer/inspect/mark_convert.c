@@ -454,7 +454,6 @@ static int restore_file(struct mark_restore *r)
 	/* large bundles, before they are compressed, are where the binary will be */
 	spill_dir_begin(&spill, dir);
 	free(dir);
-	installed_init(&r->set);
 	if (restore_opened(r, &why)) {
 		report_why(r->file, &why);
 		r->failed = true;

@@ -2,6 +2,10 @@
 /*
  * The command line of kpack pack: the options, which of them contradict each other, and what
  * INPUT and OUTPUT must be.
+ *
+ * Options that depend on others are read into struct parser, and combined when all are known:
+ * --level has a default for each scheme, --volume-size one for those with a bound, and the mode is
+ * that of --in-place, --archives-only, or neither.
  */
 #include "args.h"
 #include <errno.h>

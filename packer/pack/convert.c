@@ -3,6 +3,13 @@
  * Converting a host binary: its marker, which names its key and the archives of its code, and
  * its recipe, which gives the original back.
  *
+ *	name		the key of its objects without "#index": lib/libx.so
+ *	search paths	../.kpack/GROUP_@GFXARCH@.kpack, from the binary's directory
+ *
+ * Archives come first (run.c), so that their names and the objects' hashes, which the recipe has,
+ * are known.  A file with several paths has one marker: the search paths of all its directories
+ * are in it, and the loader skips those that lead nowhere.
+ *
  * A run that is killed in place leaves binaries that have some of their paths converted.  Those
  * look like other files, which are converted already; the next run recognises them by their
  * marker, and joins them to the file that they come from (packing_resume).

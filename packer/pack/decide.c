@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deciding what becomes of each file, before anything is written.
+ * Deciding what becomes of each file, before anything is written: packing_plan.
  *
- * dispositions_open expects of each path what its kind allows; packing_plan then finds the
- * binaries that cannot be converted, makes the plan of the objects, and settles the files of
- * kernel databases, which depend on it.  Whatever would be lost or fail is reported here.
+ *	check_closure		with --check: are the databases of the tree complete?
+ *	dispositions_open	what is expected of each path, by its kind
+ *	check_binaries		what cannot be converted keeps its code, and none of it is planned
+ *	plan_objects		the objects of everything else
+ *	decide_..._databases	files of kernel databases, of which the plan has to have something
+ *	..._check		what would fail while files are written
+ *	check_gpu		does a GPU of the list lose code that it loads today?
+ *	none_selected, ...	is there anything to do, and does the runtime take it?
+ *
+ * Whatever would be lost or fail is reported here, for all files and not only the first one, since
+ * a run over a large tree takes minutes.  PACKING_APART stops
+ * before the last line, because one of its trees may well have nothing.
  */
 #include <errno.h>
 #include <stdlib.h>

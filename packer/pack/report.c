@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run has done: the objects of each architecture, the files, and the sizes of the tree
- * before and after.  An output that is larger than the input is explained.
+ * What a run has done, as a table or as JSON: the objects of each architecture, the files, and the
+ * sizes of the tree before and after.
+ *
+ * Sizes are of regular files, each counted once however many links it has, and the archives of this
+ * run count as what comes after.  Users pack to save room, so an output that is larger than the
+ * input is explained, with what would make it smaller (report_larger).
  */
 #include "report.h"
 #include <errno.h>
