@@ -328,20 +328,12 @@ static void print_json(const struct packing *p, const struct pack_result *r)
 {
 	bool tree = p->args.mode != PACK_ARCHIVES;
 	const struct scan *scan = &p->scan;
-	json_t *all, *archives = json_array(), *arches = json_array(),
-		     *files = json_array(), *others = json_array();
-	const char *const *names;
-	const struct arch_stats *stats;
+	json_t *all, *files = json_array(), *others = json_array();
+	size_t n_names, n_stats;
+	const char *const *names = archive_set_names(p->set, &n_names);
+	const struct arch_stats *stats = archive_set_stats(p->set, &n_stats);
 	struct sums s;
-	size_t n = 0;
 
-	names = archive_set_names(p->set, &n);
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(archives, report_json_text(names[i]));
-	stats = archive_set_stats(p->set, &n);
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(
-			arches, rows_object(arch_rows, KP_COUNT(arch_rows), &stats[i]));
 	for (size_t i = 0; i < p->dispositions.count && tree && !r->done; i++)
 		if (p->dispositions.items[i].fate != FATE_NOTHING)
 			json_array_append_new(
@@ -355,8 +347,10 @@ static void print_json(const struct packing *p, const struct pack_result *r)
 				others, report_json_text(scan->entries[i].relative));
 	all = json_pack("{so so so so so so so}", "output",
 			report_json_text(p->args.output), "group",
-			report_json_text(p->args.group), "archives", archives, "arches",
-			arches, "files", files, "unrecognised", others, "mount",
+			report_json_text(p->args.group), "archives",
+			report_json_list(names, n_names), "arches",
+			rows_array(ROWS(arch_rows), stats, n_stats, sizeof(*stats)),
+			"files", files, "unrecognised", others, "mount",
 			r->mount ? json_string(r->mount) : json_null());
 	if (tree && !r->done) {
 		s = sum_up(p);
