@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The rules about which code suits which GPU are those of core/target/choice.h; here is what a
+ * command line adds: "auto", and who matched.  A GPU of the list that matched nothing is most
+ * often misspelt, or of another family than the code, so commands warn of it, or refuse to
+ * remove what is for the others.
+ */
 #include "arch_filter.h"
 #include <stdlib.h>
 #include "packer/cli/xalloc.h"
@@ -61,22 +67,20 @@ int arch_filter_take(const struct options *o, const struct option_help *row, voi
 	return arch_filter_put(slot, o->help, row->long_name, o->arg);
 }
 
-int arch_filter_check(const struct arch_filter *filter, const struct command_help *help)
+void arch_filter_check(const struct arch_filter *filter, const struct command_help *help)
 {
-	if (!filter->chosen.exact || filter->chosen.limited)
-		return EXIT_OK;
-	return options_usage(help,
-			     "--arch-exact needs a list of targets, which is missing");
+	if (filter->chosen.exact && !filter->chosen.limited)
+		options_usage(help,
+			      "--arch-exact needs a list of targets, which is missing");
 }
 
-int arch_filter_check_known(const struct arch_filter *filter,
-			    const struct command_help *help)
+void arch_filter_check_known(const struct arch_filter *filter,
+			     const struct command_help *help)
 {
 	struct kpackx_error why = {0};
 
-	return kp_choice_check(&filter->chosen, KP_CHOICE_GPUS, &why)
-		       ? options_usage(help, "--arch: %s", why.text)
-		       : EXIT_OK;
+	if (kp_choice_check(&filter->chosen, KP_CHOICE_GPUS, &why))
+		options_usage(help, "--arch: %s", why.text);
 }
 
 bool arch_filter_given(const struct arch_filter *filter)

@@ -40,14 +40,14 @@ int arch_filter_take(const struct options *o, const struct option_help *row, voi
 int arch_filter_put(struct arch_filter *filter, const struct command_help *help,
 		    const char *option, const char *list);
 
-/* Returns the exit status, after reporting that --arch-exact has no list. */
-int arch_filter_check(const struct arch_filter *filter, const struct command_help *help);
+/* A usage fault: --arch-exact has no list. */
+void arch_filter_check(const struct arch_filter *filter, const struct command_help *help);
 /*
- * Returns the exit status, after reporting that a GPU of the list is not known: because of
- * a misspelt name, code that is needed would be removed.
+ * A usage fault: a GPU of the list is not known.  Because of a misspelt name, code that is
+ * needed would be removed.
  */
-int arch_filter_check_known(const struct arch_filter *filter,
-			    const struct command_help *help);
+void arch_filter_check_known(const struct arch_filter *filter,
+			     const struct command_help *help);
 
 /* Whether something is not selected. */
 bool arch_filter_given(const struct arch_filter *filter);

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A converted binary has two sections of ours: the marker, which names its key and the archives of
+ * its code, and the layout, a recipe that says how the original came to be (core/restore).  The
+ * layout may be missing, or of another tool; the marker never is.
+ *
+ * Rewriting: rewrite_open finds the file that is replaced, and makes one without a name beside it;
+ * the caller writes it; rewrite_publish gives it attributes and name.  Until then nothing has
+ * changed, and then only if the file that was read is still there: between the two a package
+ * manager may have put a newer one in its place, which must not be lost.
+ */
 #include "binary.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -8,6 +18,7 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/copy.h"
 #include "packer/files/below.h"
+#include "packer/files/identity.h"
 
 kpack_error_t binary_open(const char *path, struct binary *out, struct kpackx_error *why)
 {
@@ -198,24 +209,17 @@ kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const c
 	return err;
 }
 
-static bool same_content(const struct stat *a, const struct stat *b)
-{
-	return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-	       a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
-	       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
-
 /* Check that FROM is unchanged, and still has the name that will be replaced. */
 static kpack_error_t check_unchanged(const struct rewrite *r, struct kpackx_error *why)
 {
+	const struct file_identity was = file_identity_of(&r->from->st);
 	struct stat open_now, named;
 
 	if (fstat(r->from->fd, &open_now) < 0)
 		return kp_fail_errno(why, errno, "cannot stat");
 	if (r->in_place && below_target_named(&r->to, &named) < 0)
 		return below_fail(why, "cannot stat");
-	if (same_content(&open_now, &r->from->st) &&
+	if (file_identity_is(&was, &open_now) &&
 	    (!r->in_place || same_file(&named, &open_now)))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack verify without --content: an archive that is open, and so could be parsed, is looked at once
- * more, in this order: the raw bytes of the table of contents, for what the parser does not keep;
- * where header, blob and table lie; fields; architectures; entries and their metadata; the frames or
- * blocks of the blob; and the names that a mount would show.
+ * more, for what our reader tolerates and other readers do not.
+ *
+ *	[0, 16)		header: magic, version, the offset of the table of contents
+ *	[16, 64)	padding, zeros
+ *	[64, ...)	the blob: frames, blocks or plain bytes
+ *	... end		the table of contents, MessagePack
+ *
+ * The order is that of run_checks: the raw bytes of the table, before the parser, which writes into
+ * them, and for what it does not keep (keys that nobody knows, their order, strings that nobody
+ * uses); where header, blob and table lie; fields; architectures; entries and their metadata; the
+ * frames or blocks of the blob; and the names that a mount would show.
+ *
+ * A fault is what some reader refuses or reads wrongly, or what contradicts the archive itself; a
+ * note is what is merely unusual, and does not change the exit status.  An unknown key alone is
+ * neither, because later versions of the format may add keys; but one that differs by one bit from
+ * a missing one is a flipped bit, which no hash of an older archive would show.
  */
 #include "check.h"
 #include <stdio.h>
@@ -97,17 +110,26 @@ bool check_is_flipped(struct kp_span text, const char *known)
 	return bits == 1;
 }
 
-/* Step to the next key of M that is text, with its value next, of the *PAIRS that are left. */
-static bool next_text_key(struct kp_mp *m, uint32_t *pairs, struct kp_span *key)
+/*
+ * Step to the next key of M that is text, with its value next, of the *PAIRS that are left.
+ * REPORT, unless it is NULL, gets a fault for keys that are no text.
+ */
+static bool next_text_key(struct check *report, struct kp_mp *m, uint32_t *pairs,
+			  struct kp_span *key)
 {
 	for (; *pairs && !m->fault; --*pairs) {
-		if (kp_mp_peek(m) != KP_MP_STR) {
-			kp_mp_skip(m);
-			kp_mp_skip(m);
-		} else if (kp_mp_str(m, key)) {
+		if (kp_mp_peek(m) == KP_MP_STR) {
+			if (!kp_mp_str(m, key))
+				break;
 			--*pairs;
 			return true;
 		}
+		if (report && !report->foreign_key) {
+			FAULT(report, "toc: a key of a map is not a string");
+			report->foreign_key = true;
+		}
+		kp_mp_skip(m);
+		kp_mp_skip(m);
 	}
 	return false;
 }
@@ -130,7 +152,7 @@ static void check_keys(struct check *c, struct kp_mp map, const struct known_key
 		struct kp_mp m = map;
 
 		kp_mp_map(&m, &pairs);
-		for (; next_text_key(&m, &pairs, &key); kp_mp_skip(&m))
+		for (; next_text_key(NULL, &m, &pairs, &key); kp_mp_skip(&m))
 			for (size_t i = 0; known[i].name; i++) {
 				if (pass == 0 && kp_span_is(key, known[i].name))
 					found |= 1u << i;
@@ -159,17 +181,7 @@ static void walk_names(struct check *c, struct kp_mp *m, int levels)
 		return;
 	}
 	kp_mp_map(m, &pairs);
-	for (; pairs && !m->fault; pairs--) {
-		if (kp_mp_peek(m) != KP_MP_STR) {
-			if (!c->foreign_key)
-				FAULT(c, "toc: a key of a map is not a string");
-			c->foreign_key = true;
-			kp_mp_skip(m);
-			kp_mp_skip(m);
-			continue;
-		}
-		if (!kp_mp_str(m, &key))
-			return;
+	while (next_text_key(c, m, &pairs, &key)) {
 		if (last.data && !c->disorder && kp_span_cmp(last, key) > 0) {
 			NOTE(c, "toc: not in bytewise order: %s after %s",
 			     show_span(key, &a), show_span(last, &b));
@@ -212,20 +224,11 @@ static void check_raw_toc(struct check *c, struct kp_span bytes)
 	m = kp_mp_over(bytes);
 	check_keys(c, m, top_keys, "");
 	kp_mp_map(&m, &pairs);
-	for (; pairs && !m.fault; pairs--) {
-		if (kp_mp_peek(&m) != KP_MP_STR) {
-			if (!c->foreign_key)
-				FAULT(c, "toc: a key of a map is not a string");
-			c->foreign_key = true;
+	while (next_text_key(c, &m, &pairs, &key))
+		if (kp_span_is(key, "toc"))
+			walk_names(c, &m, 2);
+		else
 			kp_mp_skip(&m);
-			kp_mp_skip(&m);
-		} else if (kp_mp_str(&m, &key)) {
-			if (kp_span_is(key, "toc"))
-				walk_names(c, &m, 2);
-			else
-				kp_mp_skip(&m);
-		}
-	}
 }
 
 /* --- layout and fields ------------------------------------------------------------------ */

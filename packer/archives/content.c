@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An entry's bytes come from core/archive/entry.h, which lets none out that the archive's hashes
+ * contradict; here is what is asked about them.
+ *
+ * Two entries are the same if their hashes are, where the metadata are trusted: comparing archives
+ * of one run costs nothing then.  Before stored bytes are copied into a new archive they are
+ * compared, or decoded, because a wrong hash would spread with them.
+ *
+ * check_content is kpack verify --content, and what merge and prune ask before they copy.  Work is
+ * listed by ordinal, so that the file is read from front to back, and entries that ask for the
+ * same bytes in the same way are decoded once.  Threads take the next piece of work from a counter;
+ * faults are kept beside the work and reported at the end, in the order of entries, so that
+ * messages do not depend on the number of threads.
+ */
 #include "content.h"
 #include <pthread.h>
 #include <stdatomic.h>

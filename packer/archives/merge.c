@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plan the merge of archives (merge.h), in these steps: can they be joined; the entries that are
- * taken, and the objects that they name; of entries in several sources, which stays; unknown
- * fields; the order of objects; is there room; is what will be copied right?
+ * Plan the merge of archives (merge.h):
+ *
+ *	choose_header	can they be joined?  scheme, group and family of the new archive
+ *	gather_source	items, the entries that are taken, and objects, the stored bytes they name
+ *	settle_fields	unknown fields of the tables, each once
+ *	settle_names	of items with one key and architecture, which stays
+ *	order_objects	by their first key, whatever order the sources have
+ *	merge_share	objects with equal stored bytes are written once (merge_write.c)
+ *	check_room	counts and sizes that one archive can have
+ *	check_items	is what will be copied right?  Last, because it decodes everything
+ *
+ * Items and objects refer to each other by number, and are in the order of source and ordinal:
+ * millions of entries are possible, so that what an item says is read from its archive again
+ * (merge_item_entry) instead of being kept.
  */
 #include "merge.h"
 #include <stdlib.h>
@@ -17,7 +28,7 @@
 #include "core/base/text.h"
 #include "core/writer/entry_list.h"
 #include "merge_internal.h"
-#include "packer/cli/report.h"
+#include "packer/cli/rows.h"
 #include "packer/cli/xalloc.h"
 
 const char *merge_source_name(const struct merge_plan *p, size_t source)
@@ -675,23 +686,17 @@ void merge_report_end(const struct merge_report *r)
 
 void merge_stats_json(const struct merge_stats *stats, json_t *object)
 {
-	const struct {
-		const char *name;
-		uint64_t value;
-	} rows[] = {
-		{"entries", stats->entries},
-		{"frames", stats->frames},
-		{"bytes", stats->bytes},
-		{"duplicates", stats->duplicates},
-		{"settled", stats->settled},
-		{"shared", stats->shared},
-		{"unused", stats->unused},
-		{"blocks_copied", stats->blocks_copied},
-		{"blocks_encoded", stats->blocks_encoded},
+	static const struct row rows[] = {
+		ROW("entries", ROW_JSON, struct merge_stats, entries),
+		ROW("frames", ROW_JSON, struct merge_stats, frames),
+		ROW("bytes", ROW_JSON, struct merge_stats, bytes),
+		ROW("duplicates", ROW_JSON, struct merge_stats, duplicates),
+		ROW("settled", ROW_JSON, struct merge_stats, settled),
+		ROW("shared", ROW_JSON, struct merge_stats, shared),
+		ROW("unused", ROW_JSON, struct merge_stats, unused),
+		ROW("blocks_copied", ROW_JSON, struct merge_stats, blocks_copied),
+		ROW("blocks_encoded", ROW_JSON, struct merge_stats, blocks_encoded),
 	};
 
-	for (size_t i = 0; i < KP_COUNT(rows); i++)
-		if (json_object_set_new(object, rows[i].name,
-					json_integer((json_int_t)rows[i].value)))
-			xalloc_fail(0);
+	rows_add(object, ROWS(rows), stats);
 }

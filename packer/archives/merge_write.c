@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carry out the plan of a merge: find the objects that are stored with equal bytes; then copy
- * frames in long runs, or blocks of a shared archive, or decode everything and store it anew.
+ * Carry out the plan of a merge: find the objects that are stored with equal bytes; then write the
+ * objects in one of three ways, and the entries.
+ *
+ *	copy_frames		zstd-per-kernel and none: stored bytes as they are, in long runs
+ *	write_all_shared	zstd-shared: the blocks of the source that has most of them, as far
+ *				as all of their bytes stay; other objects are compressed again
+ *	encode_objects		another scheme, or a level: decode everything and store it anew
+ *
+ * What is copied is not decoded here, so that merging costs little more than reading and writing;
+ * check_items has looked at it before.  Progress is in stored bytes of the sources in each way.
  */
 #include <errno.h>
 #include <stdlib.h>

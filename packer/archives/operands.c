@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Operands are what a user would name: an archive, a directory of archives, or a packed tree, whose
+ * archives are in ".kpack".  A directory without archives is a fault and not an empty list, because
+ * a misspelt path would pass as "nothing wrong" in kpack verify.  Each directory is a root of
+ * packer/files/below.h from here on, so that its archives are opened without following links.
+ */
 #include "operands.h"
 #include <stdlib.h>
 #include "packer/cli/xalloc.h"

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run of kpack prune.  First the tree is walked: its binaries say which archives they reach and
- * what they ask for.  Then the directories of its archives are locked, so that no other run changes
- * them, and the binaries looked at once more.  Each archive of which something goes is written
- * anew and takes the place of the old one; an archive without entries is removed.
+ * A run of kpack prune:
+ *
+ *	walk_tree	its binaries say which archives they reach and what they ask for
+ *	open_tree	the directories of its archives are locked, and the binaries looked at once
+ *			more; archives are opened after that
+ *	choose_entries	each entry stays, or goes for a reason (prune_demand.c)
+ *	check_choice	is this the right tree, and are its archives whole?
+ *	change_archive	each archive of which something goes is written anew and takes the place
+ *			of the old one; an archive without entries is removed
+ *
+ * The walk comes before the locks because only binaries say which directories those are; what
+ * changed in between is found by looking again, and ends the run.  Everything that can be refused
+ * is refused before the first archive changes.  Whatever is in doubt stays: an entry too many
+ * costs room, and one too few breaks a program.
  */
 #include "prune.h"
 #include <errno.h>

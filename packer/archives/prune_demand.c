@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a tree asks of archives.  An entry of a binary stays if a converted binary of its name, or
- * what may be one, asks for it; an entry that is a file of the tree stays while its directory exists
- * and the file itself does not.  Whatever is not clear asks for everything: a mount in the tree may
- * show the files of these very archives.
+ * What a tree asks of archives.
+ *
+ *	an entry of code, KEY#N		at KEY's path in the tree
+ *	  a converted binary of that name	stays if it has the index N, and reaches this
+ *						archive, or no archive with the entry
+ *	  another file				goes: it has its code in it, or none
+ *	  nothing				goes, unless "KEY@kind" is of another binary
+ *	an entry that is a file, PATH
+ *	  the tree has the file			goes: loaders find that one
+ *	  only its directory			stays: a mount shows it there
+ *	  not even that				goes: the library was removed
+ *
+ * Whatever is not clear asks for everything: a link, what cannot be looked at, and what a mount in
+ * the tree shows, which may be the files of these very archives.
  */
 #include "prune.h"
 #include <errno.h>
@@ -160,7 +170,6 @@ void demand_init(struct demand *d, const char *tree)
 	struct kp_mount m;
 
 	*d = (struct demand){.tree = tree, .mount = mount_of(fd)};
-	installed_init(&d->set);
 	if (!kp_mounts_open(&mounts))
 		return;
 	while (kp_mounts_next(&mounts, &m))

@@ -4,6 +4,19 @@
  * here the same rules are asked the other way round: which files can a path lead to, for whatever
  * GPU?  So the placeholder stands for itself while a path is resolved, and is then compared with
  * the names in the directory.
+ *
+ *	marker's path	../.kpack/rand_@GFXARCH@.kpack
+ *	resolved	/opt/rocm/.kpack/rand_@GFXARCH@.kpack		kp_search_resolve
+ *	in the directory	rand_gfx1100.kpack, rand_gfx942.kpack		reach_pattern
+ *	taken, if the part in the middle is a target, or an archive's	reach_file
+ *
+ * An archive is known by device and inode, so that binaries that reach it by different paths share
+ * its table, and what was decoded of it: a tree has hundreds of binaries and a few archives.  One
+ * that cannot be opened stays in the set with its reason, because whoever looks for an object then
+ * does not know whether it is missing.
+ *
+ * Of an object the loader takes only what its key and architecture say.  Here the recipe of the
+ * binary also states size and hash, so that an object of another build is told from the right one.
  */
 #include "reachable_archives.h"
 
@@ -34,11 +47,6 @@ struct installed_decoded {
 };
 
 /* --- archives --------------------------------------------------------------------- */
-
-void installed_init(struct installed *set)
-{
-	*set = (struct installed){0};
-}
 
 void installed_fini(struct installed *set)
 {

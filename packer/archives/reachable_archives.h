@@ -25,13 +25,12 @@ struct installed_archive {
 	struct installed_decoded *decoded; /* per ordinal */
 };
 
+/* Begins zeroed. */
 struct installed {
 	struct installed_archive **archives;
 	size_t count, cap;
 };
 
-/* Also raises the process's limit of open files. */
-void installed_init(struct installed *set);
 void installed_fini(struct installed *set);
 
 /* One archive as one binary reaches it. */

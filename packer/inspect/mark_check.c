@@ -725,7 +725,6 @@ static int check_all(struct check *c, int n, char **roots)
 {
 	bool printed = true;
 
-	installed_init(&c->set);
 	c->generic = (struct generic_tree){.fault = report_left, .arg = c};
 	c->faults = json_array();
 	for (int i = 0; i < n; i++)

@@ -430,7 +430,6 @@ static int restore_file(struct mark_restore *r)
 	/* large bundles, before they are compressed, are where the binary will be */
 	spill_dir_begin(&spill, dir);
 	free(dir);
-	installed_init(&r->set);
 	err = binary_open(r->file, &r->b, &why);
 	if (!err)
 		err = binary_read_marker(&r->b, &why);

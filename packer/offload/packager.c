@@ -294,31 +294,7 @@ static kpack_error_t append_embedded(void *arg, struct kp_span bytes,
 	return KPACK_SUCCESS;
 }
 
-/* If image NUMBER of the input, whose bytes are SRC, is bitcode, add what it embeds. */
-static kpack_error_t add_embedded(struct extraction *x, size_t number,
-				  const struct kp_source *src, struct kpackx_error *why)
-{
-	KP_AUTO_FREE uint8_t *code = NULL;
-	struct unit unit = {.host = number};
-	uint8_t buf[4];
-	struct kp_span head;
-	kpack_error_t err;
-
-	KP_TRY(kp_source_head(src, 0, buf, sizeof(buf), &head, why));
-	if (!kp_format_bitcode.probe(head))
-		return KPACK_SUCCESS;
-	KP_TRY(kp_source_load(src, UINT64_MAX, "bitcode", &code, why));
-	err = kp_bitcode_embedded((struct kp_span){code, (size_t)src->size},
-				  append_embedded, &unit, why);
-	if (err || !unit.size) {
-		free(unit.heap);
-		return err;
-	}
-	unit.src = kp_source_memory(unit.heap, unit.size);
-	return add_unit(x, unit, why);
-}
-
-/* Look into bitcode: the whole input, or members of a static library. */
+/* Look into bitcode, the whole input or members of a static library: add what each embeds. */
 static kpack_error_t look_into_bitcode(struct extraction *x, struct kpackx_error *why)
 {
 	size_t n = x->units[0].list.n_images;
@@ -327,16 +303,34 @@ static kpack_error_t look_into_bitcode(struct extraction *x, struct kpackx_error
 		/* not kept, because the list of units moves */
 		const struct kp_image *image = &x->units[0].list.images[i];
 		const struct kp_container *c = &x->units[0].list.items[image->container];
+		KP_AUTO_FREE uint8_t *code = NULL;
+		struct unit unit = {.host = i};
 		struct kp_source src;
+		struct kp_span head;
+		uint8_t buf[4];
+		kpack_error_t err;
 
 		/* the payload of these are the bytes themselves */
-		if (image->inside == KP_NOWHERE && c->inside == KP_NOWHERE &&
-		    (c->format == &kp_format_archive ||
-		     c->format == &kp_format_bitcode) &&
-		    kp_range_ok(x->in.src.size, c->offset, image->offset) &&
-		    kp_source_sub(&x->in.src, c->offset + image->offset, image->size,
-				  &src))
-			KP_TRY(add_embedded(x, i, &src, why));
+		if (image->inside != KP_NOWHERE || c->inside != KP_NOWHERE ||
+		    (c->format != &kp_format_archive &&
+		     c->format != &kp_format_bitcode) ||
+		    !kp_range_ok(x->in.src.size, c->offset, image->offset) ||
+		    !kp_source_sub(&x->in.src, c->offset + image->offset, image->size,
+				   &src))
+			continue;
+		KP_TRY(kp_source_head(&src, 0, buf, sizeof(buf), &head, why));
+		if (!kp_format_bitcode.probe(head))
+			continue;
+		KP_TRY(kp_source_load(&src, UINT64_MAX, "bitcode", &code, why));
+		err = kp_bitcode_embedded((struct kp_span){code, (size_t)src.size},
+					  append_embedded, &unit, why);
+		if (err || !unit.size) {
+			free(unit.heap);
+			KP_TRY(err);
+			continue;
+		}
+		unit.src = kp_source_memory(unit.heap, unit.size);
+		KP_TRY(add_unit(x, unit, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -420,20 +414,6 @@ static bool has_argument(const struct extraction *x, struct image_ref ref,
 		return true;
 	member = strcmp(want->name, "member") == 0 ? member_of(x, ref) : NULL;
 	return member && strcmp(member, want->value) == 0;
-}
-
-static void match_images(struct extraction *x, const struct kp_pairs *arguments)
-{
-	x->n_matches = 0;
-	for (size_t i = 0; i < x->n_images; i++) {
-		size_t n = 0;
-
-		while (n < arguments->count &&
-		       has_argument(x, x->images[i], &arguments->items[n]))
-			n++;
-		if (n == arguments->count)
-			x->matches[x->n_matches++] = x->images[i];
-	}
 }
 
 /* ---- writing images ---- */
@@ -565,7 +545,16 @@ static int extract_matches(struct extraction *x, const struct kp_pairs *argument
 	size_t index = 0;
 	int status = 0;
 
-	match_images(x, arguments);
+	x->n_matches = 0;
+	for (size_t i = 0; i < x->n_images; i++) {
+		size_t n = 0;
+
+		while (n < arguments->count &&
+		       has_argument(x, x->images[i], &arguments->items[n]))
+			n++;
+		if (n == arguments->count)
+			x->matches[x->n_matches++] = x->images[i];
+	}
 	if (x->n_matches == 0)
 		return 0;
 	if (x->p->archive && x->p->images.count) {

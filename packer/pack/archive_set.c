@@ -3,9 +3,21 @@
  * A set of archives has a slot for each architecture or family, and a slot its volumes.  A
  * volume is the archive that exists, the one that this run writes, or both.
  *
- * When the set is opened, existing archives are weighed: how much stays of each when this run
- * replaces its entries.  While objects are stored, a volume has only those of this run.  At the
- * end, what stays of the existing archive joins them (complete_volume), and all get their names.
+ *	GROUP_gfx942.kpack, GROUP.2_gfx942.kpack	slot "_gfx942", volumes 1 and 2
+ *	GROUP-all.kpack					slot "-all", the family of that name
+ *
+ * open		the directory is locked, and existing archives are weighed: how much stays of each when
+ *		this run replaces its entries
+ * place	each binary gets its volume, by sizes before compression
+ * store, entry	a volume has only what this run stores
+ * publish	what stays of the existing archive joins it (complete_volume); then all get their
+ *		names, and archives that lost their last entry go
+ *
+ * To archives of other groups nothing is added, and one that cannot be read counts with its whole
+ * size; a run that would have to add to one of these fails.
+ *
+ * The lock is for archive_set_shared, which threads call while the others store.  Everything else
+ * is called by one thread at a time.
  */
 #include "archive_set.h"
 #include <dirent.h>
@@ -386,7 +398,10 @@ void archive_set_close(struct archive_set *set)
 
 /* --- objects ------------------------------------------------------------------------- */
 
-/* Whether what S is to get could pass the bound of its archive.  An empty one takes anything. */
+/*
+ * Whether what S is to get could pass the bound of its archive.  An empty one takes anything: a
+ * binary that is larger than a volume has to be somewhere.
+ */
 static bool passes_bound(const struct archive_set *set, const struct slot *s)
 {
 	const struct archive_set_options *o = &set->options;
@@ -702,12 +717,12 @@ kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name
 
 const struct arch_stats *archive_set_stats(const struct archive_set *set, size_t *count)
 {
-	*count = set->n_stats;
-	return set->stats;
+	*count = set ? set->n_stats : 0;
+	return set ? set->stats : NULL;
 }
 
 const char *const *archive_set_names(const struct archive_set *set, size_t *count)
 {
-	*count = set->n_names;
-	return set->names;
+	*count = set ? set->n_names : 0;
+	return set ? set->names : NULL;
 }

@@ -119,7 +119,7 @@ kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *
 kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name,
 				 struct kpack_archive **out, struct kpackx_error *why);
 
-/* Names of the archives written, in order of name; borrowed until close. */
+/* Names of the archives written, in order of name; borrowed until close.  SET NULL: none. */
 const char *const *archive_set_names(const struct archive_set *set, size_t *count);
 
 /* What the run stored for an architecture. */
@@ -131,7 +131,7 @@ struct arch_stats {
 	size_t deduplicated; /* objects that share the bytes of another */
 };
 
-/* The statistics by architecture; borrowed until close. */
+/* The statistics by architecture; borrowed until close.  SET NULL: none. */
 const struct arch_stats *archive_set_stats(const struct archive_set *set, size_t *count);
 
 /*

@@ -2,6 +2,10 @@
 /*
  * The command line of kpack pack: the options, which of them contradict each other, and what
  * INPUT and OUTPUT must be.
+ *
+ * Options that depend on others are read into struct parser, and combined when all are known:
+ * --level has a default for each scheme, --volume-size one for those with a bound, and the mode is
+ * that of --in-place, --archives-only, or neither.
  */
 #include "args.h"
 #include <errno.h>
@@ -63,12 +67,12 @@ static int take_family(const struct options *o, const struct option_help *row, v
 
 	(void)row;
 	if (!equals)
-		return options_usage(o->help, "--family %s: not NAME=ARCH,...", o->arg);
+		options_usage(o->help, "--family %s: not NAME=ARCH,...", o->arg);
 	if (families_add(
 		    &args->families,
 		    (struct kp_span){(const uint8_t *)o->arg, (size_t)(equals - o->arg)},
 		    equals + 1, &why))
-		return options_usage(o->help, "--family %s: %s", o->arg, why.text);
+		options_usage(o->help, "--family %s: %s", o->arg, why.text);
 	return EXIT_OK;
 }
 
@@ -85,8 +89,8 @@ static int take_databases(const struct options *o, const struct option_help *row
 	else if (strcmp(o->arg, "both") == 0)
 		*databases = DATABASES_BOTH;
 	else
-		return options_usage(o->help, "--databases %s: not packed, plain or both",
-				     o->arg);
+		options_usage(o->help, "--databases %s: not packed, plain or both",
+			      o->arg);
 	return EXIT_OK;
 }
 
@@ -101,7 +105,7 @@ static int take_preferred(const struct options *o, const struct option_help *row
 	else if (strcmp(o->arg, "output") == 0)
 		*prefer = PREFER_OUTPUT;
 	else
-		return options_usage(o->help, "--prefer %s: not input or output", o->arg);
+		options_usage(o->help, "--prefer %s: not input or output", o->arg);
 	return EXIT_OK;
 }
 
@@ -112,9 +116,8 @@ static int take_level(const struct options *o, const struct option_help *row, vo
 	uint64_t n = 0;
 
 	if (!is_auto && !options_number(o->arg, 1, KP_LEVEL_MAX, &n))
-		return options_usage(o->help,
-				     "--%s %s: not auto or a number from 1 to %d",
-				     row->long_name, o->arg, KP_LEVEL_MAX);
+		options_usage(o->help, "--%s %s: not auto or a number from 1 to %d",
+			      row->long_name, o->arg, KP_LEVEL_MAX);
 	how->level = (int)n;
 	how->effort = is_auto ? EFFORT : 0;
 	return EXIT_OK;
@@ -130,9 +133,8 @@ static int take_shard(const struct options *o, const struct option_help *row, vo
 	(void)row;
 	if (!slash || !options_number(slash + 1, 1, SHARDS_MAX, &n) ||
 	    !options_number(index, 1, n, &i))
-		return options_usage(o->help,
-				     "--shard %s: not I/N with 1 <= I <= N <= %d", o->arg,
-				     SHARDS_MAX);
+		options_usage(o->help, "--shard %s: not I/N with 1 <= I <= N <= %d",
+			      o->arg, SHARDS_MAX);
 	*(struct shard *)slot = (struct shard){(unsigned)i, (unsigned)n};
 	return EXIT_OK;
 }
@@ -215,47 +217,47 @@ const struct command_help cmd_pack_help = {
  * Check which options were given together, and combine them.  What has no meaning is refused,
  * because the user meant something else.
  */
-static int combine_options(struct parser *p)
+static void combine_options(struct parser *p)
 {
 	struct pack_args *args = &p->args;
 	struct pack_options *how = &args->how;
-	const struct {
-		bool wrong;
-		const char *text;
-	} conflicts[] = {
-		{args->databases == DATABASES_PLAIN && (args->split_rocfft || args->rows),
-		 "--databases plain packs none: --split-rocfft and --rows have no "
-		 "meaning"},
-		{p->effort && !how->effort, "--effort needs --level auto"},
-		{how->effort && how->scheme == KPACK_COMPRESSION_NOOP,
-		 "--level auto with --scheme none, which compresses nothing"},
-		{how->effort && args->shard.count,
-		 "--level auto with --shard: how to spend the time is chosen from all of "
-		 "INPUT"},
-		{p->archives_only && p->in_place,
-		 "--archives-only leaves binaries alone, --in-place converts them"},
-		{p->archives_only && args->keep_device_code,
-		 "--archives-only leaves binaries alone: --keep-device-code has no "
-		 "meaning"},
-		{p->archives_only && args->keep_containers,
-		 "--archives-only leaves the device code in binaries: --keep-containers "
-		 "has no meaning"},
-		{args->keep_device_code && args->keep_containers,
-		 "--keep-device-code leaves the device code in binaries: "
-		 "--keep-containers has no meaning"},
-		{p->in_place && args->shard.count,
-		 "--shard with --in-place: a part is a tree of its own, and INPUT must "
-		 "stay for the other shards"},
-		{p->in_place && args->force,
-		 "--force with --in-place would take away what converted binaries need"},
-		{p->in_place && args->output, "--in-place has no OUTPUT: give one TREE"},
-		{how->chunk && how->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL,
-		 "--chunk needs --scheme zstd-per-kernel"},
-	};
 
-	for (size_t i = 0; i < KP_COUNT(conflicts); i++)
-		if (conflicts[i].wrong)
-			return options_usage(&cmd_pack_help, "%s", conflicts[i].text);
+	options_check(
+		&cmd_pack_help,
+		(const struct option_rule[]){
+			{args->databases == DATABASES_PLAIN &&
+				 (args->split_rocfft || args->rows),
+			 "--databases plain packs none: --split-rocfft and --rows have "
+			 "no meaning"},
+			{p->effort && !how->effort, "--effort needs --level auto"},
+			{how->effort && how->scheme == KPACK_COMPRESSION_NOOP,
+			 "--level auto with --scheme none, which compresses nothing"},
+			{how->effort && args->shard.count,
+			 "--level auto with --shard: how to spend the time is chosen "
+			 "from all of INPUT"},
+			{p->archives_only && p->in_place,
+			 "--archives-only leaves binaries alone, --in-place converts "
+			 "them"},
+			{p->archives_only && args->keep_device_code,
+			 "--archives-only leaves binaries alone: --keep-device-code has "
+			 "no meaning"},
+			{p->archives_only && args->keep_containers,
+			 "--archives-only leaves the device code in binaries: "
+			 "--keep-containers has no meaning"},
+			{args->keep_device_code && args->keep_containers,
+			 "--keep-device-code leaves the device code in binaries: "
+			 "--keep-containers has no meaning"},
+			{p->in_place && args->shard.count,
+			 "--shard with --in-place: a part is a tree of its own, and "
+			 "INPUT must stay for the other shards"},
+			{p->in_place && args->force,
+			 "--force with --in-place would take away what converted "
+			 "binaries need"},
+			{p->in_place && args->output,
+			 "--in-place has no OUTPUT: give one TREE"},
+			{how->chunk && how->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL,
+			 "--chunk needs --scheme zstd-per-kernel"},
+			{0}});
 	args->mode = p->archives_only ? PACK_ARCHIVES
 		     : p->in_place    ? PACK_IN_PLACE
 				      : PACK_TREE;
@@ -271,38 +273,33 @@ static int combine_options(struct parser *p)
 	/* a file in the tree is newer than the entry for its path */
 	if (args->mode == PACK_IN_PLACE && args->prefer == PREFER_NONE)
 		args->prefer = PREFER_INPUT;
-	return EXIT_OK;
 }
 
-/* Take the targets and the libraries. */
+/* Take the targets and the libraries.  Returns an exit status. */
 static int take_lists(struct parser *p)
 {
 	struct pack_args *args = &p->args;
 	struct kpackx_error why = {0};
 	kpack_error_t err;
-	int status = EXIT_OK;
 
 	/* the paper's options: one archive for these architectures, and only these */
 	if (!p->family != !p->arches)
-		return options_usage(
-			&cmd_pack_help,
-			"--gfx-arch-family and --gfx-arches need each other");
+		options_usage(&cmd_pack_help,
+			      "--gfx-arch-family and --gfx-arches need each other");
 	if (p->family &&
 	    families_add(&args->families, kp_span_str(p->family), p->arches, &why))
-		return options_usage(&cmd_pack_help, "--gfx-arch-family %s: %s",
-				     p->family, why.text);
-	if (p->family)
-		status = arch_filter_put(&args->filter, &cmd_pack_help, "gfx-arches",
-					 p->arches);
-	if (!status)
-		status = arch_filter_check(&args->filter, &cmd_pack_help);
-	if (status)
-		return status;
+		options_usage(&cmd_pack_help, "--gfx-arch-family %s: %s", p->family,
+			      why.text);
+	if (p->family &&
+	    arch_filter_put(&args->filter, &cmd_pack_help, "gfx-arches", p->arches))
+		return EXIT_FAULT;
+	arch_filter_check(&args->filter, &cmd_pack_help);
 	err = library_set_open(p->libraries, p->rules, &args->libraries, &why);
 	if (err == KPACK_ERROR_INVALID_ARGUMENT && !p->rules)
-		return options_usage(&cmd_pack_help, "--libraries: %s", why.text);
+		options_usage(&cmd_pack_help, "--libraries: %s", why.text);
 	if (err)
 		report_why(NULL, &why);
+	/* what the user wrote into a file of rules is a part of the command line */
 	return !err                                  ? EXIT_OK
 	       : err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE
 						     : EXIT_FAULT;
@@ -363,9 +360,8 @@ static int take_names(struct pack_args *args, int argc, char **argv)
 	else if (!args->output && at < argc)
 		args->output = argv[at++];
 	if (!args->input || !args->output || at != argc)
-		return options_usage(&cmd_pack_help,
-				     in_place ? "one TREE is needed"
-					      : "INPUT and OUTPUT are needed");
+		options_usage(&cmd_pack_help, in_place ? "one TREE is needed"
+						       : "INPUT and OUTPUT are needed");
 	/* from now on they are these directories, whatever their names mean later */
 	for (int i = 0; i < 2; i++) {
 		const char *path = i ? args->output : args->input;
@@ -386,22 +382,20 @@ static int take_names(struct pack_args *args, int argc, char **argv)
 		args->archive_dir = xstrdup(KP_ARCHIVES_DIR);
 	group = kp_span_str(args->group);
 	if (!kp_component_ok(group) || !kp_text_ok(group) || args->group[0] == '.')
-		return options_usage(
-			&cmd_pack_help,
-			"the group '%s' gives no file name: give --group NAME",
-			args->group);
+		options_usage(&cmd_pack_help,
+			      "the group '%s' gives no file name: give --group NAME",
+			      args->group);
 	if (*args->prefix && !kp_path_ok(kp_span_str(args->prefix)))
-		return options_usage(&cmd_pack_help,
-				     "--key-prefix %s: not a relative path",
-				     args->prefix);
+		options_usage(&cmd_pack_help, "--key-prefix %s: not a relative path",
+			      args->prefix);
 	if (!pack_archive_dir_ok(args->archive_dir))
-		return options_usage(&cmd_pack_help,
-				     "--archive-dir %s: not a path relative to OUTPUT",
-				     args->archive_dir);
+		options_usage(&cmd_pack_help,
+			      "--archive-dir %s: not a path relative to OUTPUT",
+			      args->archive_dir);
 	if (args->shard.count && strcmp(args->archive_dir, KP_ARCHIVES_DIR) != 0)
-		return options_usage(&cmd_pack_help,
-				     "--shard with --archive-dir: the parts of a run are "
-				     "joined in " KP_ARCHIVES_DIR);
+		options_usage(&cmd_pack_help,
+			      "--shard with --archive-dir: the parts of a run are "
+			      "joined in " KP_ARCHIVES_DIR);
 	return EXIT_OK;
 }
 
@@ -410,27 +404,26 @@ static int check_output(const struct pack_args *args)
 {
 	KP_AUTO_FREE char *archives = xasprintf("%s/%s", args->input, args->archive_dir);
 	struct kpackx_error why = {0};
+	kpack_error_t err;
 	struct stat st;
 
 	if (args->mode == PACK_IN_PLACE && below_stat(args->input, &st) == 0 &&
 	    !S_ISDIR(st.st_mode))
-		return options_usage(&cmd_pack_help, "--in-place %s: not a directory",
-				     args->input);
+		options_usage(&cmd_pack_help, "--in-place %s: not a directory",
+			      args->input);
 	if (args->mode != PACK_TREE)
 		return EXIT_OK;
-	switch (output_check(args->input, args->output, &why)) {
-	case KPACK_SUCCESS:
-		break;
-	case KPACK_ERROR_INVALID_ARGUMENT:
-		return options_usage(&cmd_pack_help, "%s", why.text);
-	default:
+	err = output_check(args->input, args->output, &why);
+	if (err == KPACK_ERROR_INVALID_ARGUMENT)
+		options_usage(&cmd_pack_help, "%s", why.text);
+	if (err) {
 		report_why(args->input, &why);
 		return EXIT_FAULT;
 	}
 	if (args->force && below_stat(archives, &st) == 0)
-		return options_usage(&cmd_pack_help,
-				     "--force would take away what the converted "
-				     "binaries of INPUT need from its archives");
+		options_usage(&cmd_pack_help,
+			      "--force would take away what the converted "
+			      "binaries of INPUT need from its archives");
 	return EXIT_OK;
 }
 
@@ -445,10 +438,10 @@ int pack_args_parse(struct pack_args *args, int argc, char **argv)
 	p.args.how.level = 0;
 	options_read(&o, &p);
 	status = take_lists(&p);
-	if (!status)
-		status = combine_options(&p);
-	if (!status)
+	if (!status) {
+		combine_options(&p);
 		status = take_names(&p.args, argc, argv);
+	}
 	if (!status)
 		status = check_output(&p.args);
 	*args = p.args;

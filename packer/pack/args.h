@@ -60,12 +60,18 @@ struct pack_args {
 	bool rows;         /* also store an entry for each row of that database */
 };
 
+/* Whether files of kernel databases go into archives. */
+static inline bool pack_args_take_databases(const struct pack_args *args)
+{
+	return args->databases == DATABASES_PACKED || args->databases == DATABASES_BOTH;
+}
+
 /* Set the defaults.  The caller must finish OUT in any case. */
 void pack_args_init(struct pack_args *out);
 
 /*
- * Parse the command line.  Returns an exit status, after reporting what is wrong.
- * The caller must finish ARGS in any case.
+ * Parse the command line.  Returns an exit status, after reporting what is wrong with INPUT
+ * or OUTPUT.  The caller must finish ARGS in any case.
  */
 int pack_args_parse(struct pack_args *args, int argc, char **argv);
 void pack_args_fini(struct pack_args *args);

@@ -3,6 +3,13 @@
  * Converting a host binary: its marker, which names its key and the archives of its code, and
  * its recipe, which gives the original back.
  *
+ *	name		the key of its objects without "#index": lib/libx.so
+ *	search paths	../.kpack/GROUP_@GFXARCH@.kpack, from the binary's directory
+ *
+ * Archives come first (run.c), so that their names and the objects' hashes, which the recipe has,
+ * are known.  A file with several paths has one marker: the search paths of all its directories
+ * are in it, and the loader skips those that lead nowhere.
+ *
  * A run that is killed in place leaves binaries that have some of their paths converted.  Those
  * look like other files, which are converted already; the next run recognises them by their
  * marker, and joins them to the file that they come from (packing_resume).
@@ -116,8 +123,8 @@ static kpack_error_t make_marker(const struct packing *p, const struct plan_bina
 
 /* --- the file ------------------------------------------------------------------------ */
 
-kpack_error_t packing_check_convertible(void *arg, struct input *in, int fd,
-					struct kpackx_error *why)
+static kpack_error_t check_binary(void *arg, struct input *in, int fd,
+				  struct kpackx_error *why)
 {
 	const struct packing *p = arg;
 
@@ -125,8 +132,8 @@ kpack_error_t packing_check_convertible(void *arg, struct input *in, int fd,
 				p->args.keep_device_code, why);
 }
 
-kpack_error_t packing_convert(void *arg, struct input *in, int fd, struct kp_outfile *out,
-			      struct kpackx_error *why)
+static kpack_error_t convert_binary(void *arg, struct input *in, int fd,
+				    struct kp_outfile *out, struct kpackx_error *why)
 {
 	const struct packing *p = arg;
 	struct disposition *o = &p->dispositions.items[in->entry];
@@ -157,6 +164,21 @@ kpack_error_t packing_convert(void *arg, struct input *in, int fd, struct kp_out
 	free((void *)maker.bytes.data);
 	kp_recipe_fini(&recipe);
 	return err;
+}
+
+struct converter packing_converter(struct packing *p)
+{
+	return (struct converter){
+		.scan = &p->scan,
+		.inputs = p->scan.inputs,
+		.n_inputs = p->scan.n_inputs,
+		.dispositions = &p->dispositions,
+		.output = p->args.mode == PACK_TREE ? p->args.output : NULL,
+		.jobs = p->args.how.jobs,
+		.check = check_binary,
+		.rewrite = convert_binary,
+		.arg = p,
+	};
 }
 
 /* --- after a killed run -------------------------------------------------------------- */

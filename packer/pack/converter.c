@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files that are written anew, in another tree or in place.
+ * Files that are written anew, in another tree or in place: for packing, for thin, and for its
+ * undo, which say how (struct converter).
  *
  * Threads write each new file without a name, with the attributes of the old one (write_job).
  * In order, each gets its name (commit_job): in place it replaces the old file at each of its
  * paths, at the first one last.  Until then the old file is there, so that a killed run leaves
  * nothing half-written, and the next one finds the same first path.
+ *
+ * Threads may be ahead of the order by as many files as BUDGET allows.  In place these need room
+ * beside the old ones; where a disk has none for all of them, run_singly goes on with one at a
+ * time.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,6 +3,15 @@
  * Files of kernel databases whose path already has other bytes in the output: in archives of
  * other runs, or in the tree.  The files of the run are listed by path, as archives name them;
  * then each side of the output is asked what it has there.
+ *
+ * A path cannot have two contents.  A mount shows one of them, and which one depends on its order
+ * of archives; so a library would find, for the same GPU, one build's index and another build's
+ * kernels.  That is why a difference is a fault unless --prefer says who wins.
+ *
+ *	ours, for one GPU	replaces our group's entry, or the file, for it: it is a rebuild
+ *	ours, generic		every GPU needs it, and the other build's GPUs still do: a clash
+ *
+ * Bytes are compared by hash with archives, of which most have one stored, and directly with files.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -91,8 +100,7 @@ static void add_plain_file(struct clash *c, size_t entry, uint64_t size)
 /* List what is packed, or copied as it is; and links, which hide what archives have there. */
 static void list_files(struct clash *c)
 {
-	enum pack_databases databases = c->p->args.databases;
-	bool packed = databases == DATABASES_PACKED || databases == DATABASES_BOTH;
+	bool packed = pack_args_take_databases(&c->p->args);
 	const struct plan *plan = &c->p->plan;
 	const struct scan *scan = &c->p->scan;
 

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Deciding what becomes of each file, before anything is written.
+ * Deciding what becomes of each file, before anything is written: packing_plan.
  *
- * dispositions_open expects of each path what its kind allows; packing_plan then finds the
- * binaries that cannot be converted, makes the plan of the objects, and settles the files of
- * kernel databases, which depend on it.  Whatever would be lost or fail is reported here.
+ *	check_closure		with --check: are the databases of the tree complete?
+ *	dispositions_open	what is expected of each path, by its kind
+ *	check_binaries		what cannot be converted keeps its code, and none of it is planned
+ *	plan_objects		the objects of everything else
+ *	decide_..._databases	files of kernel databases, of which the plan has to have something
+ *	..._check		what would fail while files are written
+ *	check_gpu		does a GPU of the list lose code that it loads today?
+ *	none_selected, ...	is there anything to do, and does the runtime take it?
+ *
+ * Whatever would be lost or fail is reported here, for all files and not only the first one, since
+ * a run over a large tree takes minutes.  PACKING_APART stops
+ * before the last line, because one of its trees may well have nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +28,6 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/library/closure.h"
-#include "report.h"
 #include "run.h"
 
 static const char not_asked[] = "not for the targets asked for";
@@ -124,21 +132,6 @@ bool packing_converts(const struct packing *p)
 }
 
 /* --- binaries ------------------------------------------------------------------------ */
-
-struct converter packing_converter(struct packing *p)
-{
-	return (struct converter){
-		.scan = &p->scan,
-		.inputs = p->scan.inputs,
-		.n_inputs = p->scan.n_inputs,
-		.dispositions = &p->dispositions,
-		.output = p->args.mode == PACK_TREE ? p->args.output : NULL,
-		.jobs = p->args.how.jobs,
-		.check = packing_check_convertible,
-		.rewrite = packing_convert,
-		.arg = p,
-	};
-}
 
 /*
  * Find the binaries that cannot be converted: their code stays in them, and none of it is
@@ -418,6 +411,22 @@ static bool check_runtimes(const struct packing *p)
 	return fine || !in_place;
 }
 
+/* Print what the scan has to say: of files with, or seemingly with, device code that stays. */
+static void note_left(const struct pack_args *args, const struct scan *scan)
+{
+	for (size_t i = 0; i < scan->n_inputs && !args->quiet; i++) {
+		const struct input *in = scan->inputs[i];
+
+		for (size_t k = 0; k < in->n_images && in->kind == INPUT_DATABASE; k++)
+			if (in->objects[k].warning)
+				report_error(scan->entries[in->entry].path, "warning: %s",
+					     in->objects[k].warning);
+	}
+	scan_report_left(scan, args->quiet);
+	if (pack_args_take_databases(args) && args->libraries.count && !args->quiet)
+		scan_report_unrecognised(scan);
+}
+
 /* Say what will be missing in what is written. */
 static void note_missing(const struct packing *p)
 {
@@ -438,7 +447,7 @@ static void note_missing(const struct packing *p)
 		if (!args->filter.matched[i])
 			report_error(args->input, "warning: no code object for %s", arch);
 	}
-	if (args->databases != DATABASES_PACKED && args->databases != DATABASES_BOTH)
+	if (!pack_args_take_databases(args))
 		return;
 	for (size_t i = 0; i < p->plan.n_objects; i++)
 		stored[p->plan.objects[i].input->entry] = true;
@@ -487,7 +496,7 @@ int packing_plan(struct packing *p)
 	bool tree = args->mode != PACK_ARCHIVES, in_place = args->mode == PACK_IN_PLACE;
 	struct kpackx_error why = {0};
 
-	pack_report_notes(args, &p->scan);
+	note_left(args, &p->scan);
 	if (!check_closure(p))
 		return EXIT_FAULT;
 	if (tree) {

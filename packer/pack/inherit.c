@@ -3,6 +3,7 @@
  * Inheriting archives: converted binaries of the input tree need its archives, so the output
  * gets copies.  The output may have archives already, from an earlier run or of another tree:
  * one of the same name must have all that ours has, and no path may be shown with other bytes.
+ * The paths are compared before the first copy.
  */
 #include <errno.h>
 #include <stdlib.h>

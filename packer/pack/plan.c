@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making the plan.  Inputs come in the order of their keys.  Of a binary or bare container the
- * plan has its containers, by their first index, and of each its selected images, by
- * architecture; of a file of a database the library's objects.
+ * Making the plan.
+ *
+ * Inputs come in the order of their keys.  Of a binary or bare container the plan has its
+ * containers, by their first index, and of each its selected images, by architecture; of a file of
+ * a database the library's objects.  That is the order of frames, so that an archive depends on
+ * what is in the tree, and not on where its files lie.
+ *
+ *	binary -> containers -> objects		what is stored, each object once
+ *	container -> indices			an object has an entry for each, KEY#INDEX
+ *	object -> keys				in place of these: of a database's object
+ *
+ * From names and sorted_keys follows whether an entry that an archive has already is one of those
+ * that will be stored: the archives of earlier runs are weighed by that (archive_set.c).
  */
 #include "plan.h"
 #include <stdlib.h>

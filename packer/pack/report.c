@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run has done: the objects of each architecture, the files, and the sizes of the tree
- * before and after.  An output that is larger than the input is explained.
+ * What a run has done, as a table or as JSON: the objects of each architecture, the files, and the
+ * sizes of the tree before and after.
+ *
+ * Sizes are of regular files, each counted once however many links it has, and the archives of this
+ * run count as what comes after.  Users pack to save room, so an output that is larger than the
+ * input is explained, with what would make it smaller (report_larger).
  */
 #include "report.h"
 #include <errno.h>
@@ -14,31 +18,6 @@
 #include "packer/cli/rows.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-
-/* --- notes --------------------------------------------------------------------------- */
-
-/* Whether libraries were asked for their files. */
-static bool libraries_looked(const struct pack_args *args)
-{
-	return (args->databases == DATABASES_PACKED ||
-		args->databases == DATABASES_BOTH) &&
-	       args->libraries.count;
-}
-
-void pack_report_notes(const struct pack_args *args, const struct scan *scan)
-{
-	for (size_t i = 0; i < scan->n_inputs && !args->quiet; i++) {
-		const struct input *in = scan->inputs[i];
-
-		for (size_t k = 0; k < in->n_images && in->kind == INPUT_DATABASE; k++)
-			if (in->objects[k].warning)
-				report_error(scan->entries[in->entry].path, "warning: %s",
-					     in->objects[k].warning);
-	}
-	scan_report_left(scan, args->quiet);
-	if (libraries_looked(args) && !args->quiet)
-		scan_report_unrecognised(scan);
-}
 
 void pack_report_dispositions(const struct scan *scan,
 			      const struct dispositions *dispositions, bool quiet)
@@ -112,8 +91,8 @@ static struct sums sum_up(const struct packing *p)
 {
 	struct sums s = {.twice = p->args.keep_device_code ||
 				  p->args.databases == DATABASES_BOTH};
-	size_t n = 0;
-	const char *const *names = p->set ? archive_set_names(p->set, &n) : NULL;
+	size_t n;
+	const char *const *names = archive_set_names(p->set, &n);
 	const struct arch_stats *stats;
 
 	for (size_t i = 0; i < p->dispositions.count; i++) {
@@ -145,8 +124,8 @@ static struct sums sum_up(const struct packing *p)
 				     strerror(errno));
 	}
 	s.total_after += s.archives;
-	stats = p->set ? archive_set_stats(p->set, &n) : NULL;
-	for (size_t i = 0; stats && i < n; i++) {
+	stats = archive_set_stats(p->set, &n);
+	for (size_t i = 0; i < n; i++) {
 		s.code += stats[i].bytes_in;
 		s.stored += stats[i].bytes_out;
 	}
@@ -186,7 +165,7 @@ static void report_larger(const struct packing *p, const struct sums *s)
 
 	if (all <= s->total_before)
 		return;
-	stats = p->set ? archive_set_stats(p->set, &n) : NULL;
+	stats = archive_set_stats(p->set, &n);
 	f = xmemstream(&gpus, &size);
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(stats[i].arch, KP_ARCH_GENERIC) != 0)
@@ -349,20 +328,12 @@ static void print_json(const struct packing *p, const struct pack_result *r)
 {
 	bool tree = p->args.mode != PACK_ARCHIVES;
 	const struct scan *scan = &p->scan;
-	json_t *all, *archives = json_array(), *arches = json_array(),
-		     *files = json_array(), *others = json_array();
-	const char *const *names;
-	const struct arch_stats *stats;
+	json_t *all, *files = json_array(), *others = json_array();
+	size_t n_names, n_stats;
+	const char *const *names = archive_set_names(p->set, &n_names);
+	const struct arch_stats *stats = archive_set_stats(p->set, &n_stats);
 	struct sums s;
-	size_t n = 0;
 
-	names = p->set ? archive_set_names(p->set, &n) : NULL;
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(archives, report_json_text(names[i]));
-	stats = p->set ? archive_set_stats(p->set, &n) : NULL;
-	for (size_t i = 0; stats && i < n; i++)
-		json_array_append_new(
-			arches, rows_object(arch_rows, KP_COUNT(arch_rows), &stats[i]));
 	for (size_t i = 0; i < p->dispositions.count && tree && !r->done; i++)
 		if (p->dispositions.items[i].fate != FATE_NOTHING)
 			json_array_append_new(
@@ -370,14 +341,16 @@ static void print_json(const struct packing *p, const struct pack_result *r)
 							&scan->entries[i]));
 	if (!tree && !r->done)
 		json_add_inputs(files, scan);
-	for (size_t i = 0; libraries_looked(&p->args) && i < scan->n_entries; i++)
-		if (scan_unrecognised(scan, i, NULL))
+	for (size_t i = 0; pack_args_take_databases(&p->args) && i < scan->n_entries; i++)
+		if (p->args.libraries.count && scan_unrecognised(scan, i, NULL))
 			json_array_append_new(
 				others, report_json_text(scan->entries[i].relative));
 	all = json_pack("{so so so so so so so}", "output",
 			report_json_text(p->args.output), "group",
-			report_json_text(p->args.group), "archives", archives, "arches",
-			arches, "files", files, "unrecognised", others, "mount",
+			report_json_text(p->args.group), "archives",
+			report_json_list(names, n_names), "arches",
+			rows_array(ROWS(arch_rows), stats, n_stats, sizeof(*stats)),
+			"files", files, "unrecognised", others, "mount",
 			r->mount ? json_string(r->mount) : json_null());
 	if (tree && !r->done) {
 		s = sum_up(p);

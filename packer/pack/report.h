@@ -14,11 +14,6 @@ struct pack_result {
 void pack_report(const struct packing *p, const struct pack_result *result);
 
 /*
- * Print warnings, errors and notes about files that have, or seem to have, device code and
- * are not packed; no notes if quiet.
- */
-void pack_report_notes(const struct pack_args *args, const struct scan *scan);
-/*
  * After the run, print warnings about paths that were not converted, and unless QUIET notes
  * about those that were not copied as expected.
  */

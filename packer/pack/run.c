@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carrying a packing run out.  The archives are written first, published, and flushed; only
- * then files are converted or removed, so that a killed run never loses code.  The set of
- * archives stays open, and locked against other runs, until P is closed.
+ * Carrying a packing run out.
+ *
+ *	write_archives	open the set and lock it; compare with what is there; store the objects;
+ *			recognise what a killed run has converted; publish
+ *	output_write	convert, copy, link and remove files (tree.c)
+ *
+ * The archives are written first, published, and flushed; only then files are converted or
+ * removed, so that a killed run never loses code.  The set of archives stays open, and locked
+ * against other runs, until P is closed: whoever waits finds a whole tree.
  */
 #include "run.h"
 #include <errno.h>

@@ -78,10 +78,6 @@ char *directory_of(const char *path);
 
 /* How P's binaries are converted; P is the argument of its functions. */
 struct converter packing_converter(struct packing *p);
-kpack_error_t packing_check_convertible(void *arg, struct input *in, int fd,
-					struct kpackx_error *why);
-kpack_error_t packing_convert(void *arg, struct input *in, int fd, struct kp_outfile *out,
-			      struct kpackx_error *why);
 
 /*
  * Inspect the converted binaries that lead to archives of P's group.  One that names a key of

@@ -1,24 +1,60 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Storing the objects of a plan.  Threads read, hash and compress (pack_job); the results are
- * added to the archives in the order of the plan (commit_packed), so that the archives do not
- * depend on the number of threads.
+ * Storing the objects of a plan: pack_run.
  *
- * An object whose bytes are stored already is not compressed again, unless it is in chunks.
+ *	on threads (pack_job)		in the order of the plan (commit_packed)
+ *	read the object			archive_set_store: it gets its ordinal
+ *	describe it: type, facts	name_image: an entry for each index of its
+ *	hash it				    container, KEY[@KIND]#INDEX
+ *	is it stored already?		name_database: an entry for each of its keys
+ *	compress it
+ *
+ * The order makes archives independent of the number of threads, and memory is bounded by what
+ * is between the two (BUDGET).  An object is packed in memory (pack_in_memory); piece by piece,
+ * if it is stored in chunks, where equal content shows only when frames are compared
+ * (pack_in_chunks); or, if it is large, by way of temporary files (pack_by_files, large.c).
+ * What is stored already is not compressed again, unless it is in chunks.
  */
 #include "store.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/alloc.h"
+#include "core/base/hash.h"
+#include "core/base/slots.h"
+#include "core/base/text.h"
+#include "core/format/format.h"
 #include "core/format/strip.h"
 #include "core/writer/effort.h"
+#include "core/writer/writer.h"
 #include "packer/cli/pipeline.h"
 #include "packer/cli/xalloc.h"
+#include "packer/library/cutile_signature.h"
 
 /*
  * The bound of raw and compressed bytes of all objects that are begun and not yet stored.
  */
 static const uint64_t BUDGET = 96 << 20;
+
+/* The length of a suffix, with the kind's first 40 bytes, a number and a NUL. */
+enum { KEY_SUFFIX_MAX = 64 };
+
+/*
+ * A row of the table: an ordinal that is named, or a kind and how many objects have it as
+ * suffix.
+ */
+struct suffix_seen {
+	uint64_t hash;
+	uint32_t times;
+};
+
+/* The objects stored from the current container for one architecture.  Zeroed: none. */
+struct key_suffixes {
+	const char *arch; /* borrowed */
+	struct suffix_seen *rows;
+	size_t count, cap;
+	struct kp_slots slots; /* of the rows */
+	size_t n_objects;
+};
 
 struct packer {
 	const struct plan *plan;
@@ -102,6 +138,168 @@ static kpack_error_t fail_object(const struct plan_object *o, kpack_error_t err,
 			      image_of(o)->container);
 }
 
+/* --- what an archive says about an object ---------------------------------------------- */
+
+static uint64_t hash_row(const void *arg, uint32_t row)
+{
+	const struct key_suffixes *n = arg;
+
+	return n->rows[row].hash;
+}
+
+/*
+ * The row of HASH, which is added if missing.  The rows are hashed because an archive of
+ * bitcode may have thousands of objects for one architecture.
+ */
+static struct suffix_seen *find_row(struct key_suffixes *n, uint64_t hash)
+{
+	uint32_t *slot;
+
+	if (!kp_slots_grow(&n->slots, hash_row, n))
+		xalloc_fail(0);
+	slot = kp_slots_first(&n->slots, hash);
+	while (*slot && n->rows[*slot - 1].hash != hash)
+		slot = kp_slots_next(&n->slots, slot);
+	if (!*slot) {
+		kp_slots_put(&n->slots, slot, (uint32_t)n->count);
+		xgrow(&n->rows, n->count, &n->cap, sizeof(*n->rows));
+		n->rows[n->count++] = (struct suffix_seen){hash, 0};
+	}
+	return &n->rows[*slot - 1];
+}
+
+/* Forget all objects: another container, or another architecture of it, begins. */
+static void key_suffixes_fini(struct key_suffixes *n)
+{
+	free(n->rows);
+	free(n->slots.slots);
+	*n = (struct key_suffixes){0};
+}
+
+/*
+ * Choose what follows the path in the key of an object of ARCH and KIND that is stored
+ * under ORDINAL; equal bytes have equal ordinals.  The first object of an architecture
+ * has no suffix; an object that differs from it gets "@kind", further ones of that kind
+ * "@kind.2" and so on.  Bytes of the kind other than ASCII letters, digits, "_", "+" and
+ * "-" become "_".
+ * false: the very same object was already named, so it needs no other entry.
+ * The objects of one architecture must come one after another.
+ */
+static bool key_suffix_choose(struct key_suffixes *n, const char *arch,
+			      struct kp_span kind, uint32_t ordinal,
+			      char out[KEY_SUFFIX_MAX])
+{
+	char shown[41];
+	struct suffix_seen *row;
+	size_t size = kind.size < sizeof(shown) - 1 ? kind.size : sizeof(shown) - 1;
+
+	if (!n->arch || strcmp(n->arch, arch) != 0)
+		key_suffixes_fini(n);
+	n->arch = arch;
+	row = find_row(n, kp_slot_hash(&ordinal, sizeof(ordinal), 1));
+	out[0] = 0;
+	if (row->times++)
+		return false;
+	/* the first object of the architecture has no suffix, whatever its kind */
+	if (n->n_objects++ == 0)
+		return true;
+	/* keys cannot have all bytes, and "/", "#", and "." before a number have a meaning */
+	for (size_t i = 0; i < size; i++) {
+		char c = (char)kind.data[i];
+
+		shown[i] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+					   (c >= '0' && c <= '9') || c == '_' ||
+					   c == '+' || c == '-'
+				   ? c
+				   : '_';
+	}
+	shown[size] = 0;
+	row = find_row(n, kp_slot_hash(shown, size, 2));
+	if (++row->times == 1)
+		snprintf(out, KEY_SUFFIX_MAX, "@%s", shown);
+	else
+		snprintf(out, KEY_SUFFIX_MAX, "@%s.%u", shown, row->times);
+	return true;
+}
+
+/*
+ * No loader reads longer facts than these, which are left out: real containers state about ten
+ * pairs of less than a hundred bytes.
+ */
+enum { PAIRS_MAX = 64, NAME_MAX_BYTES = 64, VALUE_MAX = 1024, MAP_MAX = 16384 };
+
+static bool is_short_text(const char *text, size_t most)
+{
+	struct kp_span s = kp_span_str(text);
+
+	return s.size && s.size <= most && kp_text_ok(s);
+}
+
+/* Add the pairs of an image.  Its kind is one of the keys, too. */
+static void add_pairs(struct facts *f, const char *name, const struct kp_image *img)
+{
+	const struct kp_pair *items = img->pairs.items;
+	struct facts map = {0};
+
+	facts_string(&map, "kind", img->kind);
+	for (size_t i = 0; i < img->pairs.count && i < PAIRS_MAX; i++) {
+		struct kp_span value = {(const uint8_t *)items[i].value, items[i].size};
+		bool last = true; /* of several with one name the last one counts */
+
+		for (size_t k = i + 1; k < img->pairs.count && last; k++)
+			last = strcmp(items[k].name, items[i].name) != 0;
+		if (!last || !is_short_text(items[i].name, NAME_MAX_BYTES) ||
+		    value.size > VALUE_MAX || map.size + value.size > MAP_MAX ||
+		    facts_has(&map, items[i].name))
+			continue;
+		if (kp_text_ok(value))
+			facts_text(&map, items[i].name, value);
+		else
+			facts_bytes(&map, items[i].name, value);
+	}
+	facts_map(f, name, &map);
+	facts_fini(&map);
+}
+
+/*
+ * Write the metadata of the entries of an image, with FACTS; the caller frees *MAP.  For an
+ * object of a database: with its path, mode, library and role.
+ */
+static kpack_error_t entry_metadata(const struct input *in, size_t image,
+				    const struct kp_content *content,
+				    const struct facts *facts, uint8_t **map,
+				    size_t *size, struct kpackx_error *why)
+{
+	const struct kp_image *img = &in->images[image];
+	struct kp_meta meta = {.has_xxh3 = true, .chunk = content->chunk};
+	struct kp_metadata_more more;
+	struct facts all = {0};
+	kpack_error_t err;
+
+	memcpy(meta.xxh3, content->hash, sizeof(meta.xxh3));
+	if (in->kind == INPUT_DATABASE) {
+		const struct library_object *o = &in->objects[image];
+
+		if (o->path)
+			meta.path = kp_span_str(o->path);
+		if (o->mode & 0111)
+			meta.mode = o->mode & 0777;
+		facts_string(&all, "library", o->library);
+		facts_string(&all, "role", o->role);
+	} else if (img->id && !img->stream &&
+		   in->fat.containers.items[img->container].format !=
+			   &kp_format_archive) {
+		/* a bundle entry ID; names of members and sections are not */
+		meta.target = kp_span_str(img->id);
+	}
+	facts_join(&all, facts);
+	more = (struct kp_metadata_more){.pairs = {all.pairs, all.size},
+					 .n_pairs = all.count};
+	err = kp_metadata_write(&meta, &more, map, size, why);
+	facts_fini(&all);
+	return err;
+}
+
 /* --- on the threads ------------------------------------------------------------------ */
 
 static void end_worker(void *state)
@@ -163,20 +361,30 @@ static kpack_error_t choose_encoder(const struct packer *p, struct worker *w,
 }
 
 /*
- * Find the object's type, and the facts for its metadata.  The type of a file is the ending of
- * its name ("so" of libx.so.1), that of device code its kind.
+ * Find the object's type, and the facts for its metadata.
+ *
+ * The type of a file is the ending of its name ("so" of libx.so.1), that of device code its kind.
+ * Facts are what the container says about its image ("keys" of an offload binary, "fatbin" of a
+ * CUDA fatbin, "member" of an archive), and what the code says about itself ("triple" of bitcode,
+ * "signatures" of cuTile's kernels).
  */
 static kpack_error_t describe_object(const struct plan_object *o,
 				     const struct kp_source *source, struct packed *out,
 				     struct kpackx_error *why)
 {
 	const char *path = of_database(o) ? o->input->objects[o->image].path : NULL;
+	const struct kp_image *img = image_of(o);
+	const struct kp_format *format;
+	struct kpackx_error fault = {0};
 	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_object object;
+	const char *triple;
 	struct kp_span head;
+	kpack_error_t err;
 
 	KP_TRY(kp_source_head(source, 0, bytes, sizeof(bytes), &head, why));
 	snprintf(out->type, sizeof(out->type), "%s",
-		 path ? "bin" : kp_image_type(image_of(o), head));
+		 path ? "bin" : kp_image_type(img, head));
 	if (path) {
 		const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 		size_t size = strlen(name), n;
@@ -191,7 +399,34 @@ static kpack_error_t describe_object(const struct plan_object *o,
 		    strspn(dot + 1, "abcdefghijklmnopqrstuvwxyz0123456789") >= n)
 			snprintf(out->type, sizeof(out->type), "%.*s", (int)n, dot + 1);
 	}
-	return entry_facts(o->input, o->image, out->type, source, &out->facts, why);
+	if (of_database(o))
+		return KPACK_SUCCESS;
+	format = o->input->fat.containers.items[img->container].format;
+	if (format == &kp_format_offload_binary)
+		add_pairs(&out->facts, "keys", img);
+	else if (format == &kp_format_fatbin)
+		add_pairs(&out->facts, "fatbin", img);
+	else if (format == &kp_format_archive && img->id &&
+		 is_short_text(img->id, VALUE_MAX))
+		facts_string(&out->facts, "member", img->id);
+	/* only these types state facts that are recorded; others need not be read for them */
+	if (strcmp(out->type, "cubin") != 0 && strcmp(out->type, "tileirbc") != 0 &&
+	    strcmp(out->type, "bc") != 0)
+		return KPACK_SUCCESS;
+	err = kp_object_describe(source, &object, &fault);
+	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR) {
+		if (why)
+			*why = fault;
+		return err;
+	}
+	if (err) /* what cannot be read as its type says nothing */
+		return KPACK_SUCCESS;
+	triple = kp_pairs_find(&object.facts, "triple");
+	if (triple && is_short_text(triple, VALUE_MAX))
+		facts_string(&out->facts, "triple", triple);
+	signature_facts(&out->facts, &object);
+	kp_object_fini(&object);
+	return KPACK_SUCCESS;
 }
 
 /* Note the content of an object, now that its bytes were read. */

@@ -7,7 +7,6 @@
 #define PACKER_PACK_STORE_H
 
 #include "core/writer/encode.h"
-#include "core/base/slots.h"
 #include "packer/cli/report.h"
 #include "plan.h"
 
@@ -44,51 +43,6 @@ struct pack_options {
 kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,
 		       struct archive_set *set, struct progress *progress,
 		       struct kpackx_error *why);
-
-/* --- keys and metadata of entries: entry.c ------------------------------------------- */
-
-#define KEY_SUFFIX_MAX 64
-
-/* The objects stored from the current container for one architecture.  Zeroed: none. */
-struct key_suffixes {
-	const char *arch; /* borrowed */
-	struct suffix_seen *rows;
-	size_t count, cap;
-	struct kp_slots slots; /* of the rows */
-	size_t n_objects;
-};
-
-/*
- * Choose what follows the path in the key of an object of ARCH and KIND that is stored
- * under ORDINAL; equal bytes have equal ordinals.  The first object of an architecture
- * has no suffix; an object that differs from it gets "@kind", further ones of that kind
- * "@kind.2" and so on.  Bytes of the kind other than ASCII letters, digits, "_", "+" and
- * "-" become "_".
- * false: the very same object was already named, so it needs no other entry.
- * The objects of one architecture must come one after another.
- */
-bool key_suffix_choose(struct key_suffixes *names, const char *arch, struct kp_span kind,
-		       uint32_t ordinal, char out[KEY_SUFFIX_MAX]);
-/* Forget all objects: another container begins. */
-void key_suffixes_fini(struct key_suffixes *names);
-
-/*
- * Add to F what the container of IMAGE in IN says about it ("keys" of an offload binary,
- * "fatbin" of a CUDA fatbin, "member" of an archive), and what the object SRC of TYPE
- * says about itself ("triple" of bitcode, "signatures" of cuTile's kernels).  Facts longer
- * than real ones are left out.  IO_ERROR, OUT_OF_MEMORY.
- */
-kpack_error_t entry_facts(const struct input *in, size_t image, const char *type,
-			  const struct kp_source *src, struct facts *f,
-			  struct kpackx_error *why);
-
-/*
- * Write the metadata of the entries of an image, with FACTS; the caller frees *MAP.  For an
- * object of a database: with its path, mode, library and role.
- */
-kpack_error_t entry_metadata(const struct input *in, size_t image,
-			     const struct kp_content *content, const struct facts *facts,
-			     uint8_t **map, size_t *size, struct kpackx_error *why);
 
 /* --- objects of many bytes: large.c -------------------------------------------------- */
 

@@ -2,6 +2,14 @@
 /*
  * Writing a tree: where it may be, and what is copied, linked and removed beside the files that
  * are written anew (converter.c).
+ *
+ * In another tree: directories first, for everything needs them; the converted files; then the
+ * others; then further links, which are what became of their first path; the attributes of
+ * directories last, because writing into one changes its time (tree_write_finish).
+ *
+ * In place: first what killed runs left, then files of databases, which makes room; converted
+ * files last.  Only here something of the user's goes, so each file is looked at once more before:
+ * what was changed since the scan is in no archive, and is a fault.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,6 +2,10 @@
 /*
  * Which images of a file are device code, and for which architecture.
  *
+ *	find_open		which containers must be read to know it
+ *	settle_container	decode those, and settle each image, from the outer to the inner ones
+ *	kp_fatbin_number	the containers that have an index, KEY#INDEX
+ *
  * Most containers say both.  Where one does not, as an archive of objects, the image must be read
  * (is_open); then its container must be loaded, and all around it.  A bare compressed container
  * is loaded in any case, to find damage now, while nothing is written: the scan decodes nested

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An input is opened twice: when it is scanned, and when its images are read, on any thread.  A
- * compressed container is decoded by the first thread that needs an image of it, while others
- * wait, and stays until its last image was read: `expected` counts down.  The file is closed when
- * it has no users.
+ * An input is opened twice: when it is scanned, and when its images are read, on any thread.  In
+ * between it is closed, because a tree has more files than a process can have open.
+ *
+ * A compressed container is decoded by the first thread that needs an image of it, while others
+ * wait:
+ *
+ *	EMPTY -> LOADING -> LOADED, or FAILED with its reason, which everybody else gets, too
+ *
+ * It stays decoded until its last image was read: `expected` counts down from what input_expect
+ * announced, and a container inside another counts as one image of that.  So a container is
+ * decoded once, and memory is bounded by the containers that are being read.  A peek, before any
+ * image is read, is outside of this count: input_end_peek makes its containers EMPTY again.
+ *
+ * The lock guards states, counters and the descriptor, but not the decoding, which takes long.
+ * The file is closed when it has no users.
  */
 #include "input.h"
 #include <stdio.h>

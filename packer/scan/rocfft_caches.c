@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Store rocFFT's kernel caches as databases of single GPUs, and as single kernels. */
+/*
+ * Store rocFFT's kernel caches as databases of single GPUs, and as single kernels.
+ *
+ * rocFFT has one SQLite database for all GPUs, rocfft_kernel_cache.db, or one for each, with the
+ * GPU in its name.  Split, its rows become parts: files in a temporary directory that appear as
+ * further inputs of the same entry, under the names of the second form.  Then nothing is stored of
+ * the cache itself, whose input stays without images.  If the tree has a part's file already, it
+ * must have the same bytes, because one path cannot have two.
+ */
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/path.h"

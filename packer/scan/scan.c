@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A scan lists the paths of a tree; asks the libraries which files are theirs; then looks into
- * each other file once.  Nothing is read twice: the entry of a file holds all that later steps
- * ask about it.
+ * A scan:
+ *
+ *	list_tree		every path, sorted, so that equal trees give equal archives; the regular
+ *				files, under their keys, for the libraries
+ *	find_databases		which files are a library's: they are taken as they are, by path
+ *	scan_chain_files	hard links: the first path of a file stands for all of them
+ *	classify_file		each other file is opened once: is there device code in it?
+ *	scan_sort		the inputs by key
+ *
+ * Nothing is read twice: the entry of a file holds all that later steps ask about it.  What a
+ * file is shows in four fields of its entry: `input` (it has code to pack), `note` (it has some
+ * that is left alone, and why), `database`, and `faulty`, which was reported.
+ *
+ * Damage is a fault where the user named the file, or all code is asked for.  In a tree that is
+ * converted it is a note: packing the other thousand files is worth more than stopping, and
+ * scan_damaged lets the run fail at its end.
  *
  * Between the list and the look another file may get a path.  A file whose inode is another then
  * is a fault; else what was opened counts, because its content decides what is done with it.
@@ -211,7 +224,10 @@ static kpack_error_t check_same(struct scan_entry *e, const struct input *in,
 	return KPACK_SUCCESS;
 }
 
-/* Look for device code in one file, and keep it if there is some to pack. */
+/*
+ * Look for device code in one file, and keep it if there is some to pack.  PREFIX and its path are
+ * its key, which must be one that archives can have.
+ */
 static void classify_file(struct scan *scan, size_t entry, const char *prefix, bool alone)
 {
 	struct scan_entry *e = &scan->entries[entry];

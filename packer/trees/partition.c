@@ -260,9 +260,8 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 {
 	const struct families *families = &p->args.families;
 	const struct plan *plan = &p->plan;
-	size_t n_written = 0;
-	const char *const *written =
-		p->set ? archive_set_names(p->set, &n_written) : NULL;
+	size_t n_written;
+	const char *const *written = archive_set_names(p->set, &n_written);
 
 	for (size_t i = 0; p->set && i < plan->n_binaries; i++) {
 		const struct plan_binary *b = &plan->binaries[i];

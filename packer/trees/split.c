@@ -238,9 +238,8 @@ static kpack_error_t choose_groups(struct split *s, struct kpackx_error *why)
 static kpack_error_t check_archives(const struct split_prefix *p,
 				    struct kpackx_error *why)
 {
-	size_t n = 0, skip = strlen(p->packing.args.archive_dir) + 1;
-	const char *const *names =
-		p->packing.set ? archive_set_names(p->packing.set, &n) : NULL;
+	size_t n, skip = strlen(p->packing.args.archive_dir) + 1;
+	const char *const *names = archive_set_names(p->packing.set, &n);
 
 	for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
 		const struct scan_entry *e = &p->packing.scan.entries[k];

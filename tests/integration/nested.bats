@@ -116,13 +116,6 @@ by_llvm() {
 	found merged.o | sort | diff expected -
 }
 
-@test "thin archives are reported, their members not guessed" {
-	llvm-ar-22 --thin rc thin.a plain.o
-	run kpack inspect thin.a
-	[[ $output == *"a thin archive: its members are other files"* ]]
-	[ "$status" -ne 0 ]
-}
-
 @test "text bundles of the compiler are read as LLVM's tool reads them" {
 	local file type
 	for file in plain.ll:ll plain.s:s plain.hipi:hipi; do
