@@ -15,8 +15,8 @@
 enum link_word {
 	/* Sent by the supervisor.  A survey is any number of LINK_ARCHIVE, then
 	 * LINK_SURVEYED. */
-	/* path; fresh: fd is the file, or text says why there is none; number: the last
-	 * serial of this file, or 0 */
+	/* path; fresh: fd is the file, or text says why there is none; not fresh: text says
+	 * why it cannot be looked at now; number: the last serial of this file, or 0 */
 	LINK_ARCHIVE,
 	LINK_SURVEYED, /* st: of the first source; number: of archives */
 	LINK_SEEN, /* answers LINK_LOOK, behind the survey if any; number: 1: it succeeded */

@@ -37,6 +37,8 @@ kpack_error_t content_check_intact(struct content *c, struct origin *o,
 
 	if (origin_intact(o))
 		return KPACK_SUCCESS;
+	if (!atomic_load(&o->changed))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "cannot look at the archive");
 	pieces_enter(&c->pieces);
 	for (size_t i = 0; i < c->n_changed; i++)
 		known = known || c->changed[i] == o->serial;

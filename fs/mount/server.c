@@ -60,7 +60,8 @@
 struct known {
 	uint32_t serial;
 	struct origin *origin; /* NULL: refused */
-	char *path, *text;     /* refused: the path, and the reason */
+	/* refused, or served but away now: the path, and the reason; else NULL */
+	char *path, *text;
 };
 
 struct survey {
@@ -218,7 +219,8 @@ static bool take_archive(struct server *s, const struct link_message *m)
 	struct known k = {.serial = m->serial};
 	struct survey *l = &s->next;
 	struct kpackx_error why = {0};
-	const char *reason = old ? old->text : m->text;
+	const char *reason = old && !old->origin ? old->text : m->text;
+	bool away; /* it is served, but cannot be looked at now */
 	int priority;
 
 	if (m->fresh) {
@@ -235,11 +237,12 @@ static bool take_archive(struct server *s, const struct link_message *m)
 		/* it is as it was in the last survey */
 		k.origin = origin_ref(old ? old->origin : NULL);
 	}
-	if (!k.origin) {
+	away = k.origin && !m->fresh && reason[0];
+	if (!k.origin || away) {
 		k.path = strdup(m->path);
 		k.text = strdup(reason);
 	}
-	if ((k.origin || (k.path && k.text)) &&
+	if (((k.origin && !away) || (k.path && k.text)) &&
 	    kp_grow(&l->items, l->count, &l->cap, sizeof(*l->items))) {
 		l->items[l->count++] = k;
 		return true;
@@ -296,8 +299,10 @@ static struct edition *end_survey(struct server *s, const struct link_message *m
 	for (size_t i = 0; ok && i < s->next.count; i++) {
 		const struct known *k = &s->next.items[i];
 
-		ok = k->origin ? holdings_add(&h, origin_ref(k->origin))
-			       : holdings_refuse(&h, k->path, k->text);
+		if (k->origin)
+			ok = holdings_add(&h, origin_ref(k->origin));
+		if (ok && k->text)
+			ok = holdings_refuse(&h, k->path, k->text);
 	}
 	if (ok && s->first && h.count == 0 && h.n_refused) {
 		log_print(LOG_ERR, "none of %zu archives can be served", h.n_refused);

@@ -3,6 +3,11 @@
  * The new list is made beside the last one and compared with it.  An archive keeps its
  * serial as long as its file is the same: device, inode number, size, and both times.
  *
+ * Where a file system does not answer any more, because its server or its disk is gone, the
+ * archives that were seen there last stay in the list with their serials, beside an item that
+ * says why: what the mount shows must not go because of a broken cable.  They go when the
+ * file system answers that they are gone.
+ *
  * A watch is on a directory, and counts only for the names that matter there: the next
  * component of a path, or all archives.  Each scan marks the directories that it watches,
  * and its end removes the other watches.
@@ -277,8 +282,49 @@ static bool add_item(struct sources *now, char *path, const char *error, uint32_
 	return !error || item->error || fail_memory();
 }
 
-/* Add an item for each archive of a SOURCE. */
-static bool list_source(struct sources *now, uint32_t source, unsigned how)
+/* Whether ERR says that a file system does not answer, not what is in it. */
+static bool is_away(int err)
+{
+	return err == EIO || err == ESTALE || err == ENOTCONN || err == ETIMEDOUT ||
+	       err == EHOSTDOWN;
+}
+
+/*
+ * The SOURCE cannot be listed, because of WHY.  If it is just away, its archives of the list
+ * LAST stay; look_at_item does not look at what has a serial.
+ */
+static bool keep_source(struct sources *now, const struct sources *last, uint32_t source,
+			const struct kpackx_error *why)
+{
+	const char *path = now->paths[source];
+	bool away = is_away(why->sys_errno), ok;
+
+	/* before its archives: the list is sorted by path, unless the source is a file */
+	ok = add_item(now, strdup(path), why->text, source);
+	if (ok)
+		now->items[now->count - 1].away = away;
+	for (size_t i = 0; ok && away && i < last->count; i++) {
+		const struct source_item *old = &last->items[i];
+		struct source_item *item = &now->items[now->count - 1];
+
+		if (old->source != source || !old->serial)
+			continue;
+		if (strcmp(old->path, path) != 0) {
+			ok = add_item(now, strdup(old->path), NULL, source);
+			item = &now->items[now->count - 1];
+		}
+		if (!ok)
+			break;
+		item->serial = old->serial;
+		item->refused = old->refused;
+		item->st = old->st;
+	}
+	return ok;
+}
+
+/* Add an item for each archive of a SOURCE; LAST is the list before. */
+static bool list_source(struct sources *now, const struct sources *last, uint32_t source,
+			unsigned how)
 {
 	const char *path = now->paths[source];
 	/* O_PATH: a file is not opened, as it can be a FIFO, or not readable */
@@ -291,7 +337,7 @@ static bool list_source(struct sources *now, uint32_t source, unsigned how)
 	if (fd < 0 ? kp_fail_errno(&why, errno, "cannot look at it")
 		   : kp_archives_find_at(fd, path, &paths, &count, &why)) {
 		if (!(how & SCAN_FIRST))
-			return add_item(now, strdup(path), why.text, source);
+			return keep_source(now, last, source, &why);
 		log_about(LOG_ERR, path, why.text);
 		return false;
 	}
@@ -320,7 +366,7 @@ static bool look_at_item(struct sources *now, struct source_item *item,
 	struct kpackx_error why = {0};
 	struct stat link;
 
-	if (item->error)
+	if (item->error || item->serial)
 		return true;
 	/* the directory of a link is watched already, as that of any archive */
 	if (last->watched && lstat(item->path, &link) == 0 && S_ISLNK(link.st_mode))
@@ -328,10 +374,16 @@ static bool look_at_item(struct sources *now, struct source_item *item,
 	if (stat(item->path, &item->st)) {
 		kp_fail_errno(&why, errno, "cannot look at it");
 		item->st = (struct stat){0};
+		item->away = is_away(why.sys_errno);
+		if (item->away && old && old->serial) {
+			item->serial = old->serial;
+			item->refused = old->refused;
+			item->st = old->st;
+		}
 		item->error = strdup(why.text);
 		return item->error || fail_memory();
 	}
-	if (old && old->error)
+	if (old && !old->serial)
 		old = NULL;
 	if (old && same_bytes(&old->st, &item->st) &&
 	    same_time(old->st.st_ctim, item->st.st_ctim) &&
@@ -366,6 +418,15 @@ static bool lists_differ(const struct sources *a, const struct sources *b)
 		!same_time(a->look.st_mtim, b->look.st_mtim));
 }
 
+/* Of what is away in the SOURCE, the first; or NULL. */
+static const struct source_item *find_away(const struct sources *s, uint32_t source)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->items[i].source == source && s->items[i].away)
+			return &s->items[i];
+	return NULL;
+}
+
 bool sources_scan(struct sources *s, unsigned how, bool *changed)
 {
 	struct sources now = {
@@ -390,7 +451,7 @@ bool sources_scan(struct sources *s, unsigned how, bool *changed)
 		break;
 	}
 	for (uint32_t i = 0; ok && i < s->n_paths; i++)
-		ok = list_source(&now, i, how);
+		ok = list_source(&now, s, i, how);
 	for (size_t i = 0; ok && i < now.count; i++)
 		ok = look_at_item(&now, &now.items[i], s, how);
 	/* directories that this scan has not watched matter no more */
@@ -408,6 +469,16 @@ bool sources_scan(struct sources *s, unsigned how, bool *changed)
 	if (!ok) {
 		free_items(now.items, now.count);
 		return false;
+	}
+	s->away = false;
+	for (uint32_t i = 0; i < s->n_paths; i++) {
+		const struct source_item *away = find_away(&now, i);
+
+		if (away && !find_away(s, i)) /* not at each scan */
+			log_print(LOG_WARNING,
+				  "%s: %s; the archives that were seen there stay",
+				  away->path, away->error);
+		s->away = s->away || away;
 	}
 	*changed = lists_differ(s, &now);
 	free_items(s->items, s->count);

@@ -19,11 +19,12 @@
 struct source_item {
 	char *path;
 	char *error;     /* why it cannot be looked at; NULL: it can */
-	uint32_t serial; /* the same as long as it is the same file, unchanged */
+	uint32_t serial; /* the same as long as it is the same file, unchanged; 0: none */
 	uint32_t was;    /* fresh: its last serial, if only attributes changed; or 0 */
 	uint32_t source; /* number of its source */
 	bool refused;    /* it cannot be served */
 	bool fresh;      /* its serial is new in this list */
+	bool away;       /* the error is one of a file system that may come back */
 	struct stat st;
 };
 
@@ -36,6 +37,9 @@ struct sources {
 	struct stat look;     /* attributes of the first source that stat can read */
 	uint32_t last_serial; /* the last serial that was given */
 
+	/* A source or an archive is away: the sources should be scanned at intervals, because
+	 * nothing tells when it is back. */
+	bool away;
 	bool watched;
 	int events, mounts; /* to poll for POLLIN; for POLLPRI; -1: not available */
 	struct place *places;

@@ -85,14 +85,14 @@ static bool scan(struct supervisor *s, bool first)
 			       (first ? SCAN_FIRST : 0) | (s->forced ? SCAN_FORCED : 0),
 			       &changed);
 
-	if (s->sources.blind[0] && !interval) {
+	if ((s->sources.blind[0] || s->sources.away) && !interval) {
 		interval = BLIND;
-		if (!s->logged_blind)
+		if (s->sources.blind[0] && !s->logged_blind)
 			log_print(LOG_WARNING,
 				  "%s: the sources are looked at every %d seconds, see "
 				  "-o poll=SECONDS",
 				  s->sources.blind, BLIND / 1000);
-		s->logged_blind = true;
+		s->logged_blind = s->logged_blind || s->sources.blind[0];
 	}
 	if (s->look == ASKED) /* it is to be answered behind its survey */
 		s->look = ok ? SEEN : NOT_SEEN;

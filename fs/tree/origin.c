@@ -16,8 +16,10 @@ bool origin_intact(struct origin *o)
 
 	if (atomic_load(&o->changed))
 		return false;
-	if (fstat(kp_archive_fd(o->archive), &now) || was->st_size != now.st_size ||
-	    was->st_mtim.tv_sec != now.st_mtim.tv_sec ||
+	/* its file system does not answer: nobody knows, and it may be back soon */
+	if (fstat(kp_archive_fd(o->archive), &now))
+		return false;
+	if (was->st_size != now.st_size || was->st_mtim.tv_sec != now.st_mtim.tv_sec ||
 	    was->st_mtim.tv_nsec != now.st_mtim.tv_nsec)
 		goto changed;
 	ctime = now.st_ctim.tv_sec * INT64_C(1000000000) + now.st_ctim.tv_nsec;

@@ -37,8 +37,9 @@ void origin_unref(struct origin *o);
 
 /*
  * True if the file is unchanged.  Call it before and after reading the file: the bytes
- * are good if both calls return true.  Once false, it stays false: the file was written
- * to, and the TOC in memory no longer fits it.  Renaming or unlinking is no change.
+ * are good if both calls return true.  False with `changed`, it stays false: the file was
+ * written to, and the TOC in memory no longer fits it.  False without: it cannot be looked at
+ * now.  Renaming or unlinking is no change.
  */
 bool origin_intact(struct origin *o);
 

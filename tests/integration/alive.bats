@@ -176,6 +176,47 @@ load mounting
 	END
 }
 
+@test "what was on a server stays while the server is gone, and goes when it is not there any more" {
+	mounts <<-'END'
+	def lead(to):
+	    os.symlink(to, "new")
+	    os.rename("new", "link")
+	    mount.barrier()
+	def well():
+	    return text("mnt/.kpackfs/status").startswith("healthy")
+	archive("src/a.kpack", {"a": b"one", "later": b"two"})
+	os.symlink("src", "link")
+	# the kernel has asked this mount for nothing yet when its server goes: ENOTCONN
+	os.mkdir("net")
+	archive("net.kpack", {"src/x": b""})
+	net = Mount(sources=["net.kpack"], at="net")
+	os.kill(net.supervisor, signal.SIGSTOP)  # it would unmount
+	children = text("/proc/%d/task/%d/children" % (net.supervisor, net.supervisor)).split()
+	for pid in (*map(int, children), net.supervisor):
+	    os.kill(pid, signal.SIGKILL)
+	net.wait()
+	os.waitpid(int(children[0]), 0)
+	mount = Mount(sources=["link"])
+	assert text("mnt/a") == "one" and well()
+	for _ in range(2):
+	    lead("net/src")
+	    assert text("mnt/a") == "one" and text("mnt/later") == "two" and not well()
+	served, refused = text("mnt/.kpackfs/archives").splitlines()
+	assert "link/a.kpack" in served and "refused: " in refused and "not connected" in refused, refused
+	assert text(mount.log).count("seen there stay") == 1, text(mount.log)
+	lead("src")
+	assert text("mnt/later") == "two" and well()
+	# archives, too, that cannot be looked at in a directory that can be listed
+	os.symlink("../net/src", "src/new")
+	os.rename("src/new", "src/a.kpack")
+	mount.barrier()
+	assert text("mnt/a") == "one" and not well()
+	lead("nothing")
+	assert not os.path.exists("mnt/a")
+	mount.unmount()
+	END
+}
+
 @test "SIGTERM unmounts where it was moved and bound, and what was mounted on /dev/fd" {
 	must_be_root
 	mounts <<-'END'
