@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * The files of .kpackfs are texts that change all the time, while the kernel wants files whose
+ * size and bytes stay: so each look-up of a name is answered with a snapshot, a text that was
+ * made for it, under an inode number of its own.
+ *
+ *   look-up   makes a snapshot, or finds the one of this edition if the text depends on nothing
+ *             else; each answer counts one look-up
+ *   read      copies from it, at any offset and as often as wanted
+ *   forget    takes look-ups back, and the last one frees it
+ *
  * Snapshots are in a small hash table by inode number; a request finds its snapshot there,
  * with the lock, and needs no reference.
  *
@@ -197,6 +206,8 @@ int control_lookup(struct control *c, const struct edition *e, struct kp_span na
 		pthread_mutex_unlock(&c->lock);
 		s = snapshot_new(c, file, e);
 		pthread_mutex_lock(&c->lock);
+		/* the numbers come round in a mount that is looked at for years: one that is
+		 * open all the time keeps its number */
 		do {
 			if (++c->next_ino >= CONTROL_END)
 				c->next_ino = CONTROL_FIRST;

@@ -50,6 +50,11 @@ static void op_init(void *user, struct fuse_conn_info *conn)
 	conn->want &= ~(unsigned)(FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ |
 				  FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE |
 				  FUSE_CAP_ATOMIC_O_TRUNC);
+	/*
+	 * Reads ahead of the kernel are background requests.  Most of those that are under way
+	 * are parked at a piece and cost no thread, so more than the kernel's default of 12 are let in;
+	 * the barrier's readers (control.c) are kept below this number.
+	 */
 	conn->max_background = 64;
 	conn->congestion_threshold = 48;
 	fs->no_open = !fs->always_open && conn->capable & FUSE_CAP_NO_OPEN_SUPPORT;
@@ -107,7 +112,10 @@ static void reply_node(fuse_req_t req, const struct edition *e, struct tree_node
 	reply_inode(req, &st);
 }
 
-/* The name does not exist: inode 0 with a timeout makes the kernel remember that. */
+/*
+ * Compilers and loaders ask for many names that do not exist, again and again.  An entry with
+ * inode 0 and a timeout makes the kernel remember that; ENOENT would not.
+ */
 static void reply_negative(fuse_req_t req)
 {
 	const struct fuse_entry_param e = {.entry_timeout = FOREVER};
@@ -327,7 +335,9 @@ void op_read_answer(void *token, const void *data, size_t size,
 
 /*
  * An offset is the position of the next name; "." and ".." have 0 and 1, and
- * the first name has 2.
+ * the first name has 2.  Positions in the tree outlive their edition (inodes.h): who lists a
+ * directory in several requests neither misses nor repeats a name that stayed when a reload
+ * comes between two of them.
  */
 
 #define FIRST_POSITION 2
