@@ -54,7 +54,7 @@ static void load(const char *path)
 		if (!f->stored)
 			die("out of memory");
 		struct kp_source source;
-		if (kp_archive_source(a, i, &source, &why) != KPACK_SUCCESS ||
+		if (kp_archive_source(a, e.ordinal, &source, &why) != KPACK_SUCCESS ||
 		    kp_source_read(&source, 0, f->stored, f->stored_size, &why) !=
 			    KPACK_SUCCESS)
 			die(why.text);
