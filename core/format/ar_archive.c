@@ -127,8 +127,8 @@ static struct kp_span cut_line(struct kp_span name)
 	return kp_span_head(name, n);
 }
 
-/* Names of GNU archives end with a slash. */
-bool kp_ar_is_bsd_index(struct kp_span name)
+/* True if NAME, a field or what BSD writes behind it, is BSD's or Darwin's index of symbols. */
+static bool is_bsd_index(struct kp_span name)
 {
 	static const char *const spellings[] = {"__.SYMDEF", "__.SYMDEF SORTED",
 						"__.SYMDEF_64", "__.SYMDEF_64 SORTED"};
@@ -166,14 +166,13 @@ static kpack_error_t take_member(struct reader *r, struct header *h,
 		h->offset += n;
 		h->size -= n;
 		name = cut_line(name);
-		return kp_ar_is_bsd_index(name) ? KPACK_SUCCESS
-						: add_member(r, h, name, why);
+		return is_bsd_index(name) ? KPACK_SUCCESS : add_member(r, h, name, why);
 	}
 	if (h->name[0] != '/') {
 		while (name.size && name.data[name.size - 1] == ' ')
 			name.size--;
 		name = cut_line(name);
-		if (kp_ar_is_bsd_index(name))
+		if (is_bsd_index(name))
 			return KPACK_SUCCESS;
 	} else if (parse_number(h->name + 1, NAME_SIZE - 1, &n)) {
 		/* the name is at offset N of "//" */
@@ -410,7 +409,7 @@ static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 		KP_TRY(kp_source_read(e->src, at, name, text.size, why));
 		text.data = name;
 	}
-	if (!kp_ar_is_bsd_index(text) || n > size)
+	if (!is_bsd_index(text) || n > size)
 		return kp_fail(
 			why, KPACK_ERROR_NOT_IMPLEMENTED,
 			"an archive whose index of symbols is not known: rewrite it "

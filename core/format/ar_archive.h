@@ -35,9 +35,6 @@ static inline unsigned kp_ar_padding(const struct kp_ar *ar, size_t i, uint64_t 
 /* True if HEAD is the beginning of an archive, thin or not. */
 bool kp_ar_probe(struct kp_span head);
 
-/* True if NAME, a field or what BSD writes behind it, is BSD's or Darwin's index of symbols. */
-bool kp_ar_is_bsd_index(struct kp_span name);
-
 /*
  * Read the headers of all members of the archive SRC.
  * NOT_IMPLEMENTED: a thin archive with a member of another archive.

@@ -239,6 +239,22 @@ kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 
 /* --- what core opens ------------------------------------------------------------------- */
 
+/* *FD becomes OPENED, a new descriptor or -1, if it is a regular file. */
+static kpack_error_t take_regular(int opened, int *fd, struct stat *st,
+				  struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	if (opened < 0)
+		return below_fail(why, "cannot open");
+	err = kp_file_check(opened, st, why);
+	if (err)
+		close(opened);
+	else
+		*fd = opened;
+	return err;
+}
+
 /*
  * Open the regular file PATH, FOLLOWing links or not, but not even for a moment a FIFO or a
  * device: it is found with O_PATH, and opened by that descriptor.
@@ -249,7 +265,6 @@ static kpack_error_t open_regular(const char *path, bool follow, int *fd, struct
 	KP_AUTO_CLOSE int found =
 		follow ? below_open_following(path, O_PATH) : below_open(path, O_PATH, 0);
 	char proc[KP_FD_NAME_SIZE];
-	kpack_error_t err;
 	int opened;
 
 	if (found >= 0 && fstat(found, st) == 0 && S_ISLNK(st->st_mode)) {
@@ -265,14 +280,7 @@ static kpack_error_t open_regular(const char *path, bool follow, int *fd, struct
 	if (opened < 0 && errno == ENOENT)
 		opened = follow ? below_open_following(path, O_RDONLY)
 				: below_open(path, O_RDONLY, 0);
-	if (opened < 0)
-		return below_fail(why, "cannot open");
-	err = kp_file_check(opened, st, why);
-	if (err)
-		close(opened);
-	else
-		*fd = opened;
-	return err;
+	return take_regular(opened, fd, st, why);
 }
 
 kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
@@ -307,17 +315,7 @@ kpack_error_t below_file_open_nofollow(const char *path, int *fd, struct stat *s
 kpack_error_t below_file_open_guarded(const char *path, int *fd, struct stat *st,
 				      struct kpackx_error *why)
 {
-	int opened = below_open(path, O_RDONLY, 0);
-	kpack_error_t err;
-
-	if (opened < 0)
-		return below_fail(why, "cannot open");
-	err = kp_file_check(opened, st, why);
-	if (err)
-		close(opened);
-	else
-		*fd = opened;
-	return err;
+	return take_regular(below_open(path, O_RDONLY, 0), fd, st, why);
 }
 
 kpack_error_t below_file_open_again(const char *path, const struct file_identity *was,

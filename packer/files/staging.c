@@ -283,8 +283,9 @@ static FILE *open_journal(int dir, int flags, const char *mode)
 	return file;
 }
 
-kpack_error_t journal_write(int dir, const char *const *names, size_t n,
-			    struct kpackx_error *why)
+/* Write the journal of the N trees NAMES into the directory DIR, which holds them. */
+static kpack_error_t journal_write(int dir, const char *const *names, size_t n,
+				   struct kpackx_error *why)
 {
 	FILE *to = open_journal(dir, O_WRONLY | O_CREAT | O_EXCL, "w");
 	uint64_t count = n;

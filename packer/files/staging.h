@@ -117,10 +117,6 @@ struct journal {
 	size_t count;
 };
 
-/* Write the journal of the N trees NAMES into the directory DIR, which holds them. */
-kpack_error_t journal_write(int dir, const char *const *names, size_t n,
-			    struct kpackx_error *why);
-
 /* Read DIR's journal.  false: none, or it is incomplete: then no tree got its name. */
 bool journal_read(struct journal *out, int dir);
 void journal_fini(struct journal *journal);

@@ -479,8 +479,9 @@ kpack_error_t arch_decide_fat(struct library_question *q, const char *named,
 	/* an archive's entry is not a file, and was checked when it was packed */
 	if (q->source->fd >= 0 && q->source->offset == 0)
 		err = kp_fatbin_open(q->source->fd, q->source->size, &fat, &c.fault);
-	KP_TRY(take_targets(&fat.containers, err, &c, why));
+	err = take_targets(&fat.containers, err, &c, why);
 	kp_fatbin_fini(&fat);
-	decide(&c, named, &q->out);
-	return KPACK_SUCCESS;
+	if (!err)
+		decide(&c, named, &q->out);
+	return err;
 }
