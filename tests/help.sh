@@ -8,7 +8,8 @@
 #   options
 #                 as "-o name" or "-o name=VALUE"; kpack's global options in its usage
 #                 line
-#   kpackfs.1     ".It Fl -long"; mount options as ".It Fl o Cm name" or ".It Cm name"
+#   kpackfs.1     ".It Fl -long"
+#   mount.kpackfs.8  ".It Fl o Cm name" or ".It Cm name"
 #   kpack.1       global options; it names the page of each subcommand
 #   kpack-NAME.1  the whole page; if NAME has subcommands of its own, a section for each
 #   completions   bash, zsh: between "NAME)" and ";;" ("global)": without a subcommand;
@@ -87,7 +88,7 @@ same "kpackfs: kpackfs.fish" "$want" "$(fish_options kpackfs global $comp/kpackf
 
 want=$("$bin/kpackfs" --help 2>/dev/null |
 	sed -nE 's/^ {2,}-o ([a-z][a-z_0-9]*).*/\1/p' | sort -u)
-same "kpackfs -o: kpackfs.1" "$want" "$(grep -E '^\.It (Fl o )?Cm ' kpackfs.1 |
+same "kpackfs -o: mount.kpackfs.8" "$want" "$(grep -E '^\.It (Fl o )?Cm ' fs/mount.kpackfs.8 |
 	sed -E 's/^\.It (Fl o )?Cm ([a-z][a-z_0-9]*).*/\2/' | sort -u)"
 # the completions have the names in one list, as "name" or "name="
 list_names()
@@ -171,13 +172,13 @@ done
 
 # ---- the library ----
 
-library_pages="core/rocm_kpack.3 core/kpackx_writer_open.3 core/kpackx_mangle.3"
+library_pages=$(echo core/*.3)
 # functions, types, constants; not the tags of opaque types
 api_names() { grep -oE '\b(kpackx?_[a-z0-9_]+|KPACK_[A-Z0-9_]*[A-Z0-9])\b' | sort -u; }
 declared=$(cat core/rocm_kpack/*.h | perl -0pe '
 	s{/\*.*?\*/}{}gs; s/^#\s*include.*$//gm; s/typedef struct \w+ \*/typedef /g' | api_names)
-described=$(sed -E '/^\.In /d; s/KPACK_ERROR_(\?| ,)//g; s/kpack_search_paths//g' $library_pages | api_names)
-same "librocm_kpack: rocm_kpack.3" "$declared" "$described"
+described=$(sed -E '/^\.(In|Dt) /d; s/KPACK_ERROR_(\?| ,)//g; s/kpack_search_paths//g' $library_pages | api_names)
+same "librocm_kpack: its pages" "$declared" "$described"
 same "librocm_kpack: variables of the environment" \
 	"$(cat core/*/*.c | grep -oE '"ROCM_KPACK_[A-Z_]+"' | tr -d '"' | sort -u)" \
 	"$(sed -nE 's/^\.It Ev (ROCM_KPACK_[A-Z_]+)$/\1/p' $library_pages | sort -u)"
