@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of the mount point that a mount would cover, and does not show itself. */
+/*
+ * What a mount would cover, and does not show itself: files of the mount point, and another
+ * kpackfs, which people forget, and whose archives would stay open below.
+ */
 #include "mount.h"
 #include <dirent.h>
 #include <errno.h>
@@ -11,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
@@ -161,8 +165,15 @@ bool covered_check(int dir, const char *path, const struct edition *e)
 	struct tree_node root = tree_root(e->tree);
 	struct statfs fs;
 
-	if (fstatfs(dir, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC ||
-	    !look_at_mount(dir, &c.root))
+	if (fstatfs(dir, &fs) < 0 || !look_at_mount(dir, &c.root))
 		return true; /* the mount itself fails, if it has to */
+	if (fs.f_type == FUSE_SUPER_MAGIC) {
+		if (faccessat(dir, KP_CONTROL_NAME "/status", F_OK, 0) < 0)
+			return true;
+		log_about(LOG_ERR, path,
+			  "a kpackfs is mounted here already: unmount it first "
+			  "(fusermount3 -u, as root umount), or cover it with -o nonempty");
+		return false;
+	}
 	return check_dir(&c, dir, &root, 0);
 }

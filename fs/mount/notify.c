@@ -23,14 +23,13 @@
 
 bool daemon_reserve_fds(void)
 {
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDWR);
-	} while (fd >= 0 && fd < 3);
-	if (fd > 2)
-		close(fd);
-	return fd > 2;
+	for (int fd = 0; fd < 3; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) {
+			log_about(LOG_ERR, "/dev/null", strerror(errno));
+			return false;
+		}
+	}
+	return true;
 }
 
 bool daemon_fork(struct daemon *d)

@@ -245,6 +245,28 @@ covers() { # FILE WHY
 	covers share/y.dat/file 'which no archive has'
 }
 
+@test "a second mount on the same mount point is refused, unless nonempty insists" {
+	make_archive src/good.kpack <<-'END'
+	{"entries": [{"key": "share/x.db", "arch": "generic", "type": "db", "data": "x\n"}]}
+	END
+	m "$T/src"
+	run -1 m "$T/src"
+	[ "$output" = "kpackfs: $T/mnt: a kpackfs is mounted here already: unmount it first (fusermount3 -u, as root umount), or cover it with -o nonempty" ]
+	m -o nonempty "$T/src"
+	fusermount3 -u mnt
+	mountpoint -q mnt
+	unmount
+	! mountpoint -q mnt || false
+}
+
+@test "without /dev/null a closed descriptor is named, and open ones need none" {
+	[ "$(id -u)" = 0 ] || skip 'needs root'
+	bare='mount -t tmpfs none /dev && exec'
+	run -1 unshare -m sh -c "$bare kpackfs a b <&-"
+	[ "$output" = 'kpackfs: /dev/null: No such file or directory' ]
+	run -0 unshare -m sh -c "$bare kpackfs --version"
+}
+
 @test "usage errors exit 2; help and version" {
 	mounts <<-'END'
 	for arguments in ("", "src", "-z src mnt", "--nope src mnt", "-o nope src mnt", "-o rw src mnt",
