@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stored form of recipes, which kpack-format(5) describes: a zstd frame of one MessagePack map,
+ * The stored form of recipes, which kpack-recipe(5) describes: a zstd frame of one MessagePack map,
  * whose bins are tables, and skippable frames with differences.  Tables are columns of LEB128
  * numbers, because equal columns next to each other nearly vanish in zstd, and a library can have
  * thousands of objects.

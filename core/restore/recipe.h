@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Recipes: how a file, the original, is made of bytes of the file that took its place, of
- * objects in archives, and of bytes that the recipe has itself.  kpack-format(5) describes the
+ * objects in archives, and of bytes that the recipe has itself.  kpack-recipe(5) describes the
  * stored form; a converted binary has its recipe in .rocm_kpack_layout.
  *
  *	recipe.c  the stored form: parsing it, and writing it

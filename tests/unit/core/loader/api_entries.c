@@ -88,7 +88,7 @@ TEST(indices_are_checked)
 	struct kpackx_entry e, before;
 	struct ab a = ab_new(64);
 	kpack_archive_t archive;
-	uint8_t buf[8] = "untouch";
+	char buf[8] = "untouch";
 	size_t n = 77;
 
 	memset(&e, 0xff, sizeof(e));
