@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/target/kfd.h"
 
@@ -84,6 +85,7 @@ static kpack_error_t name_gpu(const struct kp_gpu *gpu, struct kp_target *out,
 kpack_error_t gpus_find(struct gpus *out, struct kpackx_error *why)
 {
 	const char *listed = secure_getenv("KPACK_HIP_ARCH");
+	struct kp_line line = {.used = 0};
 	struct kp_target target;
 	struct kp_gpus found;
 	kpack_error_t err;
@@ -92,8 +94,17 @@ kpack_error_t gpus_find(struct gpus *out, struct kpackx_error *why)
 	if (listed && *listed)
 		return add_listed(out, listed, why);
 	err = kp_gpus_read(NULL, &found, why);
-	if (err == KPACK_ERROR_FILE_NOT_FOUND)
+	if (err == KPACK_ERROR_FILE_NOT_FOUND) {
 		err = KPACK_SUCCESS; /* no driver: no GPU */
+		/* but the runtime finds GPUs by the device, if only /sys is hidden */
+		if (access("/dev/kfd", F_OK) == 0) {
+			kp_line_add(&line,
+				    "no code for any GPU: " KP_TOPOLOGY
+				    " is missing, but /dev/kfd is there; in a container "
+				    "without /sys name the GPUs in KPACK_HIP_ARCH");
+			say_line(SAY_MISSING, &line);
+		}
+	}
 	for (size_t i = 0; i < found.count && !err; i++) {
 		err = name_gpu(&found.list[i], &target, why);
 		if (!err)

@@ -31,6 +31,7 @@ teardown() {
 		! mountpoint -q "$T/$m" || fusermount3 -u "$T/$m" || umount -l "$T/$m"
 	done
 	! mountpoint -q /sys/class || umount /sys/class
+	[ ! -f /dev/kfd ] || umount /dev
 	rm -rf "$T"
 }
 
@@ -144,6 +145,20 @@ same_code() { # OPTION...
 	KPACK_HIP_ARCH=gfx942 helped "$old" packed/lib/libx.so
 	[ "$(sort -u log)" = "$(printf 'gfx1030 none\ngfx1100 none\nfunction'; )" ] ||
 		[ "$(grep -c ' none' log)" = 6 ]
+}
+
+@test "the driver's device without its directory in /sys is reported" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	make_library
+	helped "$old" packed/lib/libx.so
+	[ ! -s messages.txt ]
+	mount -t tmpfs none /mnt
+	cp -a /dev/null /dev/urandom /mnt
+	: >/mnt/kfd
+	mount --move /mnt /dev
+	helped "$old" packed/lib/libx.so
+	umount /dev
+	diff - messages.txt <<<"kpack_hip: no code for any GPU: /sys/class/kfd/kfd/topology is missing, but /dev/kfd is there; in a container without /sys name the GPUs in KPACK_HIP_ARCH"
 }
 
 # Pretend a node of the KFD driver, in this file's mount namespace.
