@@ -70,22 +70,6 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* Report that there is no command NAME. */
-static int unknown_command(const char *name)
-{
-	struct nearest nearest = {.word = name};
-
-	nearest_try(&nearest, "help");
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		nearest_try(&nearest, commands[i].help->name);
-	if (nearest.name)
-		report_error(NULL, "no command '%s'; did you mean '%s'?", name,
-			     nearest.name);
-	else
-		report_error(NULL, "no command '%s'; 'kpack --help' lists them", name);
-	return EXIT_USAGE;
-}
-
 /*
  * The command that a program called NAME is: kpack-COMMAND, or one of the tools that we stand in
  * for, perhaps with a version behind it ("-22").  NULL: the first argument names the command.
@@ -113,11 +97,64 @@ static const struct command *named_command(const char *name)
 	return strncmp(name, "kpack-", 6) == 0 ? find_command(name + 6) : NULL;
 }
 
-/* What holds for all commands is set here, before they read their options. */
-static int run_command(const struct command *c, int argc, char **argv)
+int main(int argc, char **argv)
 {
+	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+					      {"version", no_argument, NULL, 'V'},
+					      {0}};
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "kpack";
+	const struct command *c = named_command(name);
+	struct nearest nearest = {0};
+	char help[] = "--help";
 	struct rlimit limit;
 
+	if (c) {
+		report_set_program(name);
+	} else {
+		opterr = 0;
+		switch (getopt_long(argc, argv, "+hV", longs, NULL)) {
+		case 'h':
+			print_commands(stdout);
+			return report_finish(EXIT_OK);
+		case 'V':
+			printf("kpack %s\n", KP_VERSION);
+			return report_finish(EXIT_OK);
+		case -1:
+			break;
+		default:
+			return usage_error(argv[optind > 1 ? optind - 1 : 1],
+					   "unknown option");
+		}
+		argv += optind;
+		argc -= optind;
+		if (argc <= 0)
+			return usage_error(NULL, "a command is missing");
+		if (strcmp(argv[0], "help") == 0) {
+			if (argc == 1 || strcmp(argv[1], "help") == 0) {
+				print_commands(stdout);
+				return report_finish(EXIT_OK);
+			}
+			/* kpack help NAME is kpack NAME --help */
+			argv[0] = argv[1];
+			argv[1] = help;
+			argc = 2;
+		}
+		c = find_command(argv[0]);
+	}
+	if (!c) {
+		nearest.word = argv[0];
+		nearest_try(&nearest, "help");
+		for (size_t i = 0; i < N_COMMANDS; i++)
+			nearest_try(&nearest, commands[i].help->name);
+		if (nearest.name)
+			report_error(NULL, "no command '%s'; did you mean '%s'?", argv[0],
+				     nearest.name);
+		else
+			report_error(NULL, "no command '%s'; 'kpack --help' lists them",
+				     argv[0]);
+		return EXIT_USAGE;
+	}
 	/* each archive and each directory operand stays open */
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
 		limit.rlim_cur = limit.rlim_max;
@@ -130,49 +167,4 @@ static int run_command(const struct command *c, int argc, char **argv)
 	if (c->run != cmd_run)
 		signal(SIGXFSZ, SIG_IGN);
 	return c->run(argc, argv);
-}
-
-int main(int argc, char **argv)
-{
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"version", no_argument, NULL, 'V'},
-					      {0}};
-	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "kpack";
-	const struct command *c = named_command(name);
-
-	if (c) {
-		report_set_program(name);
-		return run_command(c, argc, argv);
-	}
-	opterr = 0;
-	switch (getopt_long(argc, argv, "+hV", longs, NULL)) {
-	case 'h':
-		print_commands(stdout);
-		return report_finish(EXIT_OK);
-	case 'V':
-		printf("kpack %s\n", KP_VERSION);
-		return report_finish(EXIT_OK);
-	case -1:
-		break;
-	default:
-		return usage_error(argv[optind > 1 ? optind - 1 : 1], "unknown option");
-	}
-	if (optind >= argc)
-		return usage_error(NULL, "a command is missing");
-	argv += optind;
-	argc -= optind;
-	if (strcmp(argv[0], "help") == 0) {
-		/* kpack help NAME is kpack NAME --help */
-		char *asked[] = {argc > 1 ? argv[1] : NULL, (char[]){"--help"}, NULL};
-
-		if (argc == 1 || strcmp(argv[1], "help") == 0) {
-			print_commands(stdout);
-			return report_finish(EXIT_OK);
-		}
-		c = find_command(asked[0]);
-		return c ? run_command(c, 2, asked) : unknown_command(asked[0]);
-	}
-	c = find_command(argv[0]);
-	return c ? run_command(c, argc, argv) : unknown_command(argv[0]);
 }

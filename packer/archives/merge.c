@@ -683,20 +683,3 @@ void merge_report_end(const struct merge_report *r)
 		report_error(NULL, "and %zu entries more that differ",
 			     r->clashes - CLASHES_REPORTED);
 }
-
-void merge_stats_json(const struct merge_stats *stats, json_t *object)
-{
-	static const struct row rows[] = {
-		ROW("entries", ROW_JSON, struct merge_stats, entries),
-		ROW("frames", ROW_JSON, struct merge_stats, frames),
-		ROW("bytes", ROW_JSON, struct merge_stats, bytes),
-		ROW("duplicates", ROW_JSON, struct merge_stats, duplicates),
-		ROW("settled", ROW_JSON, struct merge_stats, settled),
-		ROW("shared", ROW_JSON, struct merge_stats, shared),
-		ROW("unused", ROW_JSON, struct merge_stats, unused),
-		ROW("blocks_copied", ROW_JSON, struct merge_stats, blocks_copied),
-		ROW("blocks_encoded", ROW_JSON, struct merge_stats, blocks_encoded),
-	};
-
-	rows_add(object, ROWS(rows), stats);
-}

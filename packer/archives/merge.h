@@ -118,7 +118,4 @@ merge_clash_fn merge_report_clash; /* ARG is the report */
 /* Report how many clashes were not reported one by one. */
 void merge_report_end(const struct merge_report *report);
 
-/* Add the statistics to OBJECT. */
-void merge_stats_json(const struct merge_stats *stats, json_t *object);
-
 #endif

@@ -47,16 +47,21 @@ int program_start(struct program *p, const char *path, char **argv)
 	return err;
 }
 
+int program_wait(pid_t pid)
+{
+	pid_t ended;
+	int status;
+
+	do
+		ended = waitpid(pid, &status, 0);
+	while (ended < 0 && errno == EINTR);
+	return ended < 0 || !WIFEXITED(status) ? -1 : WEXITSTATUS(status);
+}
+
 int program_end(struct program *p)
 {
-	int status;
-	pid_t pid;
-
 	fclose(p->output);
-	do
-		pid = waitpid(p->pid, &status, 0);
-	while (pid < 0 && errno == EINTR);
-	return pid < 0 || !WIFEXITED(status) ? -1 : WEXITSTATUS(status);
+	return program_wait(p->pid);
 }
 
 /* Whether a terminal shows every character of TEXT. */

@@ -22,6 +22,8 @@ struct program {
 int program_start(struct program *p, const char *path, char **argv);
 /* Wait for the end.  Returns the exit status, or -1: a signal ended the program. */
 int program_end(struct program *p);
+/* The same for any child process. */
+int program_wait(pid_t pid);
 
 /*
  * Returns TEXT as one word of a POSIX shell's command, on the heap.  Any terminal can

@@ -86,33 +86,50 @@ static void print_message(FILE *out, const char *text)
 	free(shown);
 }
 
-int report_error(const char *file, const char *fmt, ...)
+/* Print "LEAD: FILE: TEXT", without what is NULL. */
+static void print_line(FILE *out, const char *lead, const char *file, const char *fmt,
+		       va_list ap)
 {
+	size_t n = hidden && file ? strlen(hidden) : 0;
 	char *text;
-	size_t n;
-	va_list ap;
 
-	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)
 		xalloc_fail(0);
-	va_end(ap);
-	fflush(stdout);
-	flockfile(stderr);
-	fprintf(stderr, "%s: ", program);
-	n = hidden && file ? strlen(hidden) : 0;
+	flockfile(out);
+	if (lead)
+		fprintf(out, "%s: ", lead);
 	if (n && strncmp(file, hidden, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
-		print_escaped(stderr, kp_span_str(in_place));
+		print_escaped(out, kp_span_str(in_place));
 		file += n;
 	}
 	if (file) {
-		print_escaped(stderr, kp_span_str(file));
-		fputs(": ", stderr);
+		print_escaped(out, kp_span_str(file));
+		fputs(": ", out);
 	}
-	print_message(stderr, text);
-	putc('\n', stderr);
-	funlockfile(stderr);
+	print_message(out, text);
+	putc('\n', out);
+	funlockfile(out);
 	free(text);
+}
+
+int report_error(const char *file, const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	va_start(ap, fmt);
+	print_line(stderr, program, file, fmt, ap);
+	va_end(ap);
 	return EXIT_FAULT;
+}
+
+void report_line(const char *file, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	print_line(stdout, NULL, file, fmt, ap);
+	va_end(ap);
 }
 
 int report_why(const char *file, const struct kpackx_error *why)

@@ -37,6 +37,10 @@ int report_error(const char *file, const char *fmt, ...)
 /* As report_error, for a failure in core. */
 int report_why(const char *file, const struct kpackx_error *why);
 
+/* Print "FILE: TEXT" on stdout, with the same escapes. */
+void report_line(const char *file, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /* Print the text on stdout, escaped. */
 void report_span(struct kp_span s);
 void report_text(const char *s);

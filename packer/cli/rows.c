@@ -83,9 +83,10 @@ void rows_list(const struct row *rows, size_t n, const void *item)
 	char size[24];
 
 	for (const struct row *r = rows; r < rows + n; r++) {
-		if (!(r->where & ROW_LIST))
+		if (!(r->where & ROW_LIST) ||
+		    (r->where & ROW_OPTIONAL && number_of(r, item) == 0))
 			continue;
-		printf("  %-14s", r->name);
+		printf("  %-13s ", r->name);
 		print_value(r, item);
 		if (r->unit)
 			printf(" %s", r->unit);

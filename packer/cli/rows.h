@@ -9,7 +9,7 @@
  *	};
  *
  * An empty text with ROW_NONE stands for none: it is "-" in tables, and null in JSON.  With
- * ROW_OPTIONAL an empty text, or no value, is left out of JSON.
+ * ROW_OPTIONAL an empty text, or no value, is left out of JSON, and zero out of lists.
  */
 #ifndef PACKER_CLI_ROWS_H
 #define PACKER_CLI_ROWS_H

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
@@ -98,8 +97,8 @@ static bool run_kpackfs(const char **argv)
 	KP_AUTO_FREE char *self = below_real("/proc/self/exe");
 	KP_AUTO_FREE char *program = NULL;
 	posix_spawn_file_actions_t actions;
-	int err, status = -1;
 	pid_t child;
+	int err;
 
 	if (!self || posix_spawn_file_actions_init(&actions)) {
 		report_error(NULL, "/proc is not mounted");
@@ -114,9 +113,7 @@ static bool run_kpackfs(const char **argv)
 	posix_spawn_file_actions_destroy(&actions);
 	if (err)
 		report_error(program, "cannot run it: %s", strerror(err));
-	while (!err && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		continue;
-	return !err && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return !err && program_wait(child) == 0;
 }
 
 static bool unmount_tree(const char *tree)
@@ -158,8 +155,8 @@ static void print_name(const struct policy *p)
 /* --- commands ------------------------------------------------------------------------ */
 
 /* The words of C as they are run: with the tree and the GPUs as they are now. */
-static const char *word_of(const struct policy_tree *t, const struct policy_command *c,
-			   size_t i)
+static char *word_of(const struct policy_tree *t, const struct policy_command *c,
+		     size_t i)
 {
 	return i == c->arch         ? t->arch
 	       : i + 1 < c->n_words ? c->words[i]
@@ -177,33 +174,28 @@ static bool is_known(const void *arg, const char *path, const struct file_identi
 static int run_command(const struct policy_tree *t, const struct policy_command *c)
 {
 	const struct scan_skip skip = {.known = is_known, .arg = t};
-	int status = -1;
+	int status;
 	pid_t child;
 
 	fflush(stdout);
 	child = fork();
+	if (child < 0)
+		return report_error(NULL, "cannot make a process: %s", strerror(errno));
 	if (child == 0) {
-		char **argv = xcalloc(c->n_words + 2, sizeof(*argv)), **at = argv;
+		char **argv = xcalloc(c->n_words + 2, sizeof(*argv)), quiet[] = "--quiet";
 
-		for (size_t i = 0; i < c->n_words; i++) {
-			*at++ = xstrdup(word_of(t, c, i));
-			if (i == 0)
-				*at++ = xstrdup("--quiet");
-		}
+		argv[0] = c->words[0];
+		argv[1] = quiet;
+		for (size_t i = 1; i < c->n_words; i++)
+			argv[i + 1] = word_of(t, c, i);
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever ends this run means it */
-		optind = 0;                       /* getopt begins anew */
 		status = (c->packs ? cmd_pack_changed : cmd_thin_changed)(
 			(int)c->n_words + 1, argv, t->anew ? NULL : &skip);
-		while (at > argv)
-			free(*--at);
 		free(argv);
 		exit(status);
 	}
-	if (child < 0)
-		report_error(NULL, "cannot make a process: %s", strerror(errno));
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		continue;
-	return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAULT;
+	status = program_wait(child);
+	return status < 0 ? EXIT_FAULT : status;
 }
 
 /* Remove from the archives what nothing needs any more, and their directory with the last one. */
@@ -399,71 +391,6 @@ out:
 
 /* --- kpack apply --------------------------------------------------------------------- */
 
-/*
- * Unmount what is mounted in the trees of policies; and of states, whose policies may be wrong or
- * gone, unless the user named some.
- */
-static int unmount_all(const struct policy_run *a, const struct policies *list)
-{
-	struct dirent **files = NULL;
-	int n = a->named ? 0 : below_scandir(a->places.states, &files, NULL);
-	int status = EXIT_OK;
-	struct stat st;
-
-	for (int i = 0; i < n; i++) {
-		const char *end = strrchr(files[i]->d_name, '.');
-		KP_AUTO_FREE char *path =
-			xasprintf("%s/%s", a->places.states, files[i]->d_name);
-		struct state s = {0};
-
-		if (end && strcmp(end, ".state") == 0 && !state_read(path, &s, NULL) &&
-		    s.packed && below_stat(s.tree, &st) == 0 && !unmount_tree(s.tree))
-			status = EXIT_FAULT;
-		state_fini(&s);
-		free(files[i]);
-	}
-	free(files);
-	for (size_t i = 0; i < list->count; i++)
-		if (!list->items[i].wrong &&
-		    (below_stat(list->items[i].tree, &st) == 0 || errno != ENOENT) &&
-		    !unmount_tree(list->items[i].tree))
-			status = EXIT_FAULT;
-	return status;
-}
-
-/*
- * Runs follow one another: they lock a file beside the states that other users cannot open, so
- * that they cannot lock it.  So does --unmount, although it changes no state: a run that ended after
- * it would mount where packages are being installed.
- */
-static int apply_policies(const struct policy_run *a, const struct policies *list)
-{
-	KP_AUTO_FREE char *path = xasprintf("%s/lock", a->places.states);
-	struct kpackx_error why = {0};
-	int lock = -1, status = EXIT_OK;
-	struct stat st;
-
-	if (list->count == 0 && !(a->unmount && below_stat(a->places.states, &st) == 0))
-		return EXIT_OK;
-	if (!a->dry) {
-		if (!below_make_root(a->places.states, 0755, &why)) {
-			lock = below_open(path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
-			if (lock < 0)
-				below_fail(&why, "cannot open");
-		}
-		if (lock < 0)
-			return report_why(path, &why);
-		lock_wait(lock, path);
-	}
-	if (a->unmount)
-		status = unmount_all(a, list);
-	for (size_t i = 0; i < list->count && !a->unmount; i++)
-		if (!list->items[i].wrong && apply_policy(a, &list->items[i]))
-			status = EXIT_FAULT;
-	lock_close(lock);
-	return status;
-}
-
 /* Read the command line, and the policies.  false: one of them is wrong, which was reported. */
 static bool open_policies(struct policy_run *r, const struct command_help *help, int argc,
 			  char **argv, struct policies *list)
@@ -479,12 +406,21 @@ static bool open_policies(struct policy_run *r, const struct command_help *help,
 	return policies_read(r->places.policies, argv, (size_t)n, list);
 }
 
+/*
+ * Runs follow one another: they lock a file beside the states that other users cannot open, so
+ * that they cannot lock it.  So does --unmount, although it changes no state: a run that ended after
+ * it would mount where packages are being installed.
+ */
 int cmd_apply(int argc, char **argv)
 {
 	struct policy_run r;
 	struct policies list;
 	bool fine = open_policies(&r, &cmd_apply_help, argc, argv, &list);
-	int status = EXIT_OK;
+	KP_AUTO_FREE char *path = xasprintf("%s/lock", r.places.states);
+	struct kpackx_error why = {0};
+	struct dirent **files = NULL;
+	int lock = -1, n, status = EXIT_OK;
+	struct stat st;
 
 	/*
 	 * A wrong policy may be for a part of another one's tree, so no tree is changed.
@@ -492,11 +428,53 @@ int cmd_apply(int argc, char **argv)
 	 */
 	if (!fine && !r.unmount)
 		r.mounts = !r.dry && !r.no_mounts;
-	if (fine || r.mounts || r.unmount)
-		status = apply_policies(&r, &list);
 	/* whoever installs packages wants to know what is still mounted, and no more */
 	if (!fine && (!r.unmount || r.named))
 		status = EXIT_FAULT;
+	if (!fine && !r.mounts && !r.unmount)
+		goto out;
+	if (list.count == 0 && !(r.unmount && below_stat(r.places.states, &st) == 0))
+		goto out;
+	if (!r.dry) {
+		if (!below_make_root(r.places.states, 0755, &why)) {
+			lock = below_open(path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
+			if (lock < 0)
+				below_fail(&why, "cannot open");
+		}
+		if (lock < 0) {
+			status = report_why(path, &why);
+			goto out;
+		}
+		lock_wait(lock, path);
+	}
+	/* unless the user named policies, there are also states whose policies are wrong or gone */
+	n = r.unmount && !r.named ? below_scandir(r.places.states, &files, NULL) : 0;
+	for (int i = 0; i < n; i++) {
+		KP_AUTO_FREE char *file =
+			xasprintf("%s/%s", r.places.states, files[i]->d_name);
+		struct state s = {0};
+
+		if (kp_span_ends(kp_span_str(file), ".state") &&
+		    !state_read(file, &s, NULL) && s.packed &&
+		    below_stat(s.tree, &st) == 0 && !unmount_tree(s.tree))
+			status = EXIT_FAULT;
+		state_fini(&s);
+		free(files[i]);
+	}
+	free(files);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct policy *p = &list.items[i];
+
+		if (p->wrong)
+			continue;
+		if (!r.unmount)
+			status = apply_policy(&r, p) ? EXIT_FAULT : status;
+		else if ((below_stat(p->tree, &st) == 0 || errno != ENOENT) &&
+			 !unmount_tree(p->tree))
+			status = EXIT_FAULT;
+	}
+out:
+	lock_close(lock);
 	policies_fini(&list);
 	return report_finish(status);
 }

@@ -40,27 +40,23 @@ static int take_arches(const struct options *o, const struct option_help *row, v
 	return EXIT_OK;
 }
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct detect, member)
+
 static const struct option_help options[] = {
-	{0, "topology", "DIR", "where GPUs are looked for",
-	 OPTION_PLACE(struct detect, topology)},
+	{0, "topology", "DIR", "where GPUs are looked for", AT(topology)},
 	{0, "arch", "LIST", "for these GPUs; auto: this machine's",
 	 OPTION_TAKE_ALL(take_arches)},
-	OPTION_SWITCH(0, "family", "their families, such as gfx110X", struct detect,
-		      names.family),
-	{0, "group", "NAME", "the archives of a group",
-	 OPTION_PLACE(struct detect, names.group)},
-	{0, "package", "NAME", "the packages for a base package",
-	 OPTION_PLACE(struct detect, names.package)},
-	{0, "dist", "NAME", "the extras of a wheel",
-	 OPTION_PLACE(struct detect, names.dist)},
-	OPTION_SWITCH(0, "pip", "what pip installs, in one word (with --dist)",
-		      struct detect, pip),
-	OPTION_SWITCH(0, "apt", "what apt installs, in one line (with --package)",
-		      struct detect, apt),
-	OPTION_SWITCH(0, "installed", "which Debian packages to install and to remove",
-		      struct detect, installed),
+	{0, "family", NULL, "their families, such as gfx110X", AT(names.family)},
+	{0, "group", "NAME", "the archives of a group", AT(names.group)},
+	{0, "package", "NAME", "the packages for a base package", AT(names.package)},
+	{0, "dist", "NAME", "the extras of a wheel", AT(names.dist)},
+	{0, "pip", NULL, "what pip installs, in one word (with --dist)", AT(pip)},
+	{0, "apt", NULL, "what apt installs, in one line (with --package)", AT(apt)},
+	{0, "installed", NULL, "which Debian packages to install and to remove",
+	 AT(installed)},
 	{0, "dpkg-status", "FILE", "a file that lists packages as dpkg's status does",
-	 OPTION_PLACE(struct detect, status)},
+	 AT(status)},
 	OPTION_JSON_ARRAY(struct detect, json),
 	{0},
 };

@@ -5,7 +5,6 @@
  * them; of archives a new one is planned, and written when nothing speaks against it.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -29,6 +28,7 @@ struct merge_run {
 	struct merge_source *sources; /* per archive */
 	struct merge_report report;
 	struct merge_stats stats;
+	bool written;
 };
 
 /* For --scheme: whatever schemes the archives have, the new one gets this one. */
@@ -115,38 +115,28 @@ static bool open_sources(struct merge_run *m, int n, char **operands)
 	return ok;
 }
 
-/* Print what was done.  JSON is printed after a failure, too: it has the clashes. */
-static void print_merged(struct merge_run *m, bool done)
-{
-	const struct merge_stats *s = &m->stats;
-	char size[24];
+enum { BOTH = ROW_LIST | ROW_JSON, SOME = BOTH | ROW_OPTIONAL };
 
-	if (m->json) {
-		json_t *object =
-			json_pack("{s:o, s:b, s:I, s:o}", "output",
-				  report_json_text(m->out), "written", done, "archives",
-				  (json_int_t)m->set.count, "clashes", m->report.list);
-
-		merge_stats_json(s, object);
-		report_json(object);
-		return;
-	}
-	if (!done || m->quiet)
-		return;
-	report_text(m->out);
-	printf(": %" PRIu64 " entries in %" PRIu64 " objects, %s, from %zu archives\n",
-	       s->entries, s->frames, report_size(s->bytes, size), m->set.count);
-	if (s->duplicates || s->settled || s->shared)
-		printf("  %" PRIu64 " entries were in several archives, %" PRIu64
-		       " left out for a preferred one, %" PRIu64 " objects stored once\n",
-		       s->duplicates, s->settled, s->shared);
-	if (s->blocks_copied || s->blocks_encoded)
-		printf("  %" PRIu64 " blocks were copied, %" PRIu64 " compressed\n",
-		       s->blocks_copied, s->blocks_encoded);
-	if (s->unused)
-		printf("  %" PRIu64 " objects that no entry names were not copied\n",
-		       s->unused);
-}
+/* What was done; after a failure JSON is printed, too: it has the clashes. */
+static const struct row rows[] = {
+	ROW("output", ROW_JSON, struct merge_run, out),
+	ROW("written", ROW_JSON, struct merge_run, written),
+	ROW("archives", BOTH, struct merge_run, set.count),
+	ROW("clashes", ROW_JSON, struct merge_run, report.list),
+	ROW("entries", BOTH, struct merge_run, stats.entries),
+	ROW("frames", BOTH, struct merge_run, stats.frames),
+	ROW_IN("bytes", BOTH, struct merge_run, stats.bytes, "bytes"),
+	ROW_IN("duplicates", SOME, struct merge_run, stats.duplicates,
+	       "entries that another archive has, too"),
+	ROW_IN("settled", SOME, struct merge_run, stats.settled,
+	       "entries of archives that were not preferred"),
+	ROW_IN("shared", SOME, struct merge_run, stats.shared,
+	       "objects that equal another one"),
+	ROW_IN("unused", SOME, struct merge_run, stats.unused,
+	       "objects that no entry names, not copied"),
+	ROW("blocks_copied", SOME, struct merge_run, stats.blocks_copied),
+	ROW("blocks_encoded", SOME, struct merge_run, stats.blocks_encoded),
+};
 
 /*
  * Join archives into OUT.  The names of the new archive - its directory, its family - come from
@@ -239,8 +229,15 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 		report_error(m->out, "already exists (--force replaces it)");
 	else if (err)
 		report_why(m->out, &why);
-	print_merged(m, !err);
+	m->written = !err;
 	status = err ? EXIT_FAULT : EXIT_OK;
+	if (m->json) {
+		report_json(rows_object(ROWS(rows), m));
+	} else if (m->written && !m->quiet) {
+		report_text(m->out);
+		putchar('\n');
+		rows_list(ROWS(rows), m);
+	}
 out:
 	archives_close(&m->set);
 	lock_close(lock);

@@ -351,8 +351,8 @@ static kpack_error_t put_piece(const void *data, size_t size, void *sink,
 	return kp_sink_put(sink, data, size, why);
 }
 
-/* As `write` of struct kp_sink. */
-static kpack_error_t put_stdout(void *arg, const void *data, size_t size,
+/* The same to standard output. */
+static kpack_error_t put_stdout(const void *data, size_t size, void *arg,
 				struct kpackx_error *why)
 {
 	(void)arg;
@@ -366,20 +366,19 @@ static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 				 const char *output, struct kpackx_error *why)
 {
 	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
-	struct kp_sink sink = {.write = put_stdout};
+	struct kp_sink sink = {.out = &out};
 	bool stream = true;
 	kpack_error_t err = output ? output_open(output, &stream, why) : KPACK_SUCCESS;
 
 	if (!err && stream) {
 		/* what is written cannot be taken back */
 		KP_TRY(kp_entry_check_parts(a, entry, UINT64_MAX, why));
-		return archive_decode(a, entry, put_piece, &sink, why);
+		return archive_decode(a, entry, put_stdout, NULL, why);
 	}
 	if (!err)
 		err = below_outfile_open(&out, output, 0666, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", output);
-	sink.out = &out;
 	err = archive_decode(a, entry, put_piece, &sink, why);
 	if (!err && kp_outfile_publish(&out, why))
 		err = kp_fail_prefix(why, why->code, "%s", output);

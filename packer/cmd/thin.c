@@ -63,216 +63,103 @@ const struct command_help cmd_thin_help = {
 	"Without OUTPUT, TREE itself is changed.",
 };
 
-/* Read the command line.  Returns the exit status, after reporting why it cannot be done. */
-static int read_thin_arguments(struct thin_command *c, int argc, char **argv)
+/*
+ * Print what became of the files, a row or an object each; files of which nothing went are left
+ * out.  The last line says how to undo it: by what was kept, or by the packages of the files.
+ */
+static void report_thin(const struct thin_command *c)
 {
-	const struct command_help *help = &cmd_thin_help;
-	struct thin_args *args = &c->thin.args;
-	struct kpackx_error why = {0};
-	kpack_error_t err = KPACK_SUCCESS;
-	KP_AUTO_FREE char *real = NULL;
-	struct stat st;
-	bool limited;
-	int n;
+	const struct thin *t = &c->thin;
+	const struct thin_args *args = &t->args;
+	const char *freed = args->dry ? "would be freed" : "freed";
+	KP_AUTO_FREE char *root = below_real(args->tree), *names = NULL;
+	char **changed = xcalloc(t->n_files + 1, sizeof(*changed)), *rest, *name;
+	json_t *files = json_array(), *packages = json_array();
+	size_t n = 0, binaries = 0, databases = 0, nameless = 0;
+	uint64_t before = 0, after = 0;
 
-	args->jobs = option_jobs();
-	n = options_parse(help, argc, &argv, c);
-	if (n < 1 || n > 2)
-		options_usage(help, n < 1 ? "no TREE" : "too many operands");
-	args->tree = argv[0];
-	args->output = n == 2 ? argv[1] : NULL;
-	for (int i = 0; i < n; i++)
-		if (below_root_if_directory(argv[i], &why))
-			return report_why(argv[i], &why);
-	/* a link to a directory is a tree; a link to a file would be replaced */
-	if (below_lstat(args->tree, &st) == 0 && S_ISLNK(st.st_mode)) {
-		if (below_stat(args->tree, &st) < 0)
-			return report_error(args->tree, "a symbolic link: %s",
-					    strerror(errno));
-		real = S_ISDIR(st.st_mode) ? NULL : below_real(args->tree);
-		if (!S_ISDIR(st.st_mode))
-			return report_error(
-				args->tree,
-				"a symbolic link, which is not followed: name "
-				"the file, %s",
-				real ? real : "which it leads to");
-	}
-	if (args->output)
-		err = output_check(args->tree, args->output, &why);
-	if (err == KPACK_ERROR_INVALID_ARGUMENT)
-		options_usage(help, "%s", why.text);
-	if (err)
-		return report_why(args->tree, &why);
-	limited = args->filter.chosen.limited;
-	options_check(help,
-		      (const struct option_rule[]){
-			      {args->debug_to && !args->strip,
-			       "--debug-to needs --strip-debug"},
-			      {args->keep && args->output,
-			       "--keep with an OUTPUT: TREE stays as it is"},
-			      {c->undo && (limited || args->strip || args->compress ||
-					   args->any_runtime || args->keep || args->dry ||
-					   args->output),
-			       "--undo DIR goes with TREE, --libraries, --library-rules, "
-			       "--jobs, --json and --quiet only"},
-			      {!c->undo && !limited, "--arch is missing"},
-			      {0}});
-	arch_filter_check_known(&args->filter, help);
-	if (library_set_open(c->libraries, c->rules, &args->libraries, &why))
-		options_usage(help, "%s", why.text);
-	args->libraries.plain = true;
-	return EXIT_OK;
-}
-
-/* What a run did, in all; and the rows of its report. */
-struct thin_sums {
-	const char *tree;
-	bool dry;
-	size_t binaries, databases;
-	uint64_t before, after;
-	json_t *files, *packages;
-};
-
-static const struct row thin_rows[] = {
-	ROW("tree", ROW_JSON, struct thin_sums, tree),
-	ROW("dry_run", ROW_JSON, struct thin_sums, dry),
-	ROW("files", ROW_JSON, struct thin_sums, files),
-	ROW("bytes_before", ROW_JSON, struct thin_sums, before),
-	ROW("bytes_after", ROW_JSON, struct thin_sums, after),
-	ROW("packages", ROW_JSON, struct thin_sums, packages),
-};
-
-struct thinned {
-	const char *path, *status;
-	uint64_t before, after;
-};
-
-static const struct row thinned_rows[] = {
-	ROW("path", ROW_JSON, struct thinned, path),
-	ROW("status", ROW_JSON, struct thinned, status),
-	ROW("size_before", ROW_JSON, struct thinned, before),
-	ROW("size_after", ROW_JSON, struct thinned, after),
-};
-
-static const char *relative_of(const struct thin *t, const struct thin_file *f)
-{
-	return t->scan.entries[f->entry].relative;
-}
-
-/* The packages of the changed files, each after a space, on the heap. */
-static char *find_packages(const struct thin *t)
-{
-	KP_AUTO_FREE char *root = below_real(t->args.tree);
-	char **paths = xcalloc(t->n_files + 1, sizeof(*paths)), *names;
-	size_t n = 0;
-
-	for (size_t i = 0; i < t->n_files; i++)
-		if (root && t->files[i].after != t->files[i].before)
-			paths[n++] = xasprintf("%s/%s", strcmp(root, "/") ? root : "",
-					       relative_of(t, &t->files[i]));
-	names = packages_of(NULL, paths, n);
-	for (size_t i = 0; i < n; i++)
-		free(paths[i]);
-	free(paths);
-	return names;
-}
-
-/* Files of which nothing went are left out, as in the table. */
-static void print_thin_json(const struct thin *t, struct thin_sums *s)
-{
-	KP_AUTO_FREE char *names = t->args.output ? xstrdup("") : find_packages(t);
-	char *rest = names, *name;
-
-	s->files = json_array();
+	if (!c->json)
+		printf("%16s %16s  file\n", freed, "stays");
 	for (size_t i = 0; i < t->n_files; i++) {
 		const struct thin_file *f = &t->files[i];
+		const char *path = t->scan.entries[f->entry].relative;
 		enum fate fate = t->dispositions.items[f->entry].fate;
-		struct thinned row = {relative_of(t, f),
-				      fate == FATE_CONVERTED ? "thinned"
-							     : disposition_name(fate),
-				      f->before, f->after};
-
-		if (!f->same)
-			json_array_append_new(s->files,
-					      rows_object(ROWS(thinned_rows), &row));
-	}
-	s->packages = json_array();
-	while ((name = strsep(&rest, " ")))
-		if (*name)
-			json_array_append_new(s->packages, report_json_text(name));
-	report_json(rows_object(ROWS(thin_rows), s));
-}
-
-/* The last line says how to undo it: by what was kept, or by the packages of the files. */
-static void print_thin_table(const struct thin *t, const struct thin_sums *s)
-{
-	const char *freed = s->dry ? "would be freed" : "freed";
-	size_t nameless = 0;
-
-	printf("%16s %16s  file\n", freed, "stays");
-	for (size_t i = 0; i < t->n_files; i++) {
-		const struct thin_file *f = &t->files[i];
 
 		nameless += f->n_nameless;
-		if (!f->gone || f->same)
+		if (f->after != f->before) {
+			binaries += !t->scan.entries[f->entry].database;
+			databases += t->scan.entries[f->entry].database;
+			before += f->before;
+			after += f->after;
+			if (root)
+				changed[n++] = xasprintf(
+					"%s/%s", strcmp(root, "/") ? root : "", path);
+		}
+		if (f->same)
 			continue;
-		printf("%16" PRIu64 " %16" PRIu64 "  ", f->before - f->after, f->after);
-		report_text(relative_of(t, f));
-		putchar('\n');
+		if (c->json)
+			json_array_append_new(
+				files,
+				json_pack("{so ss sI sI}", "path", report_json_text(path),
+					  "status",
+					  fate == FATE_CONVERTED ? "thinned"
+								 : disposition_name(fate),
+					  "size_before", (json_int_t)f->before,
+					  "size_after", (json_int_t)f->after));
+		else if (f->gone) { /* else a file of a database, which went whole */
+			printf("%16" PRIu64 " %16" PRIu64 "  ", f->before - f->after,
+			       f->after);
+			report_text(path);
+			putchar('\n');
+		}
+	}
+	/* the package managers take their time, and are asked for what is printed only */
+	if (!args->output && (c->json || (!args->dry && !args->keep && before)))
+		names = packages_of(NULL, changed, n);
+	if (c->json) {
+		for (rest = names; (name = strsep(&rest, " "));)
+			if (*name)
+				json_array_append_new(packages, report_json_text(name));
+		report_json(json_pack(
+			"{so sb so sI sI so}", "tree", report_json_text(args->tree),
+			"dry_run", args->dry, "files", json_incref(files), "bytes_before",
+			(json_int_t)before, "bytes_after", (json_int_t)after, "packages",
+			json_incref(packages)));
+		goto out;
 	}
 	printf("%zu binaries, %zu files of kernel databases: %" PRIu64 " bytes %s\n",
-	       s->binaries, s->databases, s->before - s->after, freed);
+	       binaries, databases, before - after, freed);
 	if (t->n_stuck)
 		printf("%zu files have more code of other GPUs, in a form that stays\n",
 		       t->n_stuck);
 	if (t->n_debug_files) {
 		printf("debugging information of %zu code objects is in ",
 		       t->n_debug_files);
-		report_text(t->args.debug_to);
+		report_text(args->debug_to);
 		putchar('\n');
 	}
 	if (nameless)
 		printf("%zu code objects have no build ID to find their debugging "
 		       "information by, and keep it\n",
 		       nameless);
-	if (s->dry || t->args.output || !s->before)
-		return;
-	if (t->args.keep) {
+	if (args->keep && !args->dry && !args->output && before) {
 		fputs("to undo this: kpack thin --undo ", stdout);
-		report_text(t->args.keep);
+		report_text(args->keep);
 		putchar(' ');
-		report_text(s->tree);
-	} else {
-		KP_AUTO_FREE char *names = find_packages(t);
-
+		report_text(args->tree);
+		putchar('\n');
+	} else if (names) {
 		fputs(*names ? "to undo this, reinstall:" : "to undo this, reinstall",
 		      stdout);
 		report_text(*names ? names : " what the files belong to");
+		putchar('\n');
 	}
-	putchar('\n');
-}
-
-/* Sum up the files that became smaller, and print that. */
-static void report_thin(const struct thin_command *c)
-{
-	const struct thin *t = &c->thin;
-	struct thin_sums s = {.tree = t->args.tree, .dry = t->args.dry};
-
-	for (size_t i = 0; i < t->n_files; i++) {
-		const struct thin_file *f = &t->files[i];
-		bool database = t->scan.entries[f->entry].database;
-
-		if (f->after == f->before)
-			continue;
-		s.binaries += !database;
-		s.databases += database;
-		s.before += f->before;
-		s.after += f->after;
-	}
-	if (c->json)
-		print_thin_json(t, &s);
-	else if (!c->quiet)
-		print_thin_table(t, &s);
+out:
+	json_decref(files);
+	json_decref(packages);
+	while (n)
+		free(changed[--n]);
+	free(changed);
 }
 
 static const char *const undo_states[] = {[UNDO_RESTORED] = "restored",
@@ -318,19 +205,71 @@ static int undo_thin(struct thin_command *c)
  */
 int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 {
-	struct thin_command c = {0};
-	int status;
+	const struct command_help *help = &cmd_thin_help;
+	struct thin_command c = {.thin.args.jobs = option_jobs()};
+	struct thin_args *args = &c.thin.args;
+	struct kpackx_error why = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE char *real = NULL;
+	int n = options_parse(help, argc, &argv, &c), status = EXIT_FAULT;
+	bool limited = args->filter.chosen.limited;
+	struct stat st;
 
+	if (n < 1 || n > 2)
+		options_usage(help, n < 1 ? "no TREE" : "too many operands");
 	if (skip)
-		c.thin.args.skip = *skip;
-	status = read_thin_arguments(&c, argc, argv);
-	if (!status) {
-		status = c.undo ? undo_thin(&c) : thin_run(&c.thin);
-		if (!status && !c.undo)
-			report_thin(&c);
-		if (!status && c.thin.damaged)
-			status = EXIT_LEFT;
+		args->skip = *skip;
+	args->tree = argv[0];
+	args->output = n == 2 ? argv[1] : NULL;
+	for (int i = 0; i < n; i++)
+		if (!below_hold(argv[i]))
+			goto out;
+	/* a link to a directory is a tree; a link to a file would be replaced */
+	if (below_lstat(args->tree, &st) == 0 && S_ISLNK(st.st_mode)) {
+		if (below_stat(args->tree, &st) < 0) {
+			report_error(args->tree, "a symbolic link: %s", strerror(errno));
+			goto out;
+		}
+		real = S_ISDIR(st.st_mode) ? NULL : below_real(args->tree);
+		if (!S_ISDIR(st.st_mode)) {
+			report_error(args->tree,
+				     "a symbolic link, which is not followed: name "
+				     "the file, %s",
+				     real ? real : "which it leads to");
+			goto out;
+		}
 	}
+	if (args->output)
+		err = output_check(args->tree, args->output, &why);
+	if (err == KPACK_ERROR_INVALID_ARGUMENT)
+		options_usage(help, "%s", why.text);
+	if (err) {
+		report_why(args->tree, &why);
+		goto out;
+	}
+	options_check(help,
+		      (const struct option_rule[]){
+			      {args->debug_to && !args->strip,
+			       "--debug-to needs --strip-debug"},
+			      {args->keep && args->output,
+			       "--keep with an OUTPUT: TREE stays as it is"},
+			      {c.undo && (limited || args->strip || args->compress ||
+					  args->any_runtime || args->keep || args->dry ||
+					  args->output),
+			       "--undo DIR goes with TREE, --libraries, --library-rules, "
+			       "--jobs, --json and --quiet only"},
+			      {!c.undo && !limited, "--arch is missing"},
+			      {0}});
+	arch_filter_check_known(&args->filter, help);
+	if (library_set_open(c.libraries, c.rules, &args->libraries, &why))
+		options_usage(help, "%s", why.text);
+	args->libraries.plain = true;
+	status = c.undo ? undo_thin(&c) : thin_run(&c.thin);
+	if (!status && !c.undo && (c.json || !c.quiet))
+		report_thin(&c);
+	if (!status && c.thin.damaged)
+		status = EXIT_LEFT;
+out:
 	thin_close(&c.thin);
 	return report_finish(status);
 }
@@ -367,30 +306,22 @@ const struct command_help cmd_prune_help = {
 	"Without --arch, only what TREE no longer asks for goes.",
 };
 
-/* What became of an archive; the sums of all are in one of these, too. */
-struct pruned {
-	const char *path, *status;
-	uint64_t n[PRUNE_REASONS];
-	uint64_t before, after, copied, encoded;
-};
-
+/* The sums of all archives are in one of these, too. */
 static const struct row pruned_rows[] = {
-	ROW("path", ROW_JSON, struct pruned, path),
-	ROW("status", ROW_JSON, struct pruned, status),
-	ROW("entries", ROW_JSON, struct pruned, n[PRUNE_STAYS]),
-	ROW("other_gpus", ROW_JSON, struct pruned, n[PRUNE_OTHER_GPU]),
-	ROW("gone", ROW_JSON, struct pruned, n[PRUNE_GONE]),
-	ROW("not_asked_for", ROW_JSON, struct pruned, n[PRUNE_UNASKED]),
-	ROW("size_before", ROW_JSON, struct pruned, before),
-	ROW("size_after", ROW_JSON, struct pruned, after),
-	ROW("blocks_copied", ROW_JSON, struct pruned, copied),
-	ROW("blocks_encoded", ROW_JSON, struct pruned, encoded),
+	ROW("entries", ROW_JSON, struct prune_archive, n_entries[PRUNE_STAYS]),
+	ROW("other_gpus", ROW_JSON, struct prune_archive, n_entries[PRUNE_OTHER_GPU]),
+	ROW("gone", ROW_JSON, struct prune_archive, n_entries[PRUNE_GONE]),
+	ROW("not_asked_for", ROW_JSON, struct prune_archive, n_entries[PRUNE_UNASKED]),
+	ROW("size_before", ROW_JSON, struct prune_archive, before),
+	ROW("size_after", ROW_JSON, struct prune_archive, after),
+	ROW("blocks_copied", ROW_JSON, struct prune_archive, blocks_copied),
+	ROW("blocks_encoded", ROW_JSON, struct prune_archive, blocks_encoded),
 };
 
 /* An archive of another writer may become a few bytes larger. */
-static uint64_t freed_bytes(const struct pruned *p)
+static uint64_t freed_bytes(const struct prune_archive *a)
 {
-	return p->before > p->after ? p->before - p->after : 0;
+	return a->before > a->after ? a->before - a->after : 0;
 }
 
 /* An archive is a row of the table, or an object; the sums of all come last. */
@@ -403,7 +334,7 @@ static void report_prune(const struct prune_command *c)
 	};
 	const struct prune *p = &c->prune;
 	const char *freed = p->args.dry ? "would be freed" : "freed";
-	struct pruned sum = {0};
+	struct prune_archive sum = {0};
 	json_t *archives = json_array();
 	size_t n_changed = 0;
 
@@ -412,29 +343,27 @@ static void report_prune(const struct prune_command *c)
 	for (size_t i = 0; i < p->n_archives; i++) {
 		const struct prune_archive *a = &p->archives[i];
 		bool changes = prune_changes(a);
-		struct pruned row = {.path = a->relative,
-				     .status = !changes                    ? "unchanged"
-					       : a->n_entries[PRUNE_STAYS] ? "pruned"
-									   : "removed",
-				     .before = a->before,
-				     .after = a->after,
-				     .copied = a->blocks_copied,
-				     .encoded = a->blocks_encoded};
+		json_t *row;
 
 		for (int k = 0; k < PRUNE_REASONS; k++)
-			sum.n[k] += row.n[k] = a->n_entries[k];
+			sum.n_entries[k] += a->n_entries[k];
 		n_changed += changes;
-		sum.before += row.before;
-		sum.after += row.after;
-		sum.copied += row.copied;
-		sum.encoded += row.encoded;
+		sum.before += a->before;
+		sum.after += a->after;
+		sum.blocks_copied += a->blocks_copied;
+		sum.blocks_encoded += a->blocks_encoded;
 		if (c->json) {
-			json_array_append_new(archives,
-					      rows_object(ROWS(pruned_rows), &row));
+			row = json_pack("{so ss}", "path", report_json_text(a->relative),
+					"status",
+					!changes                    ? "unchanged"
+					: a->n_entries[PRUNE_STAYS] ? "pruned"
+								    : "removed");
+			rows_add(row, ROWS(pruned_rows), a);
+			json_array_append_new(archives, row);
 			continue;
 		}
-		printf("%16" PRIu64 " %16" PRIu64 "  ", freed_bytes(&row), row.after);
-		report_text(row.path);
+		printf("%16" PRIu64 " %16" PRIu64 "  ", freed_bytes(a), a->after);
+		report_text(a->relative);
 		putchar('\n');
 	}
 	if (c->json) {
@@ -446,11 +375,11 @@ static void report_prune(const struct prune_command *c)
 	}
 	json_decref(archives);
 	for (int k = PRUNE_STAYS + 1; k < PRUNE_REASONS; k++)
-		if (sum.n[k])
-			printf("%" PRIu64 " entries %s\n", sum.n[k], reasons[k]);
-	if (sum.copied || sum.encoded)
-		printf("%" PRIu64 " blocks copied, %" PRIu64 " compressed\n", sum.copied,
-		       sum.encoded);
+		if (sum.n_entries[k])
+			printf("%zu entries %s\n", sum.n_entries[k], reasons[k]);
+	if (sum.blocks_copied || sum.blocks_encoded)
+		printf("%" PRIu64 " blocks copied, %" PRIu64 " compressed\n",
+		       sum.blocks_copied, sum.blocks_encoded);
 	printf("%zu of %zu archives: %" PRIu64 " bytes %s\n", n_changed, p->n_archives,
 	       freed_bytes(&sum), freed);
 }

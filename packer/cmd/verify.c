@@ -72,12 +72,8 @@ static void verify_archive(const char *path, void *arg)
 	if (f.faults.counted > f.faults.kept)
 		report_error(path, "and %zu faults more",
 			     f.faults.counted - f.faults.kept);
-	for (size_t i = 0; i < f.notes.kept && !v->quiet; i++) {
-		report_text(path);
-		fputs(": note: ", stdout);
-		report_message(f.notes.items[i].text);
-		putchar('\n');
-	}
+	for (size_t i = 0; i < f.notes.kept && !v->quiet; i++)
+		report_line(path, "note: %s", f.notes.items[i].text);
 	whole = check_content(a, NULL, CHECK_TYPES, v->jobs) && !f.faults.counted;
 	check_fini(&f);
 	if (whole && !v->quiet) {
@@ -89,8 +85,7 @@ static void verify_archive(const char *path, void *arg)
 			kp_archive_entry(a, i, &info);
 			bytes += info.size;
 		}
-		report_text(path);
-		printf(": ok, %zu entries, %" PRIu64 " bytes\n", n, bytes);
+		report_line(path, "ok, %zu entries, %" PRIu64 " bytes", n, bytes);
 	}
 	v->faulty |= !whole;
 	kp_archive_close(a);
