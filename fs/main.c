@@ -104,6 +104,7 @@ int main(int argc, char **argv)
 
 	if (argc < 1 || !daemon_reserve_fds() || !trim_environment())
 		return 1;
+	log_begin();
 	fuse_set_log_func(log_libfuse);
 	end = settings_parse(&s, argc, argv);
 	code = exit_code(&s, end);

@@ -46,7 +46,9 @@ enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static void print_commands(FILE *out)
 {
-	fputs("usage: kpack [--help] [--version] COMMAND ...\n\ncommands:\n", out);
+	fputs("usage: kpack [--help] [--version] [--color=WHEN] COMMAND "
+	      "...\n\ncommands:\n",
+	      out);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		fprintf(out, "  %-17s %s\n", commands[i].help->name,
 			commands[i].help->summary);
@@ -101,6 +103,7 @@ int main(int argc, char **argv)
 {
 	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
 					      {"version", no_argument, NULL, 'V'},
+					      {"color", required_argument, NULL, 'c'},
 					      {0}};
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "kpack";
@@ -108,23 +111,29 @@ int main(int argc, char **argv)
 	struct nearest nearest = {0};
 	char help[] = "--help";
 	struct rlimit limit;
+	int letter;
 
 	if (c) {
 		report_set_program(name);
 	} else {
 		opterr = 0;
-		switch (getopt_long(argc, argv, "+hV", longs, NULL)) {
-		case 'h':
-			print_commands(stdout);
-			return report_finish(EXIT_OK);
-		case 'V':
-			printf("kpack %s\n", KP_VERSION);
-			return report_finish(EXIT_OK);
-		case -1:
-			break;
-		default:
-			return usage_error(argv[optind > 1 ? optind - 1 : 1],
-					   "unknown option");
+		while ((letter = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
+			switch (letter) {
+			case 'h':
+				print_commands(stdout);
+				return report_finish(EXIT_OK);
+			case 'V':
+				printf("kpack %s\n", KP_VERSION);
+				return report_finish(EXIT_OK);
+			case 'c':
+				if (report_color(optarg))
+					break;
+				return usage_error(optarg,
+						   "--color is auto, always or never");
+			default:
+				return usage_error(argv[optind > 1 ? optind - 1 : 1],
+						   "unknown option");
+			}
 		}
 		argv += optind;
 		argc -= optind;

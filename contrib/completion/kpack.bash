@@ -85,7 +85,7 @@ _kpack_options() # COMMAND
 	run) echo --arch --archives --verbose --help ;;
 	runtime) echo --hip --ask --json --help ;;
 	report) echo --output --title --arch --json --quiet --help ;;
-	global) echo --help --version ;;
+	global) echo --help --version --color ;;
 	esac
 }
 

@@ -40,6 +40,7 @@ end
 
 complete -c kpack -n __fish_use_subcommand -l help -d 'Show the commands'
 complete -c kpack -n __fish_use_subcommand -l version -d 'Show the version'
+complete -c kpack -n __fish_use_subcommand -l color -x -a 'auto always never' -d 'Whether messages are coloured'
 complete -c kpack -n __fish_use_subcommand -f -a '(__kpack_commands)'
 
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l archives-only -d 'Leave binaries alone'

@@ -7,11 +7,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "log.h"
 #include "core/base/text.h"
 
 static int shown = LOG_WARNING;
-static bool use_syslog;
+static bool use_syslog, colored;
+
+void log_begin(void)
+{
+	colored = kp_text_colored(STDERR_FILENO);
+}
 
 void log_level(int priority)
 {
@@ -28,10 +34,13 @@ void log_print(int priority, const char *fmt, ...)
 {
 	/* enough for a path and the paths of two archives */
 	char line[8192], clean[8192];
+	const char *color = "";
 	va_list args;
 
 	if (priority > shown)
 		return;
+	if (colored && priority <= LOG_WARNING)
+		color = priority <= LOG_ERR ? "\033[1;31m" : "\033[1;33m";
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
@@ -40,7 +49,8 @@ void log_print(int priority, const char *fmt, ...)
 	if (use_syslog)
 		syslog(priority, "%s", clean);
 	else
-		fprintf(stderr, "kpackfs: %s\n", clean);
+		fprintf(stderr, "%skpackfs:%s %s\n", color, *color ? "\033[m" : "",
+			clean);
 }
 
 void log_about(int priority, const char *file, const char *text)

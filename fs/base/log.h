@@ -12,6 +12,9 @@
  */
 void log_level(int priority);
 
+/* Messages on a terminal get colour; to be called before the sandbox, which hides what stderr is. */
+void log_begin(void);
+
 /* Send all later messages to syslog.  Call it while no other thread can log. */
 void log_to_syslog(void);
 

@@ -54,6 +54,7 @@ kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
 			err = kp_reader_next(d, buf, unit, &done, why);
 		if (!err)
 			err = sink(buf, done - before, arg, why);
+		progress_add(done - before);
 	} while (!err && done < info.size);
 	kp_reader_close(d);
 	return err;
@@ -314,8 +315,10 @@ static kpack_error_t check_entry(const struct decoding *d, const struct work *w,
 
 	/* what was stored is what was hashed: no need to decode it */
 	if (d->what == CHECK_BYTES && !kp_archive_shared(d->a) &&
-	    kp_entry_has_hashes(d->a, w->entry))
+	    kp_entry_has_hashes(d->a, w->entry)) {
+		progress_add(w->info.size);
 		return kp_archive_check_stored(d->a, w->info.ordinal, why);
+	}
 	KP_TRY(archive_decode(d->a, w->entry, add_to_head, &head, why));
 	return w->is_file || d->what != CHECK_TYPES
 		       ? KPACK_SUCCESS
@@ -330,7 +333,9 @@ static void *decode_some(void *arg)
 	while ((i = atomic_fetch_add(&d->next, 1)) < d->count) {
 		struct kpackx_error why = {0};
 
-		if (!is_same_work(d->work, i) && check_entry(d, &d->work[i], &why))
+		if (is_same_work(d->work, i))
+			progress_add(d->work[i].info.size);
+		else if (check_entry(d, &d->work[i], &why))
 			d->work[i].fault = xstrdup(
 				why.text[0] ? why.text : kpackx_error_name(why.code));
 	}

@@ -57,7 +57,6 @@ struct merge_options {
 	merge_clash_fn *clash;
 	void *clash_arg;
 	bool has_prefer; /* the user may name the source that wins: say so if there is a clash */
-	struct progress *progress; /* of the stored bytes that are copied; or NULL */
 };
 
 struct merge_stats {

@@ -23,17 +23,12 @@
 #include "content.h"
 #include "merge_internal.h"
 #include "packer/cli/options.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 
 /* Stored bytes that are copied before progress is reported. */
 #define SLICE (UINT64_C(32) << 20)
-
-static void add_progress(const struct merge_plan *p, uint64_t bytes)
-{
-	if (p->options.progress)
-		progress_add(p->options.progress, bytes);
-}
 
 /*
  * Copying from a source into the new archive failed with ERR: put the source's path in front
@@ -252,7 +247,7 @@ static kpack_error_t encode_object(struct merge_plan *p, struct merge_object *o,
 	}
 	KP_TRY(kp_store_add(s, &content, stored, &o->written, &shared, why));
 	p->stats.shared += shared;
-	add_progress(p, o->stored.size);
+	progress_add(o->stored.size);
 	return KPACK_SUCCESS;
 }
 
@@ -336,7 +331,7 @@ static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
 	if (!err)
 		err = kp_writer_add_stored(w, (struct kp_span){bytes, (size_t)size},
 					   &o->written, why);
-	add_progress(p, o->stored.size);
+	progress_add(o->stored.size);
 	return err ? fail_copy(p, o->source, err, why) : KPACK_SUCCESS;
 }
 
@@ -377,7 +372,7 @@ static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
 		if (o->source != largest)
 			continue;
 		o->written = n++;
-		add_progress(p, o->stored.size);
+		progress_add(o->stored.size);
 	}
 	for (size_t i = 0; i < p->n_order; i++) {
 		struct merge_object *o = &p->objects[p->order[i]];
@@ -412,7 +407,7 @@ static kpack_error_t copy_frames(struct merge_plan *p, struct kp_writer *w,
 			return fail_copy(p, first->source, err, why);
 		for (; n; n--, i++)
 			p->objects[p->order[i]].written = ordinal++;
-		add_progress(p, kp_writer_blob_size(w) - before);
+		progress_add(kp_writer_blob_size(w) - before);
 	}
 	return KPACK_SUCCESS;
 }

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -86,6 +87,99 @@ static void print_message(FILE *out, const char *text)
 	free(shown);
 }
 
+/* --- progress ------------------------------------------------------------------------ */
+
+/* The bar is one line, drawn over itself ten times a second at most, and cleared at the end. */
+enum { BAR_WIDTH = 30, BAR_INTERVAL_MS = 100 };
+
+/* Changed under the lock of stderr, so that a message finds a whole line. */
+static struct progress {
+	const char *what;
+	uint64_t total, done;
+	struct timespec shown; /* when it was drawn last */
+	bool on;
+	bool drawn;
+} progress;
+
+static void draw_bar(void)
+{
+	char what[128], done[24], total[24], bar[BAR_WIDTH + 1] = "";
+	double part = progress.done < progress.total
+			      ? (double)progress.done / (double)progress.total
+			      : 1.0;
+
+	for (int i = 0; i < BAR_WIDTH; i++)
+		bar[i] = i < (int)(part * BAR_WIDTH) ? '#' : '.';
+	fprintf(stderr, "\r%s [%s] %3d%% %s of %s\033[K",
+		kp_text_escape(kp_span_str(progress.what), what, sizeof(what)), bar,
+		(int)(part * 100), report_size(progress.done, done),
+		report_size(progress.total, total));
+	fflush(stderr);
+	progress.drawn = true;
+}
+
+static void clear_bar(void)
+{
+	if (progress.drawn)
+		fputs("\r\033[K", stderr);
+	progress.drawn = false;
+}
+
+void progress_begin(const char *what, uint64_t total, bool wanted)
+{
+	progress = (struct progress){.what = what, .total = total};
+	progress.on = wanted && isatty(STDERR_FILENO);
+	/* what is done at once has no bar */
+	clock_gettime(CLOCK_MONOTONIC, &progress.shown);
+}
+
+void progress_add(uint64_t bytes)
+{
+	struct timespec now;
+
+	if (!progress.on)
+		return;
+	flockfile(stderr);
+	progress.done += bytes;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if ((now.tv_sec - progress.shown.tv_sec) * 1000 +
+		    (now.tv_nsec - progress.shown.tv_nsec) / 1000000 >=
+	    BAR_INTERVAL_MS) {
+		progress.shown = now;
+		draw_bar();
+	}
+	funlockfile(stderr);
+}
+
+void progress_end(void)
+{
+	clear_bar();
+	progress.on = false;
+}
+
+/* --- lines --------------------------------------------------------------------------- */
+
+static enum { COLOR_AUTO, COLOR_NEVER, COLOR_ALWAYS } color;
+
+bool report_color(const char *when)
+{
+	static const char *const words[] = {"auto", "never", "always"};
+
+	for (size_t i = 0; i < KP_COUNT(words); i++)
+		if (strcmp(when, words[i]) == 0) {
+			color = i;
+			return true;
+		}
+	return false;
+}
+
+static bool in_color(void)
+{
+	if (color == COLOR_AUTO)
+		color = kp_text_colored(STDERR_FILENO) ? COLOR_ALWAYS : COLOR_NEVER;
+	return color == COLOR_ALWAYS;
+}
+
 /* Print "LEAD: FILE: TEXT", without what is NULL. */
 static void print_line(FILE *out, const char *lead, const char *file, const char *fmt,
 		       va_list ap)
@@ -96,8 +190,10 @@ static void print_line(FILE *out, const char *lead, const char *file, const char
 	if (vasprintf(&text, fmt, ap) < 0)
 		xalloc_fail(0);
 	flockfile(out);
-	if (lead)
-		fprintf(out, "%s: ", lead);
+	if (lead) {
+		clear_bar();
+		fprintf(out, in_color() ? "\033[1;31m%s:\033[m " : "%s: ", lead);
+	}
 	if (n && strncmp(file, hidden, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
 		print_escaped(out, kp_span_str(in_place));
 		file += n;
@@ -304,52 +400,4 @@ bool report_json(json_t *value)
 	report_json_put(stdout, value, JSON_INDENT(1));
 	putchar('\n');
 	return true;
-}
-
-/* The bar is one line, drawn over itself ten times a second at most, and cleared at the end. */
-enum { BAR_WIDTH = 30, BAR_INTERVAL_MS = 100 };
-
-static void draw_bar(const struct progress *p)
-{
-	char what[128], done[24], total[24], bar[BAR_WIDTH + 1] = "";
-	double part = p->total ? (double)p->done / (double)p->total : 1.0;
-
-	for (int i = 0; i < BAR_WIDTH; i++)
-		bar[i] = i < (int)(part * BAR_WIDTH) ? '#' : '.';
-	fprintf(stderr, "\r%s [%s] %3d%% %s of %s\033[K",
-		kp_text_escape(kp_span_str(p->what), what, sizeof(what)), bar,
-		(int)(part * 100), report_size(p->done, done),
-		report_size(p->total, total));
-	fflush(stderr);
-}
-
-void progress_begin(struct progress *p, const char *what, uint64_t total, bool wanted)
-{
-	*p = (struct progress){.what = what, .total = total};
-	p->on = wanted && isatty(STDERR_FILENO);
-	if (p->on)
-		draw_bar(p);
-}
-
-void progress_add(struct progress *p, uint64_t bytes)
-{
-	struct timespec now;
-
-	p->done += bytes;
-	if (!p->on)
-		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if ((now.tv_sec - p->shown.tv_sec) * 1000 +
-		    (now.tv_nsec - p->shown.tv_nsec) / 1000000 <
-	    BAR_INTERVAL_MS)
-		return;
-	p->shown = now;
-	draw_bar(p);
-}
-
-void progress_end(struct progress *p)
-{
-	if (p->on)
-		fputs("\r\033[K", stderr);
-	p->on = false;
 }

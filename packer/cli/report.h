@@ -11,13 +11,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 #include "core/base/errors.h"
 #include "core/base/span.h"
 
 /* The name that this program was called by, for messages; "kpack" until set. */
 void report_set_program(const char *name);
 const char *report_program(void);
+
+/*
+ * Whether the name of the program before a message is red: "always", "never", or "auto", as from
+ * the beginning: on a terminal that is not dumb, unless NO_COLOR is set.  Returns false for
+ * another WHEN.
+ */
+bool report_color(const char *when);
 
 /*
  * From now on, if a FILE is PATH or below it, report_error prints SHOWN in place of PATH,
@@ -93,18 +99,13 @@ void report_array_end(const struct report_array *array);
 /* Print one JSON value on stdout.  Takes VALUE, as report_array_add does.  Returns true. */
 bool report_json(json_t *value);
 
-/* A progress bar, drawn only on a terminal. */
-struct progress {
-	const char *what;
-	uint64_t total, done;
-	struct timespec shown; /* when it was drawn last */
-	bool on;
-};
-
-/* Begin.  If WANTED is false, or stderr is not a terminal, nothing is ever drawn. */
-void progress_begin(struct progress *p, const char *what, uint64_t total, bool wanted);
-void progress_add(struct progress *p, uint64_t bytes);
+/*
+ * The progress bar, of which there is one: a line on stderr while something takes long, if
+ * WANTED and stderr is a terminal.  Messages are printed above it.  Any thread may add.
+ */
+void progress_begin(const char *what, uint64_t total, bool wanted);
+void progress_add(uint64_t bytes);
 /* Remove the bar. */
-void progress_end(struct progress *p);
+void progress_end(void);
 
 #endif

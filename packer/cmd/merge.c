@@ -151,7 +151,6 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 	int lock = -1, status = EXIT_FAULT, error;
 	struct merge_plan *plan = NULL;
 	struct kp_writer *writer = NULL;
-	struct progress progress = {0};
 	struct kp_span group;
 	kpack_error_t err;
 	struct stat st;
@@ -211,18 +210,17 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 	m->options.clash = merge_report_clash;
 	m->options.clash_arg = &m->report;
 	m->options.has_prefer = true;
-	m->options.progress = &progress;
 	err = merge_plan_new(m->sources, m->set.count, &m->options, &plan, &why);
 	if (!err) {
 		merge_plan_stats(plan, &m->stats);
-		progress_begin(&progress, "merging", m->stats.bytes, !m->quiet);
+		progress_begin("merging", m->stats.bytes, !m->quiet && !m->json);
 		err = merge_plan_write(plan, dir, name, &writer, &why);
 		if (!err)
 			err = kp_writer_publish(writer, &why);
 		kp_writer_close(writer);
 		merge_plan_stats(plan, &m->stats);
 	}
-	progress_end(&progress);
+	progress_end();
 	merge_report_end(&m->report);
 	merge_plan_free(plan);
 	if (err && why.sys_errno == EEXIST)

@@ -569,6 +569,8 @@ int cmd_extract(int argc, char **argv)
 	int n = options_parse(&cmd_extract_help, argc, &argv, &x);
 	struct kp_view_options select = {.select = &x.filter.chosen};
 	struct level top = {.state = MADE};
+	struct kp_entry_info info;
+	uint64_t bytes = 0;
 	struct kpackx_error why = {0};
 	const char *const *conflicts;
 	struct archives set;
@@ -601,8 +603,16 @@ int cmd_extract(int argc, char **argv)
 			report_error(NULL, "and %zu names more that cannot be written",
 				     counted - kept);
 		x.failed |= counted > 0;
+		for (size_t i = 0; i < set.count; i++)
+			for (size_t k = kp_archive_entry_count(set.items[i]); k--;) {
+				kp_archive_entry(set.items[i], k, &info);
+				if (arch_filter_has(&x.filter, info.arch))
+					bytes += info.size;
+			}
+		progress_begin("extracting", bytes, true);
 		top.path = xstrdup(x.out);
 		extract_dir(&x, 0, &top);
+		progress_end();
 		free(top.path);
 		arch_filter_warn(&x.filter, &set);
 	}

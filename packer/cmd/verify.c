@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/path.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/check.h"
 #include "packer/archives/content.h"
@@ -59,6 +60,7 @@ static void verify_archive(const char *path, void *arg)
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
 	uint64_t bytes = 0;
+	size_t n;
 	bool whole;
 
 	if (below_archive_open(path, &a, &why)) {
@@ -74,19 +76,19 @@ static void verify_archive(const char *path, void *arg)
 			     f.faults.counted - f.faults.kept);
 	for (size_t i = 0; i < f.notes.kept && !v->quiet; i++)
 		report_line(path, "note: %s", f.notes.items[i].text);
-	whole = check_content(a, NULL, CHECK_TYPES, v->jobs) && !f.faults.counted;
-	check_fini(&f);
-	if (whole && !v->quiet) {
-		size_t n = kp_archive_entry_count(a);
+	n = kp_archive_entry_count(a);
+	for (size_t i = 0; i < n; i++) {
+		struct kp_entry_info info;
 
-		for (size_t i = 0; i < n; i++) {
-			struct kp_entry_info info;
-
-			kp_archive_entry(a, i, &info);
-			bytes += info.size;
-		}
-		report_line(path, "ok, %zu entries, %" PRIu64 " bytes", n, bytes);
+		kp_archive_entry(a, i, &info);
+		bytes += info.size;
 	}
+	progress_begin(kp_path_name(path), bytes, !v->quiet);
+	whole = check_content(a, NULL, CHECK_TYPES, v->jobs) && !f.faults.counted;
+	progress_end();
+	check_fini(&f);
+	if (whole && !v->quiet)
+		report_line(path, "ok, %zu entries, %" PRIu64 " bytes", n, bytes);
 	v->faulty |= !whole;
 	kp_archive_close(a);
 }

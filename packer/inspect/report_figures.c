@@ -195,14 +195,13 @@ static void hash_objects(struct report_figures *f, struct report_input *in,
 			 struct report_object **order, bool wanted)
 {
 	struct kp_hasher *hash = kp_hasher_new();
-	struct progress progress;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, done = 0;
 
 	if (!hash)
 		xalloc_fail(0);
 	for (size_t i = 0; i < f->n_objects; i++)
 		add_bytes(&bytes, order[i]->hashed ? 0 : order[i]->size);
-	progress_begin(&progress, "comparing", bytes, wanted && bytes);
+	progress_begin("comparing", bytes, wanted && bytes);
 	for (size_t i = 0; i < f->n_objects; i++) {
 		struct report_object *o = order[i];
 		const struct report_archive *from;
@@ -212,7 +211,7 @@ static void hash_objects(struct report_figures *f, struct report_input *in,
 		bool alone = (i == 0 || order[i - 1]->size != o->size) &&
 			     (i + 1 == f->n_objects || order[i + 1]->size != o->size);
 
-		if (alone || o->hashed || progress.done > COMPARE_MAX)
+		if (alone || o->hashed || done > COMPARE_MAX)
 			continue;
 		from = &in->archives[o->archive];
 		kp_hasher_reset(hash);
@@ -227,11 +226,11 @@ static void hash_objects(struct report_figures *f, struct report_input *in,
 					   kp_text_escape(e.key, key, sizeof(key)),
 					   why.text);
 		}
-		progress_add(&progress, o->size);
+		done += o->size;
 	}
-	progress_end(&progress);
+	progress_end();
 	kp_hasher_free(hash);
-	if (progress.done > COMPARE_MAX)
+	if (done > COMPARE_MAX)
 		report_input_fault(in, in->archives[0].name,
 				   "too many bytes without hashes: some duplicates may "
 				   "be missing");

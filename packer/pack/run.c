@@ -114,7 +114,6 @@ static kpack_error_t open_set(struct packing *p, struct kpackx_error *why)
 
 static kpack_error_t store_objects(struct packing *p, struct kpackx_error *why)
 {
-	struct progress progress;
 	uint64_t bytes = 0;
 	kpack_error_t err;
 
@@ -126,9 +125,9 @@ static kpack_error_t store_objects(struct packing *p, struct kpackx_error *why)
 			bytes += o->input->images[o->image].size;
 	}
 	spill_dir_begin(&p->spill, p->archives);
-	progress_begin(&progress, "packing", bytes, !p->args.quiet && !p->args.json);
-	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
-	progress_end(&progress);
+	progress_begin("packing", bytes, !p->args.quiet && !p->args.json);
+	err = pack_run(&p->plan, &p->args.how, p->set, why);
+	progress_end();
 	return err;
 }
 

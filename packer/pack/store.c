@@ -60,7 +60,6 @@ struct packer {
 	const struct plan *plan;
 	const struct pack_options *options;
 	struct archive_set *set;
-	struct progress *progress;
 	struct kp_effort effort; /* the levels of objects */
 	size_t *jobs;            /* the numbers of the objects that are stored */
 	size_t n_jobs;
@@ -749,7 +748,7 @@ static kpack_error_t commit_packed(void *arg, size_t job, void *result,
 				     : name_image(p, o, packed, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", o->input->shown);
-	progress_add(p->progress, image_of(o)->size);
+	progress_add(image_of(o)->size);
 	discard_packed(NULL, packed);
 	return err;
 }
@@ -803,13 +802,11 @@ static kpack_error_t choose_levels(struct packer *p, struct kpackx_error *why)
 }
 
 kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,
-		       struct archive_set *set, struct progress *progress,
-		       struct kpackx_error *why)
+		       struct archive_set *set, struct kpackx_error *why)
 {
 	struct packer p = {.plan = plan,
 			   .options = options,
 			   .set = set,
-			   .progress = progress,
 			   .effort = kp_effort_fixed(options->level)};
 	struct pipeline pipeline = {
 		.threads = options->jobs,

@@ -41,8 +41,7 @@ struct pack_options {
  * images.  Errors name the file.
  */
 kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,
-		       struct archive_set *set, struct progress *progress,
-		       struct kpackx_error *why);
+		       struct archive_set *set, struct kpackx_error *why);
 
 /* --- objects of many bytes: large.c -------------------------------------------------- */
 

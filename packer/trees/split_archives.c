@@ -52,7 +52,6 @@ struct arch_output {
 /* The run. */
 struct arch_split {
 	struct merge_report report;
-	struct progress progress;
 	const struct split_args *args;
 	struct pack_args options; /* filter and families */
 	struct archives set;
@@ -274,7 +273,6 @@ static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why
 			.faults_known = true,
 			.clash = merge_report_clash,
 			.clash_arg = &s->report,
-			.progress = &s->progress,
 		};
 		struct kpackx_error fault = {0};
 		struct merge_stats stats;
@@ -291,8 +289,7 @@ static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why
 		bytes += stats.bytes;
 	}
 	if (!err)
-		progress_begin(&s->progress, "splitting", bytes,
-			       !s->args->quiet && !s->args->json);
+		progress_begin("splitting", bytes, !s->args->quiet && !s->args->json);
 	return err;
 }
 
@@ -374,7 +371,7 @@ int split_archives(const struct split_args *args)
 		err = plan_outputs(&s, &why);
 	if (!err)
 		err = write_outputs(&s, &why);
-	progress_end(&s.progress);
+	progress_end();
 	merge_report_end(&s.report);
 	if (err) {
 		report_why(args->output, &why);

@@ -230,11 +230,8 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 {
 	const struct wheel_split_args *args = s->args;
 	struct pack_args *out = &s->packing.args;
-	struct progress progress;
-	struct wheel_unpack how = {.threads = args->jobs,
-				   .record = &s->record,
-				   .progress = &progress,
-				   .digests = s->digests};
+	struct wheel_unpack how = {
+		.threads = args->jobs, .record = &s->record, .digests = s->digests};
 	uint64_t bytes = 0;
 	kpack_error_t err;
 
@@ -259,9 +256,9 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	how.dir = s->tree = xasprintf("%s/tree", s->dir);
 	for (size_t i = 0; i < s->in->count; i++)
 		bytes += s->in->members[i].size;
-	progress_begin(&progress, "unpacking", bytes, !args->quiet && !args->json);
+	progress_begin("unpacking", bytes, !args->quiet && !args->json);
 	err = wheel_unpack(s->in, &how, why);
-	progress_end(&progress);
+	progress_end();
 	if (err)
 		return err;
 

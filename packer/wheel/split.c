@@ -346,12 +346,10 @@ static kpack_error_t write_output(const struct split *s, struct wheel_output *ou
 		output->device ? xasprintf("%s-%s.dist-info", output->device->file,
 					   s->host->name.version)
 			       : xstrdup(s->host->info.dir);
-	struct progress progress = {0};
 	struct wheel_out_options how = {.dir = s->dir,
 					.name = output->name,
 					.threads = s->args->jobs,
-					.level = s->args->zip_level,
-					.progress = &progress};
+					.level = s->args->zip_level};
 	KP_AUTO(wheel_out) out = {0};
 	struct stat st;
 	kpack_error_t err;
@@ -370,10 +368,9 @@ static kpack_error_t write_output(const struct split *s, struct wheel_output *ou
 					   item->source->digests[item->member]);
 	}
 	KP_TRY(wheel_texts_add(s, output, info, &out, why));
-	progress_begin(&progress, output->name, out.size,
-		       !s->args->quiet && !s->args->json);
+	progress_begin(output->name, out.size, !s->args->quiet && !s->args->json);
 	err = wheel_out_write(&out, &how, info, why);
-	progress_end(&progress);
+	progress_end();
 	if (!err && below_lstat(path, &st) < 0)
 		err = below_fail(why, "%s", path);
 	if (!err)

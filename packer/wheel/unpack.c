@@ -28,7 +28,6 @@ struct unpacking {
 		uint64_t size;
 		size_t member;
 	} * order;
-	pthread_mutex_t lock; /* of progress */
 };
 
 /* What a thread keeps, and the member that it writes. */
@@ -46,17 +45,12 @@ struct hands {
 static kpack_error_t take_bytes(void *arg, struct kp_span data, struct kpackx_error *why)
 {
 	struct hands *h = arg;
-	struct unpacking *u = h->u;
 
 	if (h->hashed)
 		digest_add(&h->hash, data);
 	if (h->wanted)
 		digest_add(&h->sha256, data);
-	if (u->how->progress) {
-		pthread_mutex_lock(&u->lock);
-		progress_add(u->how->progress, data.size);
-		pthread_mutex_unlock(&u->lock);
-	}
+	progress_add(data.size);
 	while (data.size) {
 		ssize_t n = write(h->fd, data.data, data.size);
 
@@ -162,7 +156,7 @@ static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *
 kpack_error_t wheel_unpack(const struct wheel_in *w, const struct wheel_unpack *how,
 			   struct kpackx_error *why)
 {
-	struct unpacking u = {.w = w, .how = how, .lock = PTHREAD_MUTEX_INITIALIZER};
+	struct unpacking u = {.w = w, .how = how};
 	struct pipeline p = {
 		.n_jobs = w->count,
 		.threads = how->threads,
@@ -185,7 +179,6 @@ kpack_error_t wheel_unpack(const struct wheel_in *w, const struct wheel_unpack *
 		KP_BY_NUMBER(struct by_size, member));
 	err = pipeline_run(&p, NULL, why);
 	free(u.order);
-	pthread_mutex_destroy(&u.lock);
 	return err;
 }
 

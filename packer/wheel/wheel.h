@@ -306,8 +306,7 @@ struct wheel_out_options {
 	const char *dir;  /* the directory of the wheel; it exists */
 	const char *name; /* its file name */
 	unsigned threads;
-	int level;                 /* of deflate, 0 to 9; 0: store everything */
-	struct progress *progress; /* or NULL */
+	int level; /* of deflate, 0 to 9; 0: store everything */
 };
 
 /* Add DIR/NAME with the SIZE bytes of TEXT, which is taken over. */
@@ -344,7 +343,6 @@ struct wheel_unpack {
 	unsigned threads;
 	const struct record
 		*record; /* as record_check read it; NULL: hashes are not compared */
-	struct progress *progress; /* or NULL */
 	/* Gets the SHA-256 of each member by index, even if RECORD has another hash; or NULL. */
 	uint8_t (*digests)[32];
 };

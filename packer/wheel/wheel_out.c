@@ -241,8 +241,7 @@ static kpack_error_t commit_piece(void *arg, size_t job, void *result,
 					why);
 	p->end += r->packed_size;
 	m->packed += r->packed_size;
-	if (p->how->progress)
-		progress_add(p->how->progress, r->data.size);
+	progress_add(r->data.size);
 	if (!err && is_last(m, p->pieces[job])) {
 		err = digest_end(&p->hash, digest, why);
 		if (!err)
@@ -546,8 +545,8 @@ kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_option
 	if (!err)
 		err = press_members(&p, n, why);
 	for (size_t i = 0; !err && i < o->count; i++) {
-		if (how->progress && o->members[i].from)
-			progress_add(how->progress, o->members[i].size);
+		if (o->members[i].from)
+			progress_add(o->members[i].size);
 		err = put_member(&zip, &o->members[i], &collected, why);
 	}
 	if (!err)
