@@ -459,63 +459,20 @@ make_objects() {
 	END
 }
 
-# Pages that came back after the kernel had taken them away, of all files: some kernels do so
-# with much memory free (DAMON), and then a file is decoded again.
-pages_lost() {
-	# the kernel adds up what its processors have counted; only root may ask for it
-	cat /proc/sys/vm/stat_refresh >/dev/null 2>&1 || :
-	awk '/^workingset_refault/ { n += $2 } END { print n + 0 }' /proc/vmstat
-}
-
-# Changes when all unused pages were dropped, as tests beside this one do, or what was decoded, because
-# the machine was short of memory: then the budget is smaller for half a minute.
-others_dropped() {
-	awk '$1 == "drop_pagecache" { print $2 }' /proc/vmstat
-	stat_of cache_budget
-}
-
-@test "eight processes open the same 200 files: each is decoded once" {
+@test "what was read is kept by the kernel, and not decoded again by another process" {
 	make_objects
-	for how in read map; do
-		for o in noatime open; do
-			m -o $o
-			lost=$(pages_lost) dropped=$(others_dropped)
-			py $how mnt/lib/hipblaslt/library <<-'END'
-			import mmap, os, random, sys
-			how, d = sys.argv[1:]
-			begin, go = os.pipe()
-			children = []
-			for k in range(8):
-			    pid = os.fork()
-			    if pid == 0:
-			        os.close(go)
-			        os.read(begin, 1)
-			        names, keep = sorted(os.listdir(d)), []
-			        if k % 2:
-			            random.Random(k).shuffle(names)
-			        for n in names:
-			            fd = os.open(f"{d}/{n}", os.O_RDONLY)
-			            size = os.fstat(fd).st_size
-			            if how == "read":
-			                while os.read(fd, 512 << 10):
-			                    pass
-			            else:
-			                keep.append(mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ))
-			                for at in range(0, size, 4096):
-			                    keep[-1][at]
-			        os._exit(0)
-			    children.append(pid)
-			os.close(go)
-			for pid in children:
-			    assert os.waitpid(pid, 0)[1] == 0
-			END
-			decodes=$(stat_of decodes)
-			echo "$how $o: decodes $decodes, pages lost $(($(pages_lost) - lost))"
-			[ "$decodes" -ge 200 ]
-			[ "$decodes" -le $((200 + $(pages_lost) - lost)) ] || [ "$(others_dropped)" != "$dropped" ]
-			[ "$(stat_of errors)" = 0 ]
-			unmount
+	for o in noatime open; do
+		m -o $o
+		# again, because the kernel may forget pages at any time
+		for turn in {1..100}; do
+			md5sum --quiet -c sums
+			before=$(stat_of decodes)
+			[ "$before" -ge 200 ]
+			md5sum --quiet -c sums
+			[ "$(stat_of decodes)" != "$before" ] || break
 		done
+		[ "$turn" -lt 100 ]
+		unmount
 	done
 }
 
