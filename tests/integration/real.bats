@@ -5,27 +5,9 @@
 # --inputs fetches them; they are kept in build/inputs.  Without a network the tests are
 # skipped, except in CI.
 
-python=/usr/bin/python3
-tools=$BATS_TEST_DIRNAME
-export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
+load proof.bash
 
-kpack() { "$KPACK_BIN/kpack" "$@"; }
 readkpack() { $python "$tools/readkpack.py" "$@"; }
-
-# Sets LIB to the library of that name.
-fetch() { # NAME [--big]
-	local dir status=0
-	dir=$("$KPACK_SRC/contrib/install-deps" --inputs "$KPACK_SRC/build/inputs" ${2-} 2>fetch.err) || status=$?
-	if [ "$status" -ne 0 ]; then
-		cat fetch.err
-		[ "${CI-}" != true ] || return 1
-		[ "$status" -eq 3 ] || return 1
-		skip "Debian's packages cannot be fetched"
-	fi
-	LIB=$(find "$dir" -name "$1.so.*" -type f)
-	[ -f "$LIB" ]
-	KEY=$(basename "$LIB")
-}
 
 setup() {
 	T=$(mktemp -d /tmp/kpack-test-XXXXXX)
@@ -45,6 +27,7 @@ tree_sums() { # DIR
 
 # want: "sha256  key  arch" of the library; paths: "sha256  path in the mount"
 expect() {
+	KEY=$(basename "$LIB")
 	$python "$tools/fatparse.py" sums "$LIB" "$KEY" >want
 	[ "$(wc -l <want)" -gt 6 ]
 	$python - "$KEY" <<-'END' | sort -k 2 >paths
@@ -111,28 +94,6 @@ through_cat() {
 		kpack verify -q out/.kpack
 		through_readkpack
 	done
-}
-
-# bats test_tags=all
-@test "librocrand in parts: split, and packed by two machines" {
-	fetch librocrand
-	mkdir -p tree/lib
-	cp "$LIB" tree/lib
-	kpack pack -q --group g tree whole
-	for part in 1 2; do
-		kpack pack -q --group g --shard $part/2 tree part$part
-	done
-	kpack merge -q part1 part2 -o joined
-	diff -r whole joined
-	kpack split -q tree split
-	[ "$(find split -name '*.kpack' | wc -l)" -gt 1 ]
-	mkdir over
-	for part in split/*; do
-		cp -a "$part/." over
-	done
-	kpack mark check over/lib
-	kpack mark restore -o back.so "over/lib/$KEY"
-	cmp "$LIB" back.so
 }
 
 # bats test_tags=slow, all
