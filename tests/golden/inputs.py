@@ -475,7 +475,7 @@ def shards(d):
         write(at + "in/host/lib/libhost.so", Stands().host_library("host"))
 
 
-def torch(path, *, arches, stored=True, **more):
+def torch(path, *, stored=True, **more):
     """A wheel as mkwheel.py makes it, with little code.  Not stored: deflated."""
     import mkwheel
     import zipfile
@@ -483,12 +483,7 @@ def torch(path, *, arches, stored=True, **more):
         ZipFile=zipfile.ZipFile, ZipInfo=zipfile.ZipInfo,
         ZIP_DEFLATED=zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED)
     mkwheel.fat = lambda arches, seed, bundles: mkfat.shared_library(*wheel_code(arches, seed, bundles))
-    mkwheel.print = lambda *_: None
-    options = dict(dist="torch", version="2.10.0+rocm7.1", tags="py3-none-linux_x86_64", seed="0",
-                   device_seed="0", databases=None, root="torch", metadata=None, add=None,
-                   no_code=False)
-    options.update(more, arches=arches, dir=path)
-    mkwheel.make(types.SimpleNamespace(**options))
+    mkwheel.make(path, **{"tags": "py3-none-linux_x86_64", **more})
 
 
 def wheel_code(arches, seed, bundles):
@@ -506,10 +501,6 @@ def wheels(d):
     import ziptricks
     four = "gfx90a:xnack+,gfx90a:xnack-,gfx942,gfx1100"
     write(d + "/files/text", b"text\n")
-    write(d + "/files/metadata", b"Metadata-Version: 1.2\r\nName: torch\r\nVersion: 2.10.0+rocm7.1\r\n\r\n"
-          b"Body\r\n\r\nEnd")
-    write(d + "/files/extra", b"Metadata-Version: 2.1\nName: torch\nVersion: 2.10.0+rocm7.1\n"
-          b"Provides-Extra: GFX942\n\n")
     built(d + "/files/code.so", "code", "gfx942", n=1)
     for gpu in "gfx1250", "gfx1250-strict", "gfx1201":
         write("%s/files/dbs/lib/rocblas/library/TensileLibrary_%s.dat" % (d, gpu), gpu.encode())
@@ -523,8 +514,10 @@ def wheels(d):
     torch(d + "/databases", arches="gfx942,gfx1100", databases=d + "/files/rocblas")
     torch(d + "/strict", arches="gfx1250,gfx1250-strict,gfx1201", databases=d + "/files/dbs")
     torch(d + "/features", arches="gfx90a:sramecc+:xnack-,gfx1100,gfx11-generic,gfx942")
-    torch(d + "/crlf", arches="gfx942", metadata=d + "/files/metadata")
-    torch(d + "/extra", arches="gfx942", metadata=d + "/files/extra")
+    torch(d + "/crlf", arches="gfx942", header=b"Metadata-Version: 1.2\r\nName: torch\r\n"
+          b"Version: 2.10.0+rocm7.1\r\n\r\nBody\r\n\r\nEnd")
+    torch(d + "/extra", arches="gfx942", header=b"Metadata-Version: 2.1\nName: torch\n"
+          b"Version: 2.10.0+rocm7.1\nProvides-Extra: GFX942\n\n")
     torch(d + "/tags", arches="gfx942", tags="cp313-cp313-manylinux_2_28_x86_64,cp313-cp313-linux_x86_64")
     info = "torch-2.10.0+rocm7.1"
     for name, member, file in (
@@ -532,7 +525,7 @@ def wheels(d):
             ("data", info + ".data/platlib/y.so", "code.so"), ("split", "torch/.kpack/x_gfx942.kpack", "text"),
             ("kpack-file", "torch/.kpack", "text"), ("more", "torch/mine", "text")):
         torch(d + "/" + name, arches="gfx942", add=["%s=%s/files/%s" % (member, d, file)])
-    torch(d + "/empty", arches="gfx942", no_code=True)
+    torch(d + "/empty", arches="gfx942", code=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # members that are there twice
         for name, make in ziptricks.TRICKS.items():

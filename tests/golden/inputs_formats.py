@@ -8,8 +8,8 @@ import zlib
 import zstandard
 
 import mkoffload as o
+from elfs import elf
 from inputs import DATA, an_input, write
-from make_corpus_formats import elf
 from mktileir import ENTRY, PRIVATE, Module, fill, table, varint
 
 GFX = "hipv4-amdgcn-amd-amdhsa--"

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import struct
-import sys
 
 import msgpack
 import zstandard
@@ -14,8 +13,6 @@ import mkoffload
 from inputs import an_input, write
 from mkarchive import Archive, Pairs, Raw, noise, raw_str
 from mkoffload import ccob, code_object, elf_object, offload_binary, raw_bundle
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fuzz"))
 from readkpack import xxh3_64, xxh3_128
 
 

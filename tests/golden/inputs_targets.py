@@ -5,9 +5,9 @@ import re
 import struct
 
 import mkoffload as o
+from elfs import FATBIN, HIPF, HIPK, MARKER, SEGMENT, bundle, elf, host, pad, rela, wrapper
 from inputs import an_input, write
 from inputs_formats import FORMATS, code, put  # noqa: F401
-from make_corpus_formats import FATBIN, HIPF, HIPK, MARKER, SEGMENT, bundle, elf, host, pad, rela, wrapper
 from mkarchive import Archive
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "core", "target", "table.c")

@@ -225,31 +225,7 @@ intermediate() {
 	same_objects lib.so
 }
 
-# ---- how clang finds them ----
-
-# A clang that has none beside it looks into PATH, every clang into COMPILER_PATH.
-alone() { # VARIABLE
-	local file=(-x hip -nogpuinc -nogpulib -O1 "${offload[@]}" -cuid=id --no-offload-new-driver -fPIC
-		-c a.hip -o a.o)
-	mkdir alone
-	ln -s "$llvm/clang" alone/clang-22
-	if [ "$1" = PATH ]; then
-		PATH=$PWD/../$side.tools:$llvm:$PATH alone/clang-22 -no-canonical-prefixes \
-			-resource-dir "$(clang-22 -print-resource-dir)" "${file[@]}"
-	else
-		COMPILER_PATH=$PWD/../$side.tools clang-22 "${file[@]}"
-	fi
-}
-
-@test "found by PATH and by COMPILER_PATH" {
-	for how in PATH COMPILER_PATH; do
-		both alone $how
-		called clang-offload-bundler 1
-		same_bytes a.o
-	done
-}
-
-@test "the directory of the links itself" {
+@test "clang finds them in the directory of the links itself" {
 	local tools=(-B "$standins")
 	compile a -fPIC --no-offload-new-driver -fgpu-rdc -v 2>said
 	grep -q "^ \"$standins/clang-offload-bundler\"" said

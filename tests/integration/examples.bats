@@ -208,37 +208,6 @@ loads() { # LIBRARY FROM OPTION...
 	[ "$(wc -l <messages)" = 27 ]
 }
 
-@test "runtime: librocrand" {
-	fetch librocrand
-	kpack pack -q "$LIB" out
-	kpack pack -q --keep-device-code "$LIB" kept
-	rm -r kept/.kpack
-	cat >rand.py <<-'END'
-	import ctypes, sys
-	library, generator = ctypes.CDLL(sys.argv[1]), ctypes.c_void_p()
-	for kind in 401, 402, 403, 404:
-	    assert library.rocrand_create_generator(ctypes.byref(generator), kind) == 0
-	    library.rocrand_initialize_generator(generator)
-	END
-	# any of its code objects for the device
-	py "$LIB" >known <<-'END'
-	import sys, zlib, fatparse
-	for key, arch, _, data in fatparse.entries(fatparse.Elf(sys.argv[1]), ""):
-	    if arch in ("gfx1030", "gfx90a", "gfx90a:xnack-"):
-	        print("%s %s: %d bytes, crc32 %08x" % (arch, key, len(data), zlib.crc32(data)))
-	END
-	[ "$(wc -l <known)" -ge 2 ]
-	for file in out/librocrand.so.* kept/librocrand.so.*; do
-		LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=gfx1030 \
-			run_program $python rand.py "$file" 2>messages
-		# Debian 12's loads one code object, later releases' several
-		grep -v 'not from an archive' messages >loaded
-		sed -nE 's/^gpu 0 (gfx[^:]*): [^#]*(#[0-9]+: .*), from .*/\1 \2/p' loaded >names
-		[ -s names ] && [ "$(wc -l <names)" = "$(wc -l <loaded)" ]
-		! grep -vxFf known names || false
-	done
-}
-
 # ---- the kernel library, whose archives are in the golden case examples-library ----
 
 @test "library: its files, through the mount, where there is no archive, or it is damaged" {

@@ -84,8 +84,8 @@ faulty() {
 	mounts <<-'END'
 	import random, zstandard
 	a = mkarchive.Archive()
-	for key, size in ("small", 9000), ("large", 900000), ("huge", 4000000):
-	    a.add(key + "#0", "gfx1100", noise(size, 1), xxh3=bytes(16))
+	for key, size in ("small", 9000), ("large", 900000), ("huge", 4000000), ("segments", 5000000), ("chunks", 600000):
+	    a.add(key + "#0", "gfx1100", noise(size, 1), xxh3=bytes(16), **({"chunk": 65536} if key == "chunks" else {}))
 	a.add("good#0", "gfx1100", b"good")
 	data = random.Random(1).randbytes(1 << 20) * 20
 	wide = zstandard.ZstdCompressionParameters.from_level(3, window_log=27, write_content_size=1)
@@ -93,11 +93,11 @@ faulty() {
 	a.write("src/a.kpack")
 	mount = Mount("-o", "cache_size=1m")
 	for _ in range(2):
-	    for key in ("small", "large", "huge", "wide"):
+	    for key in ("small", "large", "huge", "segments", "chunks", "wide"):
 	        fails(errno.EIO, text, "mnt/toc/%s/gfx1100.hsaco" % key)
 	assert text("mnt/toc/good/gfx1100.hsaco") == "good"
 	log = text(mount.log)
-	assert mount.stats()["errors_by_reason"]["hash"] >= 6 and log.count(" gfx1100: content does not match its xxh3\n") == 3, log
+	assert mount.stats()["errors_by_reason"]["hash"] >= 6 and log.count(" gfx1100: content does not match its xxh3\n") == 5, log
 	assert log.count("wide#0 gfx1100: ") == 1 and "window of 20971520 bytes, cache_size allows 8388608\n" in log
 	mount.unmount()
 	mount = Mount("-o", "cache_size=20m")

@@ -103,6 +103,7 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 		# shellcheck disable=SC2086 # words
 		run -32 ./mount.kpackfs $arguments -o rw
 	done
+	run -1 ./mount.kpackfs "$T/src" "$T/mnt" -o nope
 	! mountpoint -q mnt || false
 	./mount.kpackfs "$T/src" "$T/mnt" -o rw
 	serves
@@ -219,51 +220,6 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	fusermount3 -u mnt
 	kpackfs -q src mnt
 	no_archive
-}
-
-@test "--status: what is refused, failing or in conflict is counted" {
-	echo nonsense >src/b.kpack
-	mkdir more
-	echo '{"entries": [{"key": "a#0", "arch": "gfx942", "data": "other"}]}' |
-		/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" more/c.kpack
-	kpackfs src more mnt
-	run -1 kpackfs --status mnt
-	[[ ${lines[0]} == "1 archive refused: see .kpackfs/archives"* ]]
-	grep -qE "^  archives +.* in $T/src, $T/more\$" <<<"$output"
-	grep -qE '^  conflicts +1: see .kpackfs/missing$' <<<"$output"
-	# the refused one goes away
-	rm src/b.kpack
-	barrier
-	kpackfs --status mnt | grep -qE "^  reloads +[1-9][0-9]*, the last 20"
-	barrier
-	kpackfs --status mnt >/dev/null
-}
-
-@test "--status: what failed to decode counts" {
-	/usr/bin/python3 - "$BATS_TEST_DIRNAME" <<-'END'
-	import subprocess, sys
-	subprocess.run(["/usr/bin/python3", sys.argv[1] + "/mkarchive.py", "src/b.kpack"], check=True,
-	    input=b'{"entries": [{"key": "b#0", "arch": "gfx942", "data": {"size": 9999, "seed": 1}}]}')
-	data = bytearray(open("src/b.kpack", "rb").read())
-	data[200] ^= 255
-	open("src/b.kpack", "wb").write(data)
-	END
-	kpackfs src mnt
-	run ! cat mnt/toc/b/gfx942.hsaco
-	run -1 kpackfs --status mnt
-	[[ ${lines[0]} =~ ^[0-9]+\ decodes?\ failed:\ see\ the\ log$ ]]
-}
-
-@test "--status: refused entries are counted where they are listed" {
-	/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" src/a.kpack <<-'END'
-	{"entries": [{"key": "a#0", "arch": "gfx942", "data": "abc"},
-	    {"key": "a#1", "arch": "gfx942", "data": "abc", "ordinal": 9},
-	    {"key": "a#2", "arch": "gfx942", "data": "abc", "metadata": {"path": ""}}]}
-	END
-	kpackfs src mnt
-	[ "$(wc -l <mnt/.kpackfs/missing)" = 2 ]
-	run -0 kpackfs --status mnt
-	[[ $output == *"conflicts  2: see"* ]]
 }
 
 @test "--status: no mount, no mount of ours, wrong use" {

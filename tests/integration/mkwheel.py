@@ -3,17 +3,11 @@
 """Make a wheel like torch's for ROCm, always with the same content; check and list wheels.
 
 mkwheel.py make [options] DIR        prints the path of the wheel
-  --dist NAME        name of the distribution (torch)
-  --version V        (2.10.0+rocm7.1)
   --tags T,T         (cp313-cp313-manylinux_2_28_x86_64)
   --arches A,B       of the fat libraries (gfx90a:xnack+,gfx90a:xnack-,gfx942,gfx1100)
   --seed TEXT        another seed gives other host files (0)
   --device-seed TEXT another seed gives other device code (0)
-  --databases DIR    also add the tree that mkdb.py made in DIR, below the package
-  --root DIR         the package (torch)
-  --metadata FILE    METADATA to use instead of a generated one
   --add PATH=FILE    another member; may be repeated
-  --no-code          no fat libraries
 mkwheel.py check WHEEL...            check RECORD, names and order; exits 1 on a fault
 mkwheel.py list WHEEL                mode, size and name of each member, in order
 mkwheel.py cat WHEEL MEMBER
@@ -61,11 +55,11 @@ def fat(arches, seed, bundles):
     return mkfat.shared_library(b"".join(parts), pointers)
 
 
-def metadata(o):
-    return ("Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: Tensors\nLicense: BSD-3-Clause\n"
+def metadata(version):
+    return ("Metadata-Version: 2.1\nName: torch\nVersion: %s\nSummary: Tensors\nLicense: BSD-3-Clause\n"
             "Requires-Python: >=3.8\nProvides-Extra: opt\n"
-            "Description-Content-Type: text/markdown\n\n# %s\n\nProvides-Extra: not a header\n"
-            % (o.dist, o.version, o.dist)).encode()
+            "Description-Content-Type: text/markdown\n\n# torch\n\nProvides-Extra: not a header\n"
+            % version).encode()
 
 
 def tree(root):
@@ -77,54 +71,48 @@ def tree(root):
                 yield os.path.relpath(path, root), f.read(), os.stat(path).st_mode & 0o777
 
 
-def make(o):
-    arches, root = o.arches.split(","), o.root
-    escaped = o.dist.replace("-", "_").lower()
-    info = "%s-%s.dist-info" % (escaped, o.version)
-    tags = o.tags.split(",")
+def make(directory, arches, tags, add=(), seed="0", device_seed="0", version="2.10.0+rocm7.1", databases=None,
+         header=None, code=True):
+    """databases: a tree that mkdb.py made, to add below the package.  header: METADATA."""
+    arches, tags = arches.split(","), tags.split(",")
+    info = "torch-%s.dist-info" % version
     members = [
-        (root + "/__init__.py", b"version = '%s'\nseed = '%s'\n" % (o.version.encode(), o.seed.encode()), 0o644),
-        (root + "/bin/tool", b"#!/bin/sh\nexit 0\n", 0o755),
-        (root + "/data/a, \"b\".txt", b"quoted\n", 0o644),
-        (root + "/share/rccl/msccl-algorithms/allreduce.xml", b"<algo/>\n", 0o644),
+        ("torch/__init__.py", b"version = '%s'\nseed = '%s'\n" % (version.encode(), seed.encode()), 0o644),
+        ("torch/bin/tool", b"#!/bin/sh\nexit 0\n", 0o755),
+        ("torch/data/a, \"b\".txt", b"quoted\n", 0o644),
+        ("torch/share/rccl/msccl-algorithms/allreduce.xml", b"<algo/>\n", 0o644),
         ("torchgen/__init__.py", b"", 0o644),
     ]
-    if not o.no_code:
+    if code:
         members += [
-            (root + "/lib/libtorch_hip.so", fat(arches, o.device_seed + "hip", 3), 0o755),
-            (root + "/lib/libc10_hip.so", fat(arches[:2], o.device_seed + "c10", 1), 0o755),
-            (root + "/_C.so", fat(arches[-1:], o.device_seed + "C", 2), 0o755),
+            ("torch/lib/libtorch_hip.so", fat(arches, device_seed + "hip", 3), 0o755),
+            ("torch/lib/libc10_hip.so", fat(arches[:2], device_seed + "c10", 1), 0o755),
+            ("torch/_C.so", fat(arches[-1:], device_seed + "C", 2), 0o755),
         ]
-    if o.databases:
+    if databases:
         have = {m[0] for m in members}
-        members += [(root + "/" + p, d, m) for p, d, m in tree(o.databases)
-                    if root + "/" + p not in have]
-    for text in o.add or []:
+        members += [("torch/" + p, d, m) for p, d, m in tree(databases) if "torch/" + p not in have]
+    for text in add:
         path, _, file = text.partition("=")
         with open(file, "rb") as f:
             members.append((path, f.read(), 0o644))
     members.sort()
-    if o.metadata:
-        with open(o.metadata, "rb") as f:
-            text = f.read()
-    else:
-        text = metadata(o)
     members += [
-        (info + "/METADATA", text, 0o644),
+        (info + "/METADATA", header or metadata(version), 0o644),
         (info + "/WHEEL", ("Wheel-Version: 1.0\nGenerator: fixture\nRoot-Is-Purelib: false\n" +
                            "".join("Tag: %s\n" % t for t in tags)).encode(), 0o644),
         (info + "/entry_points.txt", b"[console_scripts]\ntorchrun = torch:run\n", 0o644),
-        (info + "/top_level.txt", (root.split("/")[0] + "\ntorchgen\n").encode(), 0o644),
+        (info + "/top_level.txt", b"torch\ntorchgen\n", 0o644),
     ]
     kinds = [[], [], []]
     for t in tags:
         for i, part in enumerate(t.split("-")):
             if part not in kinds[i]:
                 kinds[i].append(part)
-    os.makedirs(o.dir, exist_ok=True)
-    path = "%s/%s-%s-%s.whl" % (o.dir, escaped, o.version, "-".join(".".join(k) for k in kinds))
+    os.makedirs(directory, exist_ok=True)
+    path = "%s/torch-%s-%s.whl" % (directory, version, "-".join(".".join(k) for k in kinds))
     write(path, members, info)
-    print(path)
+    return path
 
 
 def check(path):
@@ -160,18 +148,12 @@ def main():
     p = argparse.ArgumentParser(usage=__doc__)
     sub = p.add_subparsers(dest="what", required=True)
     m = sub.add_parser("make")
-    m.add_argument("--dist", default="torch")
-    m.add_argument("--version", default="2.10.0+rocm7.1")
     m.add_argument("--tags", default="cp313-cp313-manylinux_2_28_x86_64")
     m.add_argument("--arches", default="gfx90a:xnack+,gfx90a:xnack-,gfx942,gfx1100")
     m.add_argument("--seed", default="0")
     m.add_argument("--device-seed", default="0")
-    m.add_argument("--databases")
-    m.add_argument("--root", default="torch")
-    m.add_argument("--metadata")
-    m.add_argument("--add", action="append")
-    m.add_argument("--no-code", action="store_true")
-    m.add_argument("dir")
+    m.add_argument("--add", action="append", default=[])
+    m.add_argument("directory")
     c = sub.add_parser("check")
     c.add_argument("wheels", nargs="+")
     li = sub.add_parser("list")
@@ -181,7 +163,7 @@ def main():
     ca.add_argument("member")
     o = p.parse_args()
     if o.what == "make":
-        make(o)
+        print(make(o.directory, o.arches, o.tags, o.add, o.seed, o.device_seed))
     elif o.what == "check":
         faults = ["%s: %s" % (w, f) for w in o.wheels for f in check(w)]
         print("\n".join(faults), end="\n" if faults else "")

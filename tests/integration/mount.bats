@@ -480,28 +480,6 @@ budgets() {
 	[[ $output == *"ermission denied"* ]]
 }
 
-@test "mount -t fuse.kpackfs; as mount.kpackfs it speaks mount(8)'s codes" {
-	must_be_root
-	echo "$good" | make_archive src/good.kpack
-	# mount(8) forgets PATH; installed, the type is just fuse.kpackfs
-	mount -t "fuse.$KPACK_BIN/kpackfs" "$T/src" "$T/mnt" -o noexec,nofail,uid=7,x-test=1
-	check_good mnt
-	[ "$(stat -c %u mnt)" = 7 ]
-	umount mnt
-	run mount -t "fuse.$KPACK_BIN/kpackfs" "$T/src" "$T/mnt" -o nope
-	[ "$status" != 0 ]
-	echo junk >bad.kpack
-	ln -s "$KPACK_BIN/kpackfs" mount.kpackfs
-	run -1 ./mount.kpackfs "$T/src" "$T/mnt" -o nope
-	run -32 ./mount.kpackfs "$T/bad.kpack" "$T/mnt"
-	run -32 ./mount.kpackfs "$T/src" "$T/nowhere"
-	./mount.kpackfs "$T/src" "$T/mnt" -s -n -v -o rw,user=me -t kpackfs
-	check_good mnt
-	fusermount3 -u mnt
-	./mount.kpackfs "$T/src" "$T/mnt" -f -o rw
-	! mountpoint -q mnt || false
-}
-
 @test "root follows no link on the way that another user may exchange" {
 	must_be_root
 	echo "$good" | make_archive src/good.kpack

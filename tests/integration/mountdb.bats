@@ -145,25 +145,9 @@ selected() {
 	[ "$(cat mnt/lib/.kpackfs/stats)" = lib/.kpackfs/stats ]
 }
 
-@test "arch: features, generic targets, families, neutral files, and lists of them" {
+# Which files a GPU is shown is in tests/golden/target-choice, core/view and mount.bats.
+@test "arch: lists of GPUs, and no directory without a file" {
 	make_tree
-	m -o arch=gfx90a
-	files >list
-	diff list - <<-'END'
-	lib/rocblas/library/Kernels.so-000-gfx90a-xnack+.hsaco
-	lib/rocblas/library/Kernels.so-000-gfx90a-xnack-.hsaco
-	lib/rocblas/library/Kernels.so-000-gfx90a.hsaco
-	lib/rocblas/library/TensileLibrary.dat
-	toc/lib/rocblas/library/Kernels.so-000-gfx90a-xnack+.hsaco/gfx90a:xnack+.hsaco
-	toc/lib/rocblas/library/Kernels.so-000-gfx90a-xnack-.hsaco/gfx90a:xnack-.hsaco
-	toc/lib/rocblas/library/Kernels.so-000-gfx90a.hsaco/gfx90a.hsaco
-	toc/lib/rocblas/library/TensileLibrary.dat/generic.dat
-	END
-	[ -z "$(find mnt -type d -empty)" ]
-	unmount
-	m -o arch=gfx90a:xnack+,subdir=lib/rocblas/library
-	[ "$(ls mnt)" = "$(printf '%s\n' Kernels.so-000-gfx90a{,-xnack+}.hsaco TensileLibrary.dat | sort)" ]
-	unmount
 	m -o arch=gfx1150
 	files | grep -v ^toc/ >list
 	diff list - <<-'END'
@@ -193,26 +177,6 @@ selected() {
 	m -o arch=gfx942,ro,auto
 	selected gfx942
 	unmount
-	rm src/*
-	# no directory without a file, not even toc
-	py <<-'END'
-	import mkarchive
-	a = mkarchive.Archive()
-	a.add("lib/x#0", "gfx942", b"x", type="t" * 252)
-	a.add("lib/y", "gfx942", b"y", type="dat", path="lib/y")
-	a.write("src/a.kpack")
-	END
-	for arch in gfx942 all; do
-		m -o arch=$arch
-		[ -z "$(find mnt -type d -empty)" ]
-		[ "$(ls mnt/toc/lib)" = y ]
-		grep -q '^lib/x#0	.*: architecture and type give no file name' mnt/.kpackfs/missing
-		unmount
-	done
-	m -o arch=gfx1100
-	[ -z "$(ls -A mnt)" ]
-	grep -q '"files": 0, "directories": 1' mnt/.kpackfs/stats
-	[ "$(stat -c %h mnt)" = 2 ]
 }
 
 @test "arch=auto: this machine's GPUs, or none, with a warning" {
@@ -299,20 +263,15 @@ make_database() {
 	cmp cache.db $db
 }
 
-@test "a name that does not exist is asked for once, as journals of databases are" {
+@test "a name that does not exist is asked for once" {
 	py <<-'END'
-	import mkarchive, sqlite3
-	d = sqlite3.connect("x.db")
-	d.execute("create table kern_db (kernel_name text, kernel_args text, kernel_blob blob)")
-	d.executemany("insert into kern_db values (?, ?, ?)", ((f"k{i}", "-O3", b"x" * 900) for i in range(500)))
-	d.commit()
+	import mkarchive
 	a = mkarchive.Archive()
-	a.add("share/miopen/db/gfx942.kdb", "gfx942", open("x.db", "rb").read(), type="kdb",
-	      path="share/miopen/db/gfx942.kdb", chunk=131072)
+	a.add("d/x.dat", "gfx942", b"x", type="dat", path="d/x.dat")
 	a.write("src/a.kpack")
 	END
-	py mnt/share/miopen/db "$T" <<-'END'
-	import os, socket, sqlite3, subprocess, sys
+	py mnt/d "$T" <<-'END'
+	import os, socket, subprocess, sys
 	d, top = sys.argv[1:]
 	ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 	ready.bind(top + "/ready")
@@ -322,22 +281,7 @@ make_database() {
 	while b"READY=1" not in ready.recv(4096):
 	    pass
 	lookups = lambda: open("log").read().count("LOOKUP")
-	def query(k):
-	    c = sqlite3.connect(f"file:{d}/gfx942.kdb?mode=ro", uri=True)
-	    assert c.execute("select length(kernel_blob) from kern_db where kernel_name = ?", (k,)).fetchone() == (900,)
-	    c.close()
-	# After the first connection -journal and -wal are known not to be there; again, because the
-	# kernel may forget names at any time.
-	for turn in range(100):
-	    query("k7")
-	    before = lookups()
-	    for i in range(50):
-	        query(f"k{i * 7}")
-	        assert not os.path.exists(d + "/gfx942.kdb-journal") and not os.path.exists(d + "/gfx942.kdb-wal")
-	    if lookups() == before:
-	        break
-	else:
-	    raise AssertionError((before, lookups()))
+	# again, because the kernel may forget names at any time
 	for turn in range(100):
 	    os.stat(d)
 	    begin = lookups()
@@ -369,7 +313,7 @@ make_database() {
 	END
 	m
 	py mnt/lib/aotriton.images <<-'END'
-	import ctypes, errno, fcntl, json, mkarchive, mmap, os, stat, struct, sys
+	import fcntl, json, mkarchive, mmap, os, stat, struct, sys
 	top, want = sys.argv[1], json.load(open("want"))
 	fd = os.open(top, os.O_RDONLY)
 	flash = os.open("amd-gfx942/flash", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
@@ -393,33 +337,7 @@ make_database() {
 	                            (mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)):
 	            m = mmap.mmap(f, size, flags, prot)
 	            assert m[:] == data
-	    path = f"{top}/amd-gfx942/flash/{name}"
-	    assert os.access(path, os.R_OK) and not os.access(path, os.W_OK)
-	    for mode in (os.O_WRONLY, os.O_RDWR, os.O_RDONLY | os.O_TRUNC):
-	        try:
-	            os.open(path, mode)
-	            raise AssertionError(mode)
-	        except OSError as e:
-	            assert e.errno == errno.EROFS, e
-	assert not os.access(top, os.W_OK) and os.access(top, os.R_OK | os.X_OK)
-	assert os.statvfs(top).f_flag & os.ST_RDONLY
-	# names of a listing: sorted, each once, with their kind
-	class Dirent(ctypes.Structure):
-	    _fields_ = [("ino", ctypes.c_uint64), ("off", ctypes.c_int64), ("len", ctypes.c_uint16),
-	                ("type", ctypes.c_uint8), ("name", ctypes.c_char * 256)]
-	libc = ctypes.CDLL(None)
-	libc.fdopendir.restype = ctypes.c_void_p
-	libc.readdir.restype = ctypes.POINTER(Dirent)
-	libc.readdir.argtypes = [ctypes.c_void_p]
-	def listing(fd):
-	    d, seen = libc.fdopendir(fd), []
-	    while e := libc.readdir(d):
-	        seen.append((e.contents.name, e.contents.type))
-	    return seen
-	seen = listing(flash)
-	assert seen[:2] == [(b".", 4), (b"..", 4)]
-	assert seen[2:] == sorted((n.encode(), 8) for n in want), seen
-	assert listing(fd)[2:] == [(b"amd-gfx942", 4)]
+	assert os.listdir(flash) == sorted(want)
 	END
 }
 
@@ -459,63 +377,20 @@ make_objects() {
 	END
 }
 
-# Pages that came back after the kernel had taken them away, of all files: some kernels do so
-# with much memory free (DAMON), and then a file is decoded again.
-pages_lost() {
-	# the kernel adds up what its processors have counted; only root may ask for it
-	cat /proc/sys/vm/stat_refresh >/dev/null 2>&1 || :
-	awk '/^workingset_refault/ { n += $2 } END { print n + 0 }' /proc/vmstat
-}
-
-# Changes when all unused pages were dropped, as tests beside this one do, or what was decoded, because
-# the machine was short of memory: then the budget is smaller for half a minute.
-others_dropped() {
-	awk '$1 == "drop_pagecache" { print $2 }' /proc/vmstat
-	stat_of cache_budget
-}
-
-@test "eight processes open the same 200 files: each is decoded once" {
+@test "what was read is kept by the kernel, and not decoded again by another process" {
 	make_objects
-	for how in read map; do
-		for o in noatime open; do
-			m -o $o
-			lost=$(pages_lost) dropped=$(others_dropped)
-			py $how mnt/lib/hipblaslt/library <<-'END'
-			import mmap, os, random, sys
-			how, d = sys.argv[1:]
-			begin, go = os.pipe()
-			children = []
-			for k in range(8):
-			    pid = os.fork()
-			    if pid == 0:
-			        os.close(go)
-			        os.read(begin, 1)
-			        names, keep = sorted(os.listdir(d)), []
-			        if k % 2:
-			            random.Random(k).shuffle(names)
-			        for n in names:
-			            fd = os.open(f"{d}/{n}", os.O_RDONLY)
-			            size = os.fstat(fd).st_size
-			            if how == "read":
-			                while os.read(fd, 512 << 10):
-			                    pass
-			            else:
-			                keep.append(mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ))
-			                for at in range(0, size, 4096):
-			                    keep[-1][at]
-			        os._exit(0)
-			    children.append(pid)
-			os.close(go)
-			for pid in children:
-			    assert os.waitpid(pid, 0)[1] == 0
-			END
-			decodes=$(stat_of decodes)
-			echo "$how $o: decodes $decodes, pages lost $(($(pages_lost) - lost))"
-			[ "$decodes" -ge 200 ]
-			[ "$decodes" -le $((200 + $(pages_lost) - lost)) ] || [ "$(others_dropped)" != "$dropped" ]
-			[ "$(stat_of errors)" = 0 ]
-			unmount
+	for o in noatime open; do
+		m -o $o
+		# again, because the kernel may forget pages at any time
+		for turn in {1..100}; do
+			md5sum --quiet -c sums
+			before=$(stat_of decodes)
+			[ "$before" -ge 200 ]
+			md5sum --quiet -c sums
+			[ "$(stat_of decodes)" != "$before" ] || break
 		done
+		[ "$turn" -lt 100 ]
+		unmount
 	done
 }
 
@@ -586,27 +461,12 @@ limit_memory() { # BYTES
 	[ "$(wc -l <mnt/.kpackfs/missing)" = 4 ]
 	[ "$(grep -c 'lib/z[	/]' mnt/.kpackfs/missing)" = 4 ]
 	unmount
-	rm src/*
-	py <<-'END'
-	import mkarchive
-	for arch in ("gfx942", "gfx1100"):
-	    a = mkarchive.Archive()
-	    a.add("lib/hipblaslt/library/hipblasltExtOpLibrary.dat", "generic", arch.encode(), type="dat",
-	          path="lib/hipblaslt/library/hipblasltExtOpLibrary.dat")
-	    a.write(f"src/blas_{arch}.kpack")
-	END
-	m 2>log
-	[ "$(cat mnt/lib/hipblaslt/library/hipblasltExtOpLibrary.dat)" = gfx1100 ]
-	line=$(grep -o 'lib/hipblaslt/library/hipblasltExtOpLibrary.dat: .*' log)
-	[[ $line == *"$T/src/blas_gfx1100.kpack"*"$T/src/blas_gfx942.kpack"* ]]
-	grep -q "^lib/hipblaslt/library/hipblasltExtOpLibrary.dat	$T/src/blas_gfx942.kpack: .*$T/src/blas_gfx1100.kpack" mnt/.kpackfs/missing
-	unmount
 	# whole, however long they are
 	long=$(printf '%0150d' 0)
 	mkdir "src/$long"
 	mv src/*.kpack "src/$long"
 	kpackfs "$T/src/$long" mnt 2>log
-	grep -F "$T/src/$long/blas_gfx1100.kpack" log | grep -qF "$T/src/$long/blas_gfx942.kpack"
+	grep "lib/z: " log | grep -F "$T/src/$long/a.kpack" | grep -qF "$T/src/$long/b.kpack"
 }
 
 @test "names that are none are not shown, whatever stands beside them" {

@@ -418,14 +418,6 @@ def group_wheels():
                 configparser.ConfigParser().read_string(z.read(inside + "entry_points.txt").decode())
     if have != {"torch/data/" + t.decode() for t in files}:
         fault("split-wheel", "lost names")
-    kpack("split-wheel", "in/torch-2.10.0-py3-none-any.whl", "-o", "dist")
-    for t in TEXTS[2::5]:
-        bad = b"bad/t-1-py3-none-any.whl"
-        os.makedirs("bad", exist_ok=True)
-        b = [("t-1.dist-info/METADATA", b"Metadata-Version: 2.1\nName: t" + t + b"\nVersion: 1" + t + b"\n\n", 0o644),
-             ("t-1.dist-info/WHEEL", b"Wheel-Version: 1.0\nTag: " + t.replace(b"\n", b"") + b"\n", 0o644)]
-        mkwheel.write(os.fsdecode(bad), b, "t-1.dist-info")
-        kpack("split-wheel", bad, "-o", "none")
 
 
 def group_formats():

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Device code wherever compilers and archivers put it: static libraries of every kind of
-# fat object, text bundles, archives of other tools.  inspect must find what LLVM's own
+# fat object, archives of other tools.  inspect must find what LLVM's own
 # tools extract from the single files; archives of device code must equal LLVM's byte for
 # byte.
 
@@ -39,9 +39,6 @@ setup_file() {
 	hip --offload-compress -c packed.hip -o packed.o
 	hip -fgpu-rdc --no-offload-new-driver -c rdc.hip -o rdc.o
 	hip -fgpu-rdc --offload-new-driver -c new.hip -o new.o
-	hip -S -emit-llvm plain.hip -o plain.ll
-	hip -S plain.hip -o plain.s
-	hip -E plain.hip -o plain.hipi
 	printf 'text' >notes.txt
 }
 
@@ -114,16 +111,6 @@ by_llvm() {
 	ld.lld-22 -r plain.o packed.o new.o -o merged.o
 	expected plain packed new | sort >expected
 	found merged.o | sort | diff expected -
-}
-
-@test "text bundles of the compiler are read as LLVM's tool reads them" {
-	local file type
-	for file in plain.ll:ll plain.s:s plain.hipi:hipi; do
-		type=${file#*:} file=${file%:*}
-		unbundle text $type $file hip
-		expected text | sort >expected
-		found $file | sort | diff expected -
-	done
 }
 
 # Members of all kinds of FAT.a, unbundled by both tools into archives

@@ -208,9 +208,9 @@ proves_hosts() { # [OPTION OF hosts.py]...
 }
 
 # Sets LIB to Debian's library of that name.
-fetch() { # NAME [--big]
+fetch() { # NAME
 	local dir status=0
-	dir=$("$KPACK_SRC/contrib/install-deps" --inputs "$KPACK_SRC/build/inputs" ${2-} 2>fetch.err) || status=$?
+	dir=$("$KPACK_SRC/contrib/install-deps" --inputs "$KPACK_SRC/build/inputs" 2>fetch.err) || status=$?
 	if [ "$status" -ne 0 ]; then
 		cat fetch.err
 		[ "${CI-}" != true ] || return 1

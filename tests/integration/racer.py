@@ -13,10 +13,10 @@ A fault is a line: scene; place, which says where the exchanged path is with res
 command: below, operand, above, or beside (planted: before the run); attack; step; call; path; and what is
 wrong: "changed", "touched" (only the time of the last change), "readable", "opened", "hangs" and so on.
 """
+import contextlib
 import ctypes
 import errno
 import fcntl
-import glob
 import hashlib
 import os
 import select
@@ -38,28 +38,21 @@ def syscall(number, *args):
     return result
 
 
-class Attacker:
-    """With this, files are made and exchanged by the user."""
-
-    def become(self, user):
-        LIBC.setfsgid(user)
-        LIBC.setfsuid(user)
-
-    def __enter__(self):
-        self.become(USER)
-
-    def __exit__(self, *_):
-        self.become(0)
+@contextlib.contextmanager
+def as_user(user, then=0):
+    """With this, files are made and exchanged by USER."""
+    LIBC.setfsgid(user)
+    LIBC.setfsuid(user)
+    try:
+        yield
+    finally:
+        LIBC.setfsgid(then)
+        LIBC.setfsuid(then)
 
 
-class Root(Attacker):
+def as_root():
     """And this is what root did before."""
-
-    def __enter__(self):
-        self.become(0)
-
-    def __exit__(self, *_):
-        self.become(USER)
+    return as_user(0, USER)
 
 
 # --- calls ---------------------------------------------------------------------------------
@@ -97,16 +90,14 @@ RECEIVE, SEND = 0xc0502100, 0xc0182101
 LISTENER = 99  # the child's descriptor
 
 
-def install_filter(old, every):
-    """OLD: as on Linux 4.18, and a file system without nameless files; EVERY: stop at changes of open files, too."""
+def install_filter(named, every):
+    """NAMED: as on a file system without nameless files; EVERY: stop at changes of open files, too."""
     load = (0x20, 0, 0, 0)
     code = [load]
 
     def answer(number, what):
         code.extend([(0x15, 0, 1, number), (0x6, 0, 0, what)])
-    if old:
-        for number in NEWER.values():
-            answer(number, ERRNO | errno.ENOSYS)
+    if named:
         code.extend([(0x15, 0, 4, NUMBER["openat"]), (0x20, 0, 0, 32 + 4 * (sys.byteorder == "big")),
                      (0x45, 0, 1, os.O_TMPFILE & ~os.O_DIRECTORY), (0x6, 0, 0, ERRNO | errno.EOPNOTSUPP), load])
     for name in FLUSHES:
@@ -153,7 +144,7 @@ class Stopped:
 
 # --- attacks -------------------------------------------------------------------------------
 
-KINDS = "link swap flip dangling hard fifo device directory away fake none cut mount".split()
+KINDS = "link swap flip dangling hard fifo device directory away fake none cut".split()
 
 
 def kind_of(path):
@@ -179,7 +170,7 @@ class Area:
     def possible(self, path, level):
         if level + 1 > self.levels(path):
             return False
-        with Attacker():
+        with as_user(USER):
             try:
                 syscall(NEWER["faccessat2"], -100, os.fsencode(self.above(path, level + 1)), os.W_OK | os.X_OK, 0x200)
             except OSError as e:
@@ -224,7 +215,7 @@ class Attack:
     def sensible(self, there):
         """Whether it makes sense on what is there; nothing can be replaced, too."""
         if self.level > 0:
-            return self.kind in ("link", "swap", "mount", "flip", "away", "fake")
+            return self.kind in ("link", "swap", "flip", "away", "fake")
         return {"directory": there != "d", "hard": there != "d", "dangling": there != "d", "fake": there == "d",
                 "none": False, "away": there != "-"}.get(self.kind, True)
 
@@ -239,7 +230,7 @@ class Done:
     """An attack that is made on a path."""
 
     def __init__(self, area, attack, path):
-        self.area, self.kind, self.aside, self.connection, self.done = area, attack.kind, None, None, False
+        self.area, self.kind, self.aside, self.fifo, self.done = area, attack.kind, None, None, False
         self.target = area.above(path, attack.level)
         if attack.level > area.levels(path):
             return
@@ -252,7 +243,7 @@ class Done:
                 return
         if self.kind == "away" and there == "-":
             return
-        with Attacker():
+        with as_user(USER):
             try:
                 self.done = self.make(there) is not False
             except OSError:
@@ -267,7 +258,7 @@ class Done:
         if self.kind in ("link", "swap", "flip", "dangling"):
             os.symlink(self.canary, self.target)
         elif self.kind == "hard":  # where users may link the files of others
-            with Root():
+            with as_root():
                 os.link(self.canary, self.target)
         elif self.kind in ("directory", "fake"):
             os.mkdir(self.target, 0o755)
@@ -275,12 +266,11 @@ class Done:
                 self.put_links()
         elif self.kind == "fifo":
             os.mkfifo(self.target, 0o666)
+            self.fifo = os.open(self.target, os.O_RDWR)  # so that who opens it is seen, and waits for nobody
         elif self.kind == "device":  # users cannot make devices, but may have been given one
-            with Root():
+            with as_root():
                 os.mknod(self.target, stat.S_IFCHR | 0o666, os.makedev(1, 3))
                 os.lchown(self.target, USER, USER)
-        elif self.kind == "mount":
-            return self.mount(there == "f")
         return True
 
     def move_aside(self, there):
@@ -298,7 +288,7 @@ class Done:
 
     def put_links(self):
         """In the new directory, put a link in place of each entry of the old one."""
-        with Root():  # where only the names are to be guessed
+        with as_root():  # where only the names are to be guessed
             entries = list(os.scandir(self.aside))
         for e in entries:
             target = self.target + "/" + e.name
@@ -324,24 +314,8 @@ class Done:
                     pass
         return done
 
-    def mount(self, file):
-        """What fusermount3 does where the system's administrator allows allow_other."""
-        if file:
-            os.mknod(self.target, stat.S_IFREG | 0o644)
-        else:
-            os.mkdir(self.target, 0o755)
-        with Root():
-            mode = stat.S_IFMT(os.lstat(self.target).st_mode)
-            fd = os.open("/dev/fuse", os.O_RDWR)
-            data = f"fd={fd},rootmode={mode:o},user_id={USER},group_id={USER},allow_other"
-            if LIBC.mount(b"none", os.fsencode(self.target), b"fuse.hangs", 2 | 4, data.encode()) < 0:
-                os.close(fd)
-                return False
-            self.connection = fd
-        return True
-
     def undo(self):
-        with Attacker():
+        with as_user(USER):
             try:
                 os.unlink(self.target)
                 if self.aside:
@@ -349,11 +323,6 @@ class Done:
             except OSError:
                 pass
         self.done = False
-
-    def unmount(self):
-        if self.connection is not None:
-            LIBC.umount2(os.fsencode(self.target), 2 | 8)
-            os.close(self.connection)
 
 
 # --- what must not happen ------------------------------------------------------------------
@@ -452,20 +421,16 @@ def look_at_moment(call, home, files):
 
 # --- a run ---------------------------------------------------------------------------------
 
-# A run without any call for so many looks hangs; one that waits for the other end of a FIFO, or for a file system
-# that never answers, is found out sooner.
-LOOK_MS, LOOKS, LOOKS_AT_OPEN, LOOKS_AT_MOUNT = 200, 600, 50, 150
-
-
 class Run:
-    """A run of COMMAND, in which STEP is called before each call that names a file below HOME."""
+    """A run of COMMAND, in which STEP is called before each call that names a file below HOME, until WATCH,
+    an inotify descriptor, tells something."""
 
-    def __init__(self, command, home, step, old=False, look=None, waits=False):
-        self.home, self.step, self.look, self.waits = home, step, look, waits
+    def __init__(self, command, home, step, named=False, look=None, watch=None):
+        self.home, self.step, self.look, self.watch = home, step, look, watch
         messages = os.memfd_create("messages")
         self.pid = os.fork()
         if self.pid == 0:
-            self.become_command(command, messages, old)
+            self.become_command(command, messages, named)
         if not os.WIFSTOPPED(os.waitpid(self.pid, os.WUNTRACED)[1]):
             raise ChildProcessError("the kernel has no seccomp listener")
         self.process = os.pidfd_open(self.pid)
@@ -488,7 +453,7 @@ class Run:
             f.seek(0)
             self.message = f.read().decode(errors="replace")
 
-    def become_command(self, command, messages, old):
+    def become_command(self, command, messages, named):
         try:
             null = os.open("/dev/null", os.O_RDWR)
             os.setsid()
@@ -498,45 +463,25 @@ class Run:
             for fd, to in (null, 0), (null, 1), (messages, 2):
                 os.dup2(fd, to)
             LIBC.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS: then a container allows filters
-            os.dup2(install_filter(old, self.look), LISTENER, inheritable=False)
+            os.dup2(install_filter(named, self.look), LISTENER, inheritable=False)
             os.kill(os.getpid(), signal.SIGSTOP)
             os.execv(command[0], command)
         finally:
             os._exit(125)
 
-    def threads(self):
-        """The calls that its threads are in, or nothing if one is not in any."""
-        texts = []
-        for name in glob.glob(f"/proc/{self.pid}/task/*/syscall"):
-            try:
-                with open(name, encoding="ascii") as f:
-                    texts.append(f.read())
-            except OSError:
-                return []
-        return [] if any(not t or t.startswith("running") for t in texts) else texts
-
     def follow(self):
         poll = select.poll()
-        poll.register(self.listener, select.POLLIN)
-        poll.register(self.process, select.POLLIN)
-        seen, looks, same = [], 0, 0
-        while looks < LOOKS:
-            looks += 1
-            ready = dict(poll.poll(LOOK_MS))
-            if ready:
-                if ready.get(self.listener, 0) & select.POLLIN and not self.answer():
-                    return "killed"
-                if self.process in ready:
-                    return "exited"
-                looks = same = 0
-                continue
-            now = self.threads()
-            same = same + 1 if now and now == seen else 0
-            seen = now
-            opens = {str(NUMBER.get(name)) for name in ("open", "openat", "openat2")}
-            if same >= LOOKS_AT_OPEN and any(t.split()[0] in opens for t in now) or same >= LOOKS_AT_MOUNT and self.waits:
-                break
-        return "hung"
+        for fd in self.listener, self.process, self.watch:
+            if fd is not None:
+                poll.register(fd, select.POLLIN)
+        while True:
+            ready = dict(poll.poll())
+            if self.watch in ready:
+                return "opened"
+            if ready.get(self.listener, 0) & select.POLLIN and not self.answer():
+                return "killed"
+            if self.process in ready:
+                return "exited"
 
     def answer(self):
         buffer = bytearray(80)
@@ -560,9 +505,9 @@ class Run:
 class Racer:
     """The attacks on a command; what they find is in LINES."""
 
-    def __init__(self, scene, top, command, secrets, old=False, verbose=False):
+    def __init__(self, scene, top, command, secrets, named=False, verbose=False):
         self.scene, self.area, self.command, self.secrets = scene, Area(top), command, secrets
-        self.old, self.verbose, self.lines, self.events = old, verbose, [], []
+        self.named, self.verbose, self.lines, self.events = named, verbose, [], []
         os.setgroups([])
         self.make_canaries()
 
@@ -589,13 +534,9 @@ class Racer:
                 watched.append(what)
                 self.lines.append(f"{self.scene}\tmoment\tnone\t{len(self.events)}\t-\t-\t{what}")
         self.copy("fixture", "work")
-        run = Run(self.command, self.area.home, step, self.old, look if watch else None)
+        run = Run(self.command, self.area.home, step, self.named, look if watch else None)
         if run.end != ("killed" if kill else "exited") or not kill and run.status > (2 if may_fail else 0):
             raise ChildProcessError(f"without an attack: {run.end}, status {run.status}: {run.message}")
-
-    def steps(self):
-        return ["\t".join([str(i), name, *(f"{k} {(p or '')[len(self.area.work) + 1:]}" for p, k in zip(paths, kinds))])
-                for i, (name, paths, kinds, _) in enumerate(self.events, 1)]
 
     def plans(self, attack=None, only=0, runs=0):
         """(step, attack): all, or ATTACK, at step ONLY; of similar ones the first, and of these about RUNS."""
@@ -618,7 +559,7 @@ class Racer:
 
     def attack(self, at, attack):
         """Make one attack; whether it was possible."""
-        self.step, self.done, self.call, self.attacked, opened = 0, None, None, None, False
+        self.step, self.done, self.call, self.attacked = 0, None, None, None
         self.at, self.kind = at, attack
         watch = LIBC.inotify_init1(os.O_NONBLOCK)
 
@@ -644,15 +585,11 @@ class Racer:
         self.copy("fixture", "work")
         if self.bad:
             self.make_canaries()
-        run = Run(self.command, self.area.home, step, self.old, waits=attack.kind == "mount")
-        if self.done:
-            self.done.unmount()
+        run = Run(self.command, self.area.home, step, self.named, watch=watch)
+        if self.done and self.done.fifo is not None:
+            os.close(self.done.fifo)
         if self.attacked is not None:
-            try:
-                opened = struct.unpack_from("iI", os.read(watch, 4096))[1] & 0x20
-            except BlockingIOError:
-                pass
-            self.judge(run, opened)
+            self.judge(run)
         os.close(watch)
         if self.verbose:
             print(f"{attack} at {at}: {self.call.name if self.call else ''} "
@@ -680,10 +617,10 @@ class Racer:
         path = self.call.ours[self.kind.which][len(self.area.work) + 1:]
         self.lines.append("\t".join([self.scene, self.place(), str(self.kind), str(self.at), self.call.name, path, what]))
 
-    def judge(self, run, opened):
+    def judge(self, run):
         """Look at how the run ended, and at what is root's."""
-        if run.end == "hung":
-            self.fault("hangs")
+        if run.end == "opened":
+            self.fault("opened: a " + self.kind.kind)
         elif run.end == "killed":
             self.fault("hangs: does the same again and again")
         elif run.end == "signalled":
@@ -702,8 +639,6 @@ class Racer:
         elif touched and self.kind.kind != "hard":
             self.fault("touched: " + touched)
         self.bad = bool(changed or touched and self.kind.kind != "hard")
-        if opened:
-            self.fault("opened: a " + self.kind.kind)
         found = readable(self.secrets, self.area.work) if self.kind.kind != "hard" else ""
         if found:
             self.fault("readable: a secret is in " + found[len(self.area.work) + 1:])

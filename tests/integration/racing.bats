@@ -18,14 +18,13 @@ setup_file() {
 	[ "$(id -u)" = 0 ] || return 0
 	if [ "${RACING-}" = all ]; then
 		race --all --jobs "$(nproc)"
-		race --all --jobs "$(nproc)" --old
+		race --all --jobs "$(nproc)" --named
 	else
 		race
-		race --old --runs 8 pack-again in-place split-again mark-set
+		race --named --runs 8 pack-again in-place split-again mark-set
 	fi
 	# What must hold at each moment does not depend on the build.
-	[ "$KPACK_MODE" = asan ] || race --old --watch
-	race --attack mount pack mark-set
+	[ "$KPACK_MODE" = asan ] || race --named --watch
 }
 
 race() { # OPTION...
@@ -47,7 +46,6 @@ none() { # EFFECTS [PLACES]
 	run -1 grep -v ' steps, ' "$FAULTS.log"
 }
 
-# Also not by a file system of another user's that never answers.
 @test "no run hangs, crashes, or fails without a message" {
 	none 'hangs|ends|exit|sanitizer'
 }

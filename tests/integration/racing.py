@@ -4,17 +4,14 @@
 
 racing.py [OPTION]... [SCENE]...
 
-  --list          print the scenes
   --all           every attack at every step (by default a sample)
   --runs N        about N runs for each scene
   --attack KIND   only this attack, at --step N or at every step: link, swap, flip, dangling,
-                  hard, fifo, device, directory, away, fake, cut, mount; KIND:1 is on the directory, KIND:2 on the
+                  hard, fifo, device, directory, away, fake, cut; KIND:1 is on the directory, KIND:2 on the
                   one above; KIND@1 on the second path of a call that has two
-  --old           as on Linux 4.18, and a file system without nameless files
+  --named         as on a file system without nameless files
   --watch         no attacks: at each moment, no file is written to that others may open, and no file
                   of root's is set-user-ID
-  --count         print the steps instead
-  --keep          leave the directories
   --jobs N        scenes at a time (1)
   -v              print each run
 
@@ -398,10 +395,8 @@ def make_area(top, scene, rooted=False):
 
 def attacks(scene, o, top, command, secrets, may_fail=False):
     """The lines about one command."""
-    r = racer.Racer(scene, top, command, secrets, o.old, o.verbose)
+    r = racer.Racer(scene, top, command, secrets, o.named, o.verbose)
     r.plainly(may_fail, watch=o.watch)
-    if o.count:
-        return r.steps()
     planted = scene in PLANTED
     plans = [] if o.watch else r.plans("none" if planted else o.attack, 1 if planted else o.step,
                                        0 if planted or o.all or o.attack or o.step else o.runs)
@@ -413,7 +408,7 @@ def attacks(scene, o, top, command, secrets, may_fail=False):
 
 def race_after_kill(scene, o, top, command, secrets):
     """The command is killed at some step; then the attacks are made on the next run of it."""
-    first = racer.Racer(scene, top, command, secrets, o.old)
+    first = racer.Racer(scene, top, command, secrets, o.named)
     first.plainly()
     os.rename(os.path.join(top, "fixture"), os.path.join(top, "before"))
     lines = []
@@ -421,7 +416,7 @@ def race_after_kill(scene, o, top, command, secrets):
         shutil.rmtree(os.path.join(top, "fixture"), ignore_errors=True)
         first.copy("before", "fixture")
         step = len(first.events) * percent // 100
-        racer.Racer(scene, top, command, secrets, o.old).plainly(kill=step)
+        racer.Racer(scene, top, command, secrets, o.named).plainly(kill=step)
         shutil.rmtree(os.path.join(top, "fixture"))
         os.rename(os.path.join(top, "work"), os.path.join(top, "fixture"))
         lines += attacks(f"{scene}-{step}", o, top, command, secrets, True)
@@ -441,23 +436,17 @@ def race(o, scene):
     except (subprocess.CalledProcessError, OSError) as e:
         return [f"{scene}\tfailed\t{e} {getattr(e, 'stderr', '')}"]
     finally:
-        if o.keep:
-            print(top, file=sys.stderr)
-        else:
-            shutil.rmtree(top)
+        shutil.rmtree(top)
 
 
 def main():
     p = argparse.ArgumentParser(usage=__doc__)
-    p.add_argument("--list", action="store_true")
     p.add_argument("--all", action="store_true")
     p.add_argument("--runs", type=int, default=12)
     p.add_argument("--attack")
     p.add_argument("--step", type=int, default=0)
-    p.add_argument("--old", action="store_true")
-    p.add_argument("--count", action="store_true")
+    p.add_argument("--named", action="store_true")
     p.add_argument("--watch", action="store_true")
-    p.add_argument("--keep", action="store_true")
     p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--dir", default=scratch.in_memory())
     p.add_argument("-v", "--verbose", action="store_true")
@@ -466,9 +455,6 @@ def main():
     scenes = [s for s in SCENES if s not in ROOTED_ONLY]
     watched = scenes
     scenes = scenes + [s + "-killed" for s in KILLED] + [s + "-rooted" for s in ROOTED]
-    if o.list:
-        print(*scenes, sep="\n")
-        return 0
     os.umask(0o022)
     bad = False
     with ProcessPoolExecutor(o.jobs) as pool:
@@ -476,7 +462,7 @@ def main():
             for line in lines:
                 bad = True
                 print(line, flush=True)
-    return bad and not o.count
+    return bad
 
 
 if __name__ == "__main__":

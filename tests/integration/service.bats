@@ -106,31 +106,6 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	gone
 }
 
-@test "READY=1 is not sent before the first file can be read" {
-	needs_root
-	# the program that receives it reads at once
-	/usr/bin/python3 - "$T" <<-'END'
-	import os, signal, socket, subprocess, sys
-	os.chdir(sys.argv[1])
-	for address in "notify", "\0kpackfs-test-" + sys.argv[1]:
-	    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-	    name = "@" + address[1:] if address[0] == "\0" else sys.argv[1] + "/notify"
-	    heard.bind(address)
-	    with subprocess.Popen(["kpackfs", "-f", "src", "mnt"],
-	                          env=dict(os.environ, NOTIFY_SOCKET=name)) as mount:
-	        while True:
-	            message = heard.recv(4096).decode()
-	            if "READY=1" in message.splitlines():
-	                break
-	        assert open("mnt/toc/a/gfx942.hsaco").read() == "abc"
-	        mount.send_signal(signal.SIGTERM)
-	        while "STOPPING=1" not in message.splitlines():
-	            message = heard.recv(4096).decode()
-	        assert mount.wait() == 0
-	    heard.close()
-	END
-}
-
 @test "a manager that does not exist does no harm" {
 	for address in "$T/nowhere" @nowhere '' relative "/$(printf 'x%.0s' {1..200})"; do
 		NOTIFY_SOCKET=$address kpackfs src mnt

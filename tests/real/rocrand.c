@@ -6,10 +6,24 @@
  *
  * TYPE is a generator that is left out.
  */
+#include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "call.h"
+
+static void *library;
+
+/* The library's function NAME.  Ends the program if the library has none. */
+static void *function(const char *name)
+{
+	void *f = dlsym(library, name);
+
+	if (!f) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	return f;
+}
 
 /* The values of rocrand_rng_type; a version that does not have one returns an error. */
 static const int types[] = {401, 402, 403, 404, 405, 406, 407, 408,
@@ -42,7 +56,12 @@ int main(int argc, char **argv)
 	void *out = NULL;
 	int type = 0;
 
-	open_library(argc, argv, RTLD_GLOBAL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) : NULL;
+	if (!library) {
+		fprintf(stderr, "%s\n", argc > 1 ? dlerror() : "no library");
+		return 1;
+	}
 	PRINT("hipInit", unsigned)(0));
 	PRINT("hipMalloc", void **, size_t)(&out, n * 8));
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

@@ -43,56 +43,6 @@ static void check(const void *bytes, size_t size, const char *want)
 	free(text);
 }
 
-/* MessagePack and its JSON.  Keys become strings, and the first of equal keys counts. */
-static const struct {
-	struct kp_span bytes;
-	const char *json;
-} values[] = {
-#define ROW(bytes, json)                                                                 \
-	{                                                                                \
-		{(const uint8_t *)(bytes), sizeof(bytes) - 1}, json                      \
-	}
-	ROW("\xcf\xff\xff\xff\xff\xff\xff\xff\xff", "18446744073709551615"),
-	ROW("\xd3\x80\0\0\0\0\0\0\0", "-9223372036854775808"),
-	ROW("\xa4\\\0\n\x7f", "\"\\\\\\u0000\\u000a\\u007f\""),
-	ROW("\xa3\xc3\xa4\xff", "\"\xc3\xa4\xef\xbf\xbd\""),
-	ROW("\xa3\xed\xa0\x80", /* a surrogate */
-	    "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""),
-	ROW("\xa3\xe2\x80\xae", "\"\\u202e\""),
-	ROW("\xa4\xf3\xa0\x81\x81", "\"\\udb40\\udc41\""),
-	/* in a name that is not a string, an escape is escaped */
-	ROW("\x81\x91\xa3\xe2\x80\xae\x01", "{\"[\\\"\\\\u202e\\\"]\":1}"),
-	ROW("\xc7\0\x05", "{\"ext\":5,\"data\":\"\"}"),
-	ROW("\xd4\xff\x01", "{\"ext\":-1,\"data\":\"01\"}"),
-	ROW("\x93\x01\x90\x80", "[1,[],{}]"),
-	ROW("\xca\x3f\x80\0\0", "1.0"),
-	ROW("\xca\x7f\x80\0\0", "null"),
-	ROW("\xcb\xff\xf0\0\0\0\0\0\0", "null"),
-	ROW("\x81\xc4\x01\xab\x01", "{\"\\\"ab\\\"\":1}"),
-	ROW("\x81\x81\xa1\"\x01\x02", "{\"{\\\"\\\\\\\"\\\":1}\":2}"),
-	ROW("\x83\xa1"
-	    "a\x01\xd9\x01"
-	    "a\x02\xa1"
-	    "b\x03",
-	    "{\"a\":1,\"b\":3}"),
-	ROW("\x82\xa1"
-	    "5\x01\x05\x02",
-	    "{\"5\":1}"),
-	ROW("\x82\xa1"
-	    "a\x81\xa1"
-	    "a\x01\xa1"
-	    "b\x81\xa1"
-	    "a\x02",
-	    "{\"a\":{\"a\":1},\"b\":{\"a\":2}}"),
-#undef ROW
-};
-
-TEST(values_become_json)
-{
-	for (size_t i = 0; i < COUNT(values); i++)
-		check(values[i].bytes.data, values[i].bytes.size, values[i].json);
-}
-
 /* localedef's output for LC_NUMERIC with the decimal point "," */
 static const char comma[] =
 	"\x14\x11\x03\x20\x06\0\0\0\x20\0\0\0\x22\0\0\0\x24\0\0\0\x28\0\0\0"

@@ -123,26 +123,6 @@ TEST(terminals_get_octal_instead_of_surprises)
 	}
 }
 
-/* Whatever byte ends it, and wherever. */
-TEST(plain_text_is_measured)
-{
-	uint8_t text[20];
-	struct kp_span s = {text, sizeof(text)};
-
-	memset(text, 'a', sizeof(text));
-	assert_int_equal(kp_text_plain(s), s.size);
-	assert_int_equal(kp_text_plain((struct kp_span){0}), 0);
-	for (size_t at = 0; at < s.size; at++) {
-		for (int c = 0; c < 256; c++) {
-			bool plain = c >= ' ' && c < 0x7f && c != '\\';
-
-			text[at] = (uint8_t)c;
-			assert_int_equal(kp_text_plain(s), plain ? s.size : at);
-		}
-		text[at] = (uint8_t)(at % 2 ? '~' : ']'); /* beside others */
-	}
-}
-
 TEST(escapes_become_their_bytes)
 {
 	char text[] = "a\\040b\\134040\\08\\\\060c\\377\\", plain[] = "";
@@ -183,34 +163,6 @@ TEST(messages_keep_their_backslashes)
 	}
 	kp_message_escape(kp_span_str("a\\b\n\\012"), out, sizeof(out));
 	assert_string_equal(out, "a\\b\\012\\012");
-}
-
-/* With every buffer size, no byte too many is written and no character is split. */
-TEST(escapes_are_cut_at_a_character)
-{
-	static const struct kp_span in = BYTES("a\nb\303\266\342\200\250c");
-	static const char *const cut[] = {
-		"",  "",       "a",       "a",       "a",
-		"a", "a\\012", "a\\012b", "a\\012b", "a\\012b\303\266"};
-	static const char whole[] = "a\\012b\303\266\\342\\200\\250c";
-	char out[64];
-
-	for (size_t cap = 1; cap < sizeof(out); cap++) {
-		memset(out, '#', sizeof(out));
-		kp_text_escape(in, out, cap);
-		assert_true(strlen(out) < cap);
-		for (size_t i = cap; i < sizeof(out); i++)
-			assert_int_equal(out[i], '#');
-		if (cap < COUNT(cut))
-			assert_string_equal(out, cut[cap]);
-		else if (cap < sizeof(whole) - 1)
-			assert_string_equal(out, "a\\012b\303\266");
-		else if (cap >= sizeof(whole))
-			assert_string_equal(out, whole);
-	}
-	out[0] = '#';
-	assert_ptr_equal(kp_text_escape(in, out, 0), out);
-	assert_int_equal(out[0], '#');
 }
 
 TEST(paths_have_limits)

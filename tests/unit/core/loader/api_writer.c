@@ -100,43 +100,21 @@ static struct kpack_archive *read_back(const struct ab *a)
 
 /* --- reading back --------------------------------------------------------------------- */
 
+/* How each is spelled is in the golden case target-ids. */
 TEST(architectures_are_spelled_one_way)
 {
-	static const struct {
-		const char *given, *stored;
-	} arches[] = {
-		{"gfx90a:xnack+:sramecc-", "gfx90a:sramecc-:xnack+"},
-		{"gfx90a-xnack-", "gfx90a:xnack-"},
-		{"gfx942", "gfx942"},
-		{"sm_90a", "sm_90a"},
-		{"compute_90", "compute_90"},
-		{"amdgcnspirv", "amdgcnspirv"},
-		{"generic", "generic"},
-		{"some arch", "some arch"}, /* not a target ID: unchanged */
-		{"GFX90A", "GFX90A"},
-		{"gfx942:fast+", "gfx942:fast+"},
-	};
+	static const struct kpackx_object again = {.binary = "k",
+						   .arch = "gfx90a:xnack-"};
 	kpackx_writer_t w = opened_writer(NULL);
-	struct kpack_archive *archive;
-	size_t entry;
 	struct ab a;
 
-	for (size_t i = 0; i < COUNT(arches); i++)
-		add_ok(w, (struct kpackx_object){.binary = "k", .arch = arches[i].given});
-	for (size_t i = 0; i < COUNT(arches); i++)
-		assert_int_equal(kpackx_writer_add(
-					 w,
-					 &(struct kpackx_object){
-						 .binary = "k", .arch = arches[i].stored},
-					 &why),
-				 KPACK_ERROR_INVALID_ARGUMENT);
+	add_ok(w, (struct kpackx_object){.binary = "k", .arch = "gfx90a-xnack-"});
+	assert_int_equal(kpackx_writer_add(w, &again, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	/* what is no target ID stays as it is */
+	add_ok(w, (struct kpackx_object){.binary = "k", .arch = "gfx90a"});
+	add_ok(w, (struct kpackx_object){.binary = "k", .arch = "GFX90A"});
 	a = finished(w);
-	archive = read_back(&a);
-	assert_int_equal(kp_archive_arch_count(archive), COUNT(arches));
-	for (size_t i = 0; i < COUNT(arches); i++)
-		assert_true(kp_archive_find(archive, kp_span_str("k"),
-					    kp_span_str(arches[i].stored), &entry));
-	kp_archive_close(archive);
 	ab_free(&a);
 }
 

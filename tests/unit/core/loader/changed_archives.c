@@ -203,88 +203,78 @@ static void drop_meanwhile(void)
 	drop("c.kpack");
 }
 
-static void step_none(void)
-{
-}
+enum step {
+	NOTHING,
+	REPLACE,
+	TIME,
+	SECONDS,
+	NANOSECONDS,
+	SIZE,
+	LINK, /* to what is open already, by its own name */
+	GONE,
+	REPLACED_MEANWHILE,
+	GONE_MEANWHILE,
+	JUNK
+};
 
-static void step_replace(void)
+static void change(enum step step)
 {
-	publish("c.kpack", "REPLACED");
-}
-
-static void step_time(void)
-{
-	overwrite("OVER.", 5, 5);
-}
-
-static void step_seconds(void)
-{
-	overwrite("FIVES", 6, 5);
-}
-
-static void step_nanoseconds(void)
-{
-	overwrite("SIXES", 6, 6);
-}
-
-static void step_size(void)
-{
-	overwrite("LONGER", 6, 6);
-}
-
-/* which is open already, by its own name */
-static void step_link(void)
-{
-	assert_int_equal(link(in_dir("d.kpack"), in_dir("new")), 0);
-	assert_int_equal(rename(in_dir("new"), in_dir("c.kpack")), 0);
-}
-
-static void step_gone(void)
-{
-	drop("c.kpack");
-}
-
-static void step_replaced_meanwhile(void)
-{
-	publish("c.kpack", "BEFORE");
-	meanwhile = replace_meanwhile;
-}
-
-static void step_gone_meanwhile(void)
-{
-	publish("c.kpack", "NEVER OPENED");
-	meanwhile = drop_meanwhile;
-}
-
-static void step_junk(void)
-{
-	write_file("c.kpack", "no archive", 10);
+	switch (step) {
+	case NOTHING:
+		return;
+	case REPLACE:
+		return publish("c.kpack", "REPLACED");
+	case TIME:
+		return overwrite("OVER.", 5, 5);
+	case SECONDS:
+		return overwrite("FIVES", 6, 5);
+	case NANOSECONDS:
+		return overwrite("SIXES", 6, 6);
+	case SIZE:
+		return overwrite("LONGER", 6, 6);
+	case LINK:
+		assert_int_equal(link(in_dir("d.kpack"), in_dir("new")), 0);
+		assert_int_equal(rename(in_dir("new"), in_dir("c.kpack")), 0);
+		return;
+	case GONE:
+		return drop("c.kpack");
+	case REPLACED_MEANWHILE:
+		publish("c.kpack", "BEFORE");
+		meanwhile = replace_meanwhile;
+		return;
+	case GONE_MEANWHILE:
+		publish("c.kpack", "NEVER OPENED");
+		meanwhile = drop_meanwhile;
+		return;
+	case JUNK:
+		return write_file("c.kpack", "no archive", 10);
+	}
 }
 
 TEST(the_file_that_a_name_leads_to_is_read)
 {
 	static const struct {
-		void (*change)(void);
+		enum step step;
 		const char *says; /* NULL: there is none */
 	} steps[] = {
-		{step_replace, "REPLACED"},
-		{step_none, "REPLACED"},
-		{step_time, "OVER."},
-		{step_seconds, "FIVES"},
-		{step_nanoseconds, "SIXES"},
-		{step_size, "LONGER"},
-		{step_link, "OTHER"},
+		{REPLACE, "REPLACED"},
+		{NOTHING, "REPLACED"},
+		{TIME, "OVER."},
+		{SECONDS, "FIVES"},
+		{NANOSECONDS, "SIXES"},
+		{SIZE, "LONGER"},
+		{LINK, "OTHER"},
 		/* by this name it was not opened */
-		{step_gone, NULL},
+		{GONE, NULL},
 		/* what was read before is still open */
-		{step_replace, "REPLACED"},
-		{step_gone, "REPLACED"},
-		{step_replaced_meanwhile, "MEANWHILE"},
-		{step_none, "MEANWHILE"},
-		{step_gone_meanwhile, "MEANWHILE"},
+		{REPLACE, "REPLACED"},
+		{GONE, "REPLACED"},
+		{REPLACED_MEANWHILE, "MEANWHILE"},
+		{NOTHING, "MEANWHILE"},
+		{GONE_MEANWHILE, "MEANWHILE"},
 		/* failures are not kept */
-		{step_junk, NULL},
-		{step_replace, "REPLACED"},
+		{JUNK, NULL},
+		{REPLACE, "REPLACED"},
 	};
 	kpack_cache_t cache = new_cache();
 
@@ -292,7 +282,7 @@ TEST(the_file_that_a_name_leads_to_is_read)
 	publish("d.kpack", "OTHER");
 	check(cache, &(struct request){"k", 0, "gfx900", "d.kpack", "OTHER", 0});
 	for (size_t i = 0; i < COUNT(steps); i++) {
-		steps[i].change();
+		change(steps[i].step);
 		check(cache, &(struct request){
 				     "k", 0, "gfx900", "c.kpack", steps[i].says,
 				     steps[i].says ? 0 : KPACK_ERROR_ARCHIVE_NOT_FOUND});

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include <elf.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "tests/unit/unit.h"
 #include "core/elf/convert.h"
 #include "core/restore/recipe.h"
-#include "tests/unit/link_builder.h"
+#include "tests/unit/bundle_builder.h"
 #include "core/rocm_kpack/kpack.h"
 
 #define BUNDLES 3
@@ -74,43 +77,109 @@ static struct bytes bundles_of(const struct host *host, uint64_t starts[BUNDLES]
 	return b;
 }
 
-static void add(struct link *l, const char *name, uint64_t flags, size_t segment,
-		size_t size, const void *content)
-{
-	link_add(l, (struct link_section){.name = name,
-					  .type = SHT_PROGBITS,
-					  .flags = flags,
-					  .segment = segment,
-					  .size = size,
-					  .content = content,
-					  .align = 16});
-}
+/* A section of a program that is a segment of its own. */
+struct part {
+	const char *name;
+	uint32_t flags;
+	struct bytes content;
+	uint64_t offset; /* chosen by linked() */
+};
+
+enum { BASE = 0x400000, PAGE = 4096, PARTS_MAX = 2 };
 
 /* A program at a fixed address, whose pointers need no relocations. */
+static struct bytes linked(struct part *parts, uint16_t n)
+{
+	Elf64_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, 1},
+			.e_type = ET_EXEC,
+			.e_machine = EM_X86_64,
+			.e_version = 1,
+			.e_phoff = sizeof(h),
+			.e_ehsize = sizeof(h),
+			.e_phentsize = sizeof(Elf64_Phdr),
+			.e_phnum = n,
+			.e_shentsize = sizeof(Elf64_Shdr),
+			.e_shnum = (uint16_t)(n + 2),
+			.e_shstrndx = (uint16_t)(n + 1)};
+	Elf64_Phdr segments[PARTS_MAX] = {{0}};
+	Elf64_Shdr sections[PARTS_MAX + 2] = {{0}}, *name_table = &sections[n + 1];
+	struct bytes file = {0}, names = {0};
+
+	put_zeros(&file, sizeof(h) + n * sizeof(*segments));
+	put_zeros(&names, 1);
+	for (uint16_t i = 0; i < n; i++) {
+		uint64_t start =
+			i ? round_up(file.size, PAGE) : 0; /* the first has the headers */
+
+		put_padding(&file, i ? PAGE : 16);
+		parts[i].offset = file.size;
+		sections[i + 1] = (Elf64_Shdr){.sh_name = (uint32_t)names.size,
+					       .sh_type = SHT_PROGBITS,
+					       .sh_flags = parts[i].flags,
+					       .sh_addr = BASE + file.size,
+					       .sh_offset = file.size,
+					       .sh_size = parts[i].content.size,
+					       .sh_addralign = 16};
+		put(&names, parts[i].name, strlen(parts[i].name) + 1);
+		put(&file, parts[i].content.data, parts[i].content.size);
+		segments[i] = (Elf64_Phdr){
+			.p_type = PT_LOAD,
+			.p_flags = parts[i].flags & SHF_WRITE ? PF_R | PF_W : PF_R,
+			.p_offset = start,
+			.p_vaddr = BASE + start,
+			.p_filesz = file.size - start,
+			.p_memsz = file.size - start,
+			.p_align = PAGE};
+	}
+	*name_table = (Elf64_Shdr){.sh_name = (uint32_t)names.size,
+				   .sh_type = SHT_STRTAB,
+				   .sh_offset = file.size,
+				   .sh_addralign = 1};
+	put(&names, ".shstrtab", 10);
+	name_table->sh_size = names.size;
+	put(&file, names.data, names.size);
+	put_padding(&file, 8);
+	h.e_shoff = file.size;
+	put(&file, sections, (n + 2u) * sizeof(*sections));
+	memcpy(file.data, &h, sizeof(h));
+	memcpy(file.data + sizeof(h), segments, n * sizeof(*segments));
+	bytes_free(&names);
+	return file;
+}
+
+/* A descriptor of a file with these bytes. */
+static int bytes_fd(const void *data, size_t size)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, data, size), size);
+	return fd;
+}
+
 static int make_fat(const struct host *host)
 {
-	static const uint8_t zero[WRAPPERS_MAX * KP_WRAPPER_SIZE];
-	struct link l = {
-		.type = ET_EXEC, .machine = EM_X86_64, .base = 0x400000, .page = 4096};
-	uint64_t starts[BUNDLES], at;
-	struct bytes b = bundles_of(host, starts);
+	uint64_t starts[BUNDLES];
+	struct part parts[] = {
+		{KP_FATBIN_SECTION, SHF_ALLOC, bundles_of(host, starts), 0},
+		{".hipFatBinSegment", SHF_ALLOC | SHF_WRITE, {0}, 0}};
+	struct bytes file;
+	uint8_t *wrapper;
 	int fd;
 
-	add(&l, KP_FATBIN_SECTION, SHF_ALLOC, link_add_segment(&l, PF_R), b.size, b.data);
-	add(&l, ".hipFatBinSegment", SHF_ALLOC | SHF_WRITE,
-	    link_add_segment(&l, PF_R | PF_W), host->n_wrappers * KP_WRAPPER_SIZE, zero);
-	link_build(&l);
-	at = link_addr(&l, ".hipFatBinSegment");
-	for (size_t i = 0; i < host->n_wrappers; i++, at += KP_WRAPPER_SIZE) {
-		kp_put_le32(link_at(&l, at), KP_WRAPPER_HIPF);
-		kp_put_le32(link_at(&l, at) + 4, KP_WRAPPER_VERSION);
-		link_write64(&l, at + 8,
-			     link_addr(&l, KP_FATBIN_SECTION) +
-				     starts[host->wrappers[i]]);
+	put_zeros(&parts[1].content, host->n_wrappers * KP_WRAPPER_SIZE);
+	file = linked(parts, 2);
+	wrapper = file.data + parts[1].offset;
+	for (size_t i = 0; i < host->n_wrappers; i++, wrapper += KP_WRAPPER_SIZE) {
+		kp_put_le32(wrapper, KP_WRAPPER_HIPF);
+		kp_put_le32(wrapper + 4, KP_WRAPPER_VERSION);
+		kp_put_le64(wrapper + 8,
+			    BASE + parts[0].offset + starts[host->wrappers[i]]);
 	}
-	fd = bytes_fd(l.file.data, l.file.size);
-	bytes_free(&b);
-	link_free(&l);
+	fd = bytes_fd(file.data, file.size);
+	bytes_free(&file);
+	bytes_free(&parts[0].content);
+	bytes_free(&parts[1].content);
 	return fd;
 }
 
@@ -346,9 +415,8 @@ TEST(layouts_say_which_container_is_whose)
 
 TEST(other_files)
 {
-	static const struct section text = {
-		".text", SHT_PROGBITS, SHF_ALLOC, 0, {(const uint8_t *)"x", 1}, 0, 0, 0};
-	struct elf_file elf = elf_build(ET_DYN, EM_X86_64, &text, 1);
+	struct part text = {".text", SHF_ALLOC, {(uint8_t *)"x", 1, 1}, 0};
+	struct bytes elf = linked(&text, 1);
 	uint64_t starts[BUNDLES];
 	struct bytes bare = bundles_of(&compressed, starts);
 	const struct {
@@ -359,9 +427,7 @@ TEST(other_files)
 		{bare.data, bare.size, {0, "gfx90a", 0, "0 for gfx90a"}},
 		{bare.data, bare.size, {1, "gfx90a", 0, "1 for gfx90a"}},
 		{bare.data, bare.size, {3, "gfx90a", NONE, "no wrapper 3"}},
-		{elf.bytes.data,
-		 elf.bytes.size,
-		 {0, "gfx90a", NONE, "no device code in it"}},
+		{elf.data, elf.size, {0, "gfx90a", NONE, "no device code in it"}},
 		{"#!/bin/sh\n",
 		 10,
 		 {0, "gfx90a", KPACK_ERROR_INVALID_FORMAT, "no binary"}},
@@ -374,7 +440,7 @@ TEST(other_files)
 		look_up(fd, &cases[i].look_up);
 		close(fd);
 	}
-	bytes_free(&elf.bytes);
+	bytes_free(&elf);
 	bytes_free(&bare);
 }
 

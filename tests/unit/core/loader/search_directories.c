@@ -118,19 +118,6 @@ TEST(colons_of_a_directory_are_escaped_or_found)
 	drop("a:b:c:d:e:f:g:h:i");
 }
 
-TEST(relative_directories_start_where_the_program_does)
-{
-	char before[4096];
-
-	assert_non_null(getcwd(before, sizeof(before)));
-	assert_int_equal(chdir(dir), 0);
-	check_list("ROCM_KPACK_PATH", "many", "ELSEWHERE");
-	check_list("ROCM_KPACK_PATH", ".", "SINGLE");
-	check_list("ROCM_KPACK_PATH", "many/../single.kpack", "SINGLE");
-	assert_int_equal(chdir(before), 0);
-	check_list("ROCM_KPACK_PATH", "many", NULL);
-}
-
 /* Markers name files: a directory is skipped. */
 TEST(markers_name_no_directories)
 {

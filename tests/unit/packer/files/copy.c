@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies of files that were looked at before; written trees: hard links, what is left out, and the attributes of directories. */
+/* Copies of files that were looked at before; written trees: hard links, and the attributes of directories. */
 #include "packer/files/copy.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "tests/unit/unit.h"
 #include "packer/files/below.h"
@@ -145,33 +144,6 @@ TEST(test_only_what_was_seen, setup, teardown)
 	assert_changed(at("link"), &id);
 }
 
-TEST(test_attributes_of_links_and_fifos, setup, teardown)
-{
-	const struct timespec times[2] = {{1000, 5}, {2000, 5}};
-	struct file_identity id;
-	struct stat st, was;
-
-	assert_int_equal(symlink("nowhere", at("link")), 0);
-	assert_int_equal(mkfifo(at("fifo"), 0640), 0);
-	for (int i = 0; i < 2; i++) {
-		const char *from = at(i ? "fifo" : "link"), *to = at(i ? "FIFO" : "LINK");
-
-		if (geteuid() == 0)
-			assert_int_equal(lchown(from, 1000, 1001), 0);
-		assert_int_equal(utimensat(AT_FDCWD, from, times, AT_SYMLINK_NOFOLLOW),
-				 0);
-		assert_int_equal(lstat(from, &was), 0);
-		id = file_identity_of(&was);
-		assert_int_equal(copy_seen(from, &id, to, NULL), KPACK_SUCCESS);
-		assert_int_equal(lstat(to, &st), 0);
-		assert_int_equal(st.st_mode, was.st_mode);
-		assert_int_equal(st.st_uid, was.st_uid);
-		assert_int_equal(st.st_gid, was.st_gid);
-		assert_int_equal(st.st_mtim.tv_sec, 2000);
-		assert_int_equal(st.st_mtim.tv_nsec, 5);
-	}
-}
-
 /* As an ordinary user, whom a directory's mode keeps out. */
 TEST(test_directories_are_closed_last, setup, teardown)
 {
@@ -250,34 +222,6 @@ TEST(test_hard_links, setup, teardown)
 	assert_int_equal(tree_write_link(&w, "6", "3", NULL, &id, &why),
 			 KPACK_ERROR_IO_ERROR);
 	assert_has(why.text, "was changed meanwhile");
-	tree_write_end(&w);
-}
-
-/* Where devices may not be made, their links are left out with them. */
-TEST(test_left_out, setup, teardown)
-{
-	struct file_identity id;
-	struct tree_write w;
-	char *left;
-
-	if (getuid() != 0)
-		skip();
-	assert_int_equal(mknod(at("in/dev"), S_IFCHR | 0600, makedev(1, 3)), 0);
-	assert_int_equal(link(at("in/dev"), at("in/dev2")), 0);
-	id = seen("in/dev");
-	become_user(true);
-	tree_write_begin(&w, out, false);
-	assert_int_equal(tree_write_root(&w, &why), KPACK_SUCCESS);
-	left = put_entry(&w, "in/dev", "dev");
-	assert_non_null(left);
-	free(left);
-	left = put_entry(&w, "in/dev2", "dev2");
-	assert_non_null(left);
-	free(left);
-	assert_int_equal(tree_write_file(&w, "dev", at("in/dev"), &id, NULL, &why),
-			 KPACK_ERROR_IO_ERROR);
-	become_user(false);
-	assert_int_equal(access(at("out/dev"), F_OK), -1);
 	tree_write_end(&w);
 }
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Directories for one run: they are removed, and so are those of killed runs. */
+/* Directories for one run among other users'; split.bats and the sweep have those of killed runs. */
 #include "packer/files/staging.h"
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -38,41 +37,6 @@ static void make(const char *path)
 
 	assert_true(fd >= 0);
 	close(fd);
-}
-
-static int recovered;
-
-static void recover(int dir, int base)
-{
-	struct stat st;
-
-	assert_int_equal(fstatat(dir, "file", &st, 0), 0);
-	assert_int_equal(fstatat(base, PREFIX "abcdef", &st, 0), 0);
-	recovered++;
-}
-
-TEST(test_left, setup, teardown)
-{
-	int lock;
-
-	assert_int_equal(mkdir(PREFIX "abcdef", 0700), 0);
-	make(PREFIX "abcdef/file");
-	assert_int_equal(mkdir(PREFIX "living", 0700), 0);
-	lock = open(PREFIX "living", O_RDONLY);
-	assert_int_equal(flock(lock, LOCK_EX), 0);
-	assert_int_equal(mkdir(PREFIX "longer-name", 0700), 0);
-	assert_int_equal(mkdir("away", 0700), 0);
-	make("away/file");
-	assert_int_equal(symlink("away", PREFIX "link-1"), 0);
-	temp_dir_remove_left(top, PREFIX, recover);
-	assert_int_equal(recovered, 1);
-	assert_int_equal(access(PREFIX "abcdef", F_OK), -1);
-	assert_int_equal(close(lock), 0);
-	assert_int_equal(rmdir(PREFIX "living"), 0);
-	assert_int_equal(rmdir(PREFIX "longer-name"), 0);
-	assert_int_equal(unlink(PREFIX "link-1"), 0);
-	assert_int_equal(unlink("away/file"), 0);
-	assert_int_equal(rmdir("away"), 0);
 }
 
 /* Another user's directory is neither used nor removed. */
