@@ -208,9 +208,6 @@ TEST(escapes_are_cut_at_a_character)
 		else if (cap >= sizeof(whole))
 			assert_string_equal(out, whole);
 	}
-	out[0] = '#';
-	assert_ptr_equal(kp_text_escape(in, out, 0), out);
-	assert_int_equal(out[0], '#');
 }
 
 TEST(paths_have_limits)
