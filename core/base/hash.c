@@ -98,6 +98,7 @@ static uint64_t slot_key(void)
 	uint64_t known = atomic_load_explicit(&key, memory_order_relaxed);
 
 	if (!known) {
+		/* NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel gives numbers */
 		known = 1 | kp_hash64((const void *)getauxval(AT_RANDOM), 16, 0);
 		atomic_store_explicit(&key, known, memory_order_relaxed);
 	}

@@ -16,10 +16,11 @@
 bool kp_mount_parse(char *line, struct kp_mount *out)
 {
 	unsigned id = 0, major_number, minor_number;
-	bool numbered =
-		sscanf(line, "%u %*u %u:%u ", &id, &major_number, &minor_number) == 3;
+	bool numbered;
 	char *words[6], *word;
 
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel's numbers fit */
+	numbered = sscanf(line, "%u %*u %u:%u ", &id, &major_number, &minor_number) == 3;
 	line[strcspn(line, "\n")] = '\0';
 	for (int i = 0; i < 6; i++)
 		words[i] = strsep(&line, " ");

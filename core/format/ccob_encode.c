@@ -234,20 +234,6 @@ static const uint32_t sines[64] = {
 static const uint8_t turns[4][4] = {
 	{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
 
-static uint32_t mix_words(unsigned round, uint32_t b, uint32_t c, uint32_t d)
-{
-	switch (round) {
-	case 0:
-		return (b & c) | (~b & d);
-	case 1:
-		return (b & d) + (c & ~d);
-	case 2:
-		return b ^ c ^ d;
-	default:
-		return c ^ (b | ~d);
-	}
-}
-
 static void take_block(uint32_t state[4], const uint8_t *block)
 {
 	static const uint8_t step[4] = {1, 5, 3, 7}, first[4] = {0, 1, 5, 0};
@@ -258,7 +244,11 @@ static void take_block(uint32_t state[4], const uint8_t *block)
 	for (unsigned i = 0; i < 64; i++) {
 		unsigned round = i / 16, word = (first[round] + step[round] * i) % 16;
 		uint32_t known = a + sines[i] + kp_le32(block + 4 * (size_t)word);
-		uint32_t sum = known + mix_words(round, b, c, d);
+		uint32_t mixed = round == 0   ? (b & c) | (~b & d)
+				 : round == 1 ? (b & d) + (c & ~d)
+				 : round == 2 ? b ^ c ^ d
+					      : c ^ (b | ~d);
+		uint32_t sum = known + mixed;
 		unsigned turn = turns[round][i % 4];
 
 		a = d;

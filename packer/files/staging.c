@@ -400,18 +400,19 @@ static int exchange_trees(int from, int to, const char *name, bool swap)
 	struct stat st;
 
 	for (int i = 0; i < 2 && geteuid() != 0; i++) {
-		KP_AUTO_CLOSE int fd =
+		int fd =
 			dirs[i] < 0
 				? -1
 				: openat(dirs[i], name,
 					 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-		if (fd < 0 || fstat(fd, &st) < 0 || st.st_mode & S_IWUSR ||
-		    fchmod(fd, S_IRWXU) < 0)
-			continue;
-		modes[i] = st.st_mode & 07777;
-		lent[i] = fd;
-		fd = -1;
+		if (fd >= 0 && fstat(fd, &st) == 0 && !(st.st_mode & S_IWUSR) &&
+		    fchmod(fd, S_IRWXU) == 0) {
+			modes[i] = st.st_mode & 07777;
+			lent[i] = fd;
+		} else {
+			kp_close_keeping_errno(fd);
+		}
 	}
 	status = move_tree(from, to, name, swap);
 	error = errno;
