@@ -135,7 +135,7 @@ bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t c
 		struct kp_span rest;
 		int used;
 
-		if (key.size < n || !kp_bytes_eq(key.data, layouts[i].library.data, n))
+		if (key.size < n || !kp_span_eq(kp_span_head(key, n), layouts[i].library))
 			continue;
 		rest = (struct kp_span){key.data + n, key.size - n};
 		if (!kp_span_starts(rest, arch.data, arch.size) ||

@@ -15,7 +15,7 @@
 #include "errors.h"
 
 /*
- * KP_AUTO(kp_strbuf) text = {0}; is a struct kp_strbuf that kp_strbuf_fini frees when its block
+ * KP_AUTO(kp_compose) text = {0}; is a struct kp_compose that kp_compose_fini frees when its block
  * ends, however it is left.  The type's ..._fini takes a pointer to it and accepts zeros.
  */
 #define KP_AUTO(type) __attribute__((cleanup(type##_fini))) struct type

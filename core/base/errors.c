@@ -90,6 +90,7 @@ kpack_error_t kp_fail(struct kpackx_error *why, kpack_error_t code, const char *
 	return code;
 }
 
+/* As strerror, which may translate, and is not safe among threads everywhere. */
 #if !__GLIBC_PREREQ(2, 32)
 static const char *strerrordesc_np(int number)
 {
@@ -122,6 +123,7 @@ kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char 
 	fill_error(why, code, fmt, ap);
 	va_end(ap);
 	why->sys_errno = sys_errno;
+	/* after what was escaped: the system's text needs no escape, and is cut rather than the name */
 	used = strlen(why->text);
 	snprintf(why->text + used, sizeof(why->text) - used, ": %s",
 		 kp_errno_text(sys_errno));
@@ -174,6 +176,7 @@ void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
 	va_list ap;
 	int n;
 
+	/* a hostile table has a fault in each of a million entries */
 	list->counted++;
 	if (list->kept == KP_FAULTS_MAX ||
 	    !kp_grow(&list->items, list->kept, &list->cap, sizeof(*list->items)))

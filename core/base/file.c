@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
+#include "alloc.h"
 #include "hash.h"
 #include "text.h"
 
@@ -43,6 +44,7 @@ bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
 	return true;
 }
 
+/* Piece number K has the SIZE bytes at BYTES: compare them with its hash. */
 static kpack_error_t check_piece(const struct kp_source *s, uint64_t k,
 				 const uint8_t *bytes, uint64_t size,
 				 struct kpackx_error *why)
@@ -58,24 +60,24 @@ static kpack_error_t check_piece(const struct kp_source *s, uint64_t k,
 
 /*
  * Read the bytes [FROM, TO) of the file, which are in the hashed run.  Pieces that are wanted
- * whole are read where they are wanted, with one call; the others by way of PART.
+ * whole are read where they are wanted, with one call; the others by way of PART, since a hash is
+ * that of a whole piece.
  */
 static kpack_error_t read_pieces(const struct kp_source *s, uint64_t from, uint64_t to,
 				 uint8_t *buf, struct kpackx_error *why)
 {
-	uint8_t *part = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE uint8_t *part = NULL;
 
-	while (!err && from < to) {
+	while (from < to) {
 		uint64_t k = (from - s->begin) / KP_PIECE, at = s->begin + k * KP_PIECE;
 		uint64_t size = s->end - at < KP_PIECE ? s->end - at : KP_PIECE, n;
 
 		if (at == from && size <= to - from) {
 			n = to == s->end ? to - from : (to - from) / KP_PIECE * KP_PIECE;
-			err = kp_file_pread(s->fd, from, buf, (size_t)n, why);
-			for (uint64_t done = 0; !err && done < n; done += size, k++) {
+			KP_TRY(kp_file_pread(s->fd, from, buf, (size_t)n, why));
+			for (uint64_t done = 0; done < n; done += size, k++) {
 				size = n - done < KP_PIECE ? n - done : KP_PIECE;
-				err = check_piece(s, k, buf + done, size, why);
+				KP_TRY(check_piece(s, k, buf + done, size, why));
 			}
 		} else {
 			if (!part)
@@ -83,17 +85,14 @@ static kpack_error_t read_pieces(const struct kp_source *s, uint64_t from, uint6
 			if (!part)
 				return kp_fail_memory(why, KP_PIECE, "reading");
 			n = at + size < to ? at + size - from : to - from;
-			err = kp_file_pread(s->fd, at, part, (size_t)size, why);
-			if (!err)
-				err = check_piece(s, k, part, size, why);
-			if (!err)
-				memcpy(buf, part + (from - at), (size_t)n);
+			KP_TRY(kp_file_pread(s->fd, at, part, (size_t)size, why));
+			KP_TRY(check_piece(s, k, part, size, why));
+			memcpy(buf, part + (from - at), (size_t)n);
 		}
 		from += n;
 		buf += n;
 	}
-	free(part);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* As kp_source_read, but hashes are not looked at. */
@@ -110,7 +109,7 @@ static kpack_error_t read_unchecked(const struct kp_source *s, uint64_t off, voi
 			       (unsigned long long)s->offset, (unsigned long long)off);
 	if (s->fd >= 0)
 		return kp_file_pread(s->fd, s->offset + off, buf, len, why);
-	if (len)
+	if (len) /* the memory of an empty run may be NULL */
 		memcpy(buf, s->mem + off, len);
 	return KPACK_SUCCESS;
 }
@@ -136,6 +135,7 @@ void kp_source_expect(const struct kp_source *s, uint64_t off, uint64_t *end)
 {
 	uint64_t from = *end > off ? *end : off, left;
 
+	/* half of what was asked for is still to come: asking for small steps costs more */
 	if (s->fd < 0 || s->size <= FEW || from >= s->size || from - off > AHEAD / 2)
 		return;
 	left = s->size - from;
@@ -155,6 +155,7 @@ kpack_error_t kp_source_load(const struct kp_source *s, uint64_t most, const cha
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: %llu bytes, at most %llu", what,
 			       (unsigned long long)s->size, (unsigned long long)most);
+	/* where a pointer has 32 bits, a file can be larger than memory */
 	if (s->size < SIZE_MAX)
 		*out = malloc((size_t)s->size + 1);
 	if (!*out)
@@ -218,22 +219,17 @@ kpack_error_t kp_window_get(struct kp_window *w, uint64_t off, size_t len,
 	return KPACK_SUCCESS;
 }
 
-static const char *kind_name(mode_t mode)
-{
-	return S_ISDIR(mode)    ? "directory"
-	       : S_ISFIFO(mode) ? "FIFO"
-	       : S_ISSOCK(mode) ? "socket"
-				: "device";
-}
-
 kpack_error_t kp_file_check(int fd, struct stat *st, struct kpackx_error *why)
 {
 	if (fstat(fd, st))
 		return kp_fail_errno(why, errno, "cannot stat");
-	if (!S_ISREG(st->st_mode))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "is a %s, not a regular file",
-			       kind_name(st->st_mode));
-	return KPACK_SUCCESS;
+	if (S_ISREG(st->st_mode))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "is a %s, not a regular file",
+		       S_ISDIR(st->st_mode)    ? "directory"
+		       : S_ISFIFO(st->st_mode) ? "FIFO"
+		       : S_ISSOCK(st->st_mode) ? "socket"
+					       : "device");
 }
 
 kpack_error_t kp_file_open(const char *path, int *fd, struct stat *st,
@@ -436,31 +432,11 @@ kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void
 	return KPACK_SUCCESS;
 }
 
-/* Copy through memory, a piece at a time. */
-static kpack_error_t copy_by_hand(struct kp_outfile *out, uint64_t off, int from,
-				  uint64_t from_off, uint64_t len,
-				  struct kpackx_error *why)
-{
-	size_t piece = 1 << 20;
-	uint8_t *buf = malloc(piece);
-	kpack_error_t err = KPACK_SUCCESS;
-
-	if (!buf)
-		return kp_fail_memory(why, piece, "copying");
-	for (uint64_t done = 0; done < len && !err; done += piece) {
-		if (piece > len - done)
-			piece = (size_t)(len - done);
-		err = kp_file_pread(from, from_off + done, buf, piece, why);
-		if (!err)
-			err = kp_outfile_pwrite(out, off + done, buf, piece, why);
-	}
-	free(buf);
-	return err;
-}
-
 kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
 			      uint64_t from_off, uint64_t len, struct kpackx_error *why)
 {
+	const size_t piece = 1 << 20;
+	KP_AUTO_FREE uint8_t *buf = NULL;
 	off_t in = (off_t)from_off, to = (off_t)off;
 
 	if (!kp_range_ok(INT64_MAX, from_off, len) || !kp_range_ok(INT64_MAX, off, len))
@@ -469,12 +445,18 @@ kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
 	while (len) {
 		ssize_t n = copy_file_range(from, &in, out->fd, &to, len, 0);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) /* different file systems or an old kernel */
-			return copy_by_hand(out, (uint64_t)to, from, (uint64_t)in, len,
-					    why);
-		len -= (uint64_t)n;
+		if (n > 0)
+			len -= (uint64_t)n;
+		else if (n == 0 || errno != EINTR)
+			break;
+	}
+	/* through memory: different file systems, an old kernel, or FROM is shorter */
+	if (len && !(buf = malloc(piece)))
+		return kp_fail_memory(why, piece, "copying");
+	for (size_t n; len; len -= n, in += (off_t)n, to += (off_t)n) {
+		n = len < piece ? (size_t)len : piece;
+		KP_TRY(kp_file_pread(from, (uint64_t)in, buf, n, why));
+		KP_TRY(kp_outfile_pwrite(out, (uint64_t)to, buf, n, why));
 	}
 	return KPACK_SUCCESS;
 }

@@ -37,7 +37,4 @@ uint64_t kp_hash64(const void *data, size_t size, uint64_t seed);
  */
 uint64_t kp_slot_hash(const void *data, size_t size, uint64_t seed);
 
-/* MD5 (RFC 1321), for formats that require it.  Not for security. */
-void kp_md5(struct kp_span data, uint8_t out[16]);
-
 #endif

@@ -12,6 +12,7 @@
 #include "json.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "bounds.h"
@@ -19,10 +20,12 @@
 #include "text.h"
 #include "hash.h"
 
-void kp_json_init(struct kp_json *j, size_t limit)
-{
-	*j = (struct kp_json){.limit = limit};
-}
+/* A written key. */
+struct kp_json_key {
+	uint32_t map;      /* number of its map */
+	uint32_t at, size; /* its text in the output */
+	uint32_t hash;
+};
 
 void kp_json_fini(struct kp_json *j)
 {
@@ -59,10 +62,16 @@ static void put_char(struct kp_json *j, char c)
 	put_quoted(j, c, j->quotes);
 }
 
-void kp_json_raw(struct kp_json *j, const char *text)
+void kp_json_print(struct kp_json *j, const char *fmt, ...)
 {
-	for (; *text; text++)
-		put_char(j, *text);
+	char text[128];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	for (const char *p = text; *p; p++)
+		put_char(j, *p);
 }
 
 /* --- values ----------------------------------------------------------------------- */
@@ -87,11 +96,11 @@ void kp_json_string(struct kp_json *j, struct kp_span s)
 
 		n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
 		if (n == 0) {
-			kp_json_raw(j, "\xef\xbf\xbd"); /* U+FFFD for an invalid byte */
+			kp_json_print(j, "\xef\xbf\xbd"); /* U+FFFD for an invalid byte */
 			n = 1;
 		} else if (!kp_text_visible(c)) {
 			kp_json_escape(c, escape);
-			kp_json_raw(j, escape);
+			kp_json_print(j, "%s", escape);
 		} else {
 			if (c == '"' || c == '\\')
 				put_char(j, '\\');
@@ -114,22 +123,6 @@ static void put_hex(struct kp_json *j, struct kp_span s)
 	put_char(j, '"');
 }
 
-void kp_json_uint(struct kp_json *j, uint64_t n)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRIu64, n);
-	kp_json_raw(j, text);
-}
-
-static void put_int(struct kp_json *j, int64_t n)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRId64, n);
-	kp_json_raw(j, text);
-}
-
 /* Write '.' for the locale's decimal point, which can have several bytes. */
 static void put_float(struct kp_json *j, double real)
 {
@@ -137,9 +130,10 @@ static void put_float(struct kp_json *j, double real)
 	bool point = false;
 
 	if (!isfinite(real)) {
-		kp_json_raw(j, "null");
+		kp_json_print(j, "null");
 		return;
 	}
+	/* 17 digits tell any two numbers apart; without a point it would be read as an integer */
 	snprintf(text, sizeof(text), "%.17g", real);
 	for (const char *p = text; *p; p++) {
 		bool digit = strchr("0123456789+-e", *p) != NULL;
@@ -149,7 +143,7 @@ static void put_float(struct kp_json *j, double real)
 		point |= !digit || *p == 'e';
 	}
 	if (!point)
-		kp_json_raw(j, ".0");
+		kp_json_print(j, ".0");
 }
 
 /* --- maps ------------------------------------------------------------------------- */
@@ -172,6 +166,7 @@ static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
 		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
 		return false;
 	}
+	/* the map is in the hash, too: many maps have the same keys */
 	key.hash = (uint32_t)kp_slot_hash(j->text + at, key.size, map);
 	slot = kp_slots_first(&j->key_slots, key.hash);
 	for (; *slot; slot = kp_slots_next(&j->key_slots, slot)) {
@@ -186,6 +181,10 @@ static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
 	return true;
 }
 
+/*
+ * Write a map.  Whether a key is new shows only when its text is there: until then it is written
+ * after the others, and is cut off again with its comma.
+ */
 static void put_map(struct kp_json *j, struct kp_mp *c, uint64_t pairs)
 {
 	uint32_t map = ++j->maps;
@@ -225,6 +224,7 @@ void kp_json_value(struct kp_json *j, struct kp_mp *c)
 {
 	struct kp_mp_value v;
 
+	/* a value is written while it is read: nobody has skipped it, and found it too deep, before */
 	if (!kp_mp_next(c, &v) || (j->depth > KP_MSGPACK_DEPTH_MAX &&
 				   (v.type == KP_MP_ARRAY || v.type == KP_MP_MAP))) {
 		set_fault(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
@@ -232,13 +232,13 @@ void kp_json_value(struct kp_json *j, struct kp_mp *c)
 	}
 	switch (v.type) {
 	case KP_MP_BOOL:
-		kp_json_raw(j, v.num ? "true" : "false");
+		kp_json_print(j, "%s", v.num ? "true" : "false");
 		break;
 	case KP_MP_UINT:
-		kp_json_uint(j, v.num);
+		kp_json_print(j, "%" PRIu64, v.num);
 		break;
 	case KP_MP_INT:
-		put_int(j, (int64_t)v.num);
+		kp_json_print(j, "%" PRId64, (int64_t)v.num);
 		break;
 	case KP_MP_FLOAT:
 		put_float(j, v.real);
@@ -250,9 +250,7 @@ void kp_json_value(struct kp_json *j, struct kp_mp *c)
 		put_hex(j, v.span);
 		break;
 	case KP_MP_EXT:
-		kp_json_raw(j, "{\"ext\":");
-		put_int(j, (int8_t)v.span.data[0]);
-		kp_json_raw(j, ",\"data\":");
+		kp_json_print(j, "{\"ext\":%d,\"data\":", (int8_t)v.span.data[0]);
 		put_hex(j, kp_span_tail(v.span, 1));
 		put_char(j, '}');
 		break;
@@ -273,7 +271,7 @@ void kp_json_value(struct kp_json *j, struct kp_mp *c)
 		j->depth--;
 		break;
 	default:
-		kp_json_raw(j, "null");
+		kp_json_print(j, "null");
 	}
 }
 

@@ -19,18 +19,14 @@
 #include "msgpack_read.h"
 #include "slots.h"
 
-/* A written key. */
-struct kp_json_key {
-	uint32_t map;      /* number of its map */
-	uint32_t at, size; /* its text in the output */
-	uint32_t hash;
-};
+struct kp_json_key;
 
-/* Text being composed.  Sticky: after a fault nothing more is added. */
+/* Text being composed; begins as {.limit = ...}.  Sticky: after a fault nothing more is added. */
 struct kp_json {
-	char *text; /* owned */
+	size_t limit; /* most bytes to write, including dropped equal keys; below 4 GiB */
+	size_t written; /* bytes, including keys that were removed again */
+	char *text;     /* owned */
 	size_t size, cap;
-	size_t written, limit; /* bytes, including keys that were removed again */
 	kpack_error_t fault;
 	unsigned quotes; /* enclosing keys that are not strings */
 	unsigned depth;  /* of maps and arrays */
@@ -40,17 +36,16 @@ struct kp_json {
 	struct kp_slots key_slots; /* of the keys */
 };
 
-/* LIMIT: most bytes to write, including dropped equal keys; below 4 GiB. */
-void kp_json_init(struct kp_json *j, size_t limit);
 void kp_json_fini(struct kp_json *j);
 
 /* Write C as an escape of JSON: \uXXXX, or two of them. */
 enum { KP_JSON_ESCAPE_MAX = 13 };
 void kp_json_escape(uint32_t c, char out[KP_JSON_ESCAPE_MAX]);
 
-void kp_json_raw(struct kp_json *j, const char *text); /* unquoted */
+/* Write JSON's own characters, and numbers: less than 128 bytes. */
+void kp_json_print(struct kp_json *j, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void kp_json_string(struct kp_json *j, struct kp_span s);
-void kp_json_uint(struct kp_json *j, uint64_t n);
 /* Write the value at the cursor, and move the cursor past it. */
 void kp_json_value(struct kp_json *j, struct kp_mp *c);
 

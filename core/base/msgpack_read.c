@@ -208,21 +208,11 @@ static bool expect_type(struct kp_mp *c, enum kp_mp_type type, struct kp_mp_valu
 	return kp_mp_fault(c, fault);
 }
 
-bool kp_mp_map_long(struct kp_mp *c, uint32_t *count)
+bool kp_mp_count(struct kp_mp *c, enum kp_mp_type type, uint32_t *count)
 {
 	struct kp_mp_value v;
 
-	if (!expect_type(c, KP_MP_MAP, &v, "not a map"))
-		return false;
-	*count = (uint32_t)v.num;
-	return true;
-}
-
-bool kp_mp_array(struct kp_mp *c, uint32_t *count)
-{
-	struct kp_mp_value v;
-
-	if (!expect_type(c, KP_MP_ARRAY, &v, "not an array"))
+	if (!expect_type(c, type, &v, type == KP_MP_MAP ? "not a map" : "not an array"))
 		return false;
 	*count = (uint32_t)v.num;
 	return true;

@@ -94,9 +94,8 @@ static inline bool kp_mp_skip(struct kp_mp *c)
 	return kp_mp_skip_nested(c, 0);
 }
 
-/* Read a value of the type in the name; a value of another type is a fault. */
-bool kp_mp_map_long(struct kp_mp *c, uint32_t *count);
-bool kp_mp_array(struct kp_mp *c, uint32_t *count);
+/* Read a value of the type in the name, or the head of TYPE; one of another type is a fault. */
+bool kp_mp_count(struct kp_mp *c, enum kp_mp_type type, uint32_t *count);
 bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s);
 bool kp_mp_uint_long(struct kp_mp *c, uint64_t *n);
 
@@ -135,9 +134,14 @@ static inline bool kp_mp_map(struct kp_mp *c, uint32_t *count)
 
 	if (c->fault || left == 0 || (*c->pos & 0xf0) != 0x80 ||
 	    2 * (size_t)(*c->pos & 0x0f) >= left)
-		return kp_mp_map_long(c, count);
+		return kp_mp_count(c, KP_MP_MAP, count);
 	*count = *c->pos++ & 0x0f;
 	return true;
+}
+
+static inline bool kp_mp_array(struct kp_mp *c, uint32_t *count)
+{
+	return kp_mp_count(c, KP_MP_ARRAY, count);
 }
 
 /* Set the cursor's fault, if it has none yet; returns false. */

@@ -22,6 +22,8 @@ static uint64_t number_at(const void *at, size_t size)
 	uint16_t two;
 	uint32_t four;
 	uint64_t eight;
+
+	/* a constant size is one load instead of a call */
 	switch (size) {
 	case 1:
 		return memcpy(&one, at, 1), one;
@@ -34,13 +36,6 @@ static uint64_t number_at(const void *at, size_t size)
 	}
 }
 
-static int compare_texts(const char *a, const char *b)
-{
-	if (!a || !b)
-		return (a != NULL) - (b != NULL);
-	return strcmp(a, b);
-}
-
 int kp_compare_by(const void *a, const void *b, const struct kp_sort_key *keys,
 		  size_t n_keys)
 {
@@ -48,9 +43,11 @@ int kp_compare_by(const void *a, const void *b, const struct kp_sort_key *keys,
 		const char *x = (const char *)a + k->offset,
 			   *y = (const char *)b + k->offset;
 		int order;
+		/* fields of structs are aligned, so that they can be read through a pointer */
 		if (k->kind == 't') {
-			order = compare_texts(*(char *const *)(const void *)x,
-					      *(char *const *)(const void *)y);
+			const char *s = *(char *const *)(const void *)x,
+				   *t = *(char *const *)(const void *)y;
+			order = s && t ? strcmp(s, t) : (s != NULL) - (t != NULL);
 		} else if (k->kind == 's') {
 			order = kp_span_cmp(*(const struct kp_span *)(const void *)x,
 					    *(const struct kp_span *)(const void *)y);
@@ -58,7 +55,7 @@ int kp_compare_by(const void *a, const void *b, const struct kp_sort_key *keys,
 			order = memcmp(x, y, k->size);
 		} else {
 			uint64_t m = number_at(x, k->size), n = number_at(y, k->size);
-			order = (m > n) - (m < n);
+			order = KP_ORDER(m, n);
 		}
 		if (order)
 			return order;

@@ -43,10 +43,14 @@ struct kp_sort_key {
 	{                                                                                \
 		offsetof(type, field), 'm', sizeof(((type *)0)->field)                   \
 	}
-/* The items are strings themselves. */
+/* The items are strings themselves, or unsigned integers of TYPE. */
 #define KP_AS_TEXT                                                                       \
 	{                                                                                \
 		0, 't', sizeof(char *)                                                   \
+	}
+#define KP_AS_NUMBER(type)                                                               \
+	{                                                                                \
+		0, 'n', sizeof(type)                                                     \
 	}
 
 #define KP_KEYS_(...)                                                                    \

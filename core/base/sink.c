@@ -16,12 +16,6 @@ kpack_error_t kp_sink_put(struct kp_sink *sink, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_sink_text(struct kp_sink *sink, const char *text,
-			   struct kpackx_error *why)
-{
-	return kp_sink_put(sink, text, strlen(text), why);
-}
-
 kpack_error_t kp_sink_fill(struct kp_sink *sink, uint8_t byte, uint64_t count,
 			   struct kpackx_error *why)
 {

@@ -15,8 +15,6 @@ struct kp_sink {
 
 kpack_error_t kp_sink_put(struct kp_sink *sink, const void *data, size_t size,
 			  struct kpackx_error *why);
-kpack_error_t kp_sink_text(struct kp_sink *sink, const char *text,
-			   struct kpackx_error *why);
 /* Write COUNT bytes of the value BYTE. */
 kpack_error_t kp_sink_fill(struct kp_sink *sink, uint8_t byte, uint64_t count,
 			   struct kpackx_error *why);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bounded runs of bytes: the range check, and reading and writing little-endian fields.
+ * Bounded runs of bytes: the range check, reading and writing little-endian fields, and taking
+ * texts apart.
  */
 #ifndef KP_CORE_BASE_SPAN_H
 #define KP_CORE_BASE_SPAN_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,12 +17,6 @@
 
 /* The order of two numbers for qsort and bsearch: negative, 0 or positive. */
 #define KP_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
-
-/* The bytewise order of two elements of an array of texts, for qsort and bsearch. */
-static inline int kp_order_texts(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 struct kp_span {
 	const uint8_t *data;
@@ -47,41 +43,62 @@ static inline struct kp_span kp_span_str(const char *s)
 	return (struct kp_span){(const uint8_t *)s, strlen(s)};
 }
 
+/* Fields of any alignment; compilers make one load or store of each of these. */
 static inline uint16_t kp_le16(const uint8_t *p)
 {
-	return (uint16_t)(p[0] | p[1] << 8);
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le16toh(v);
 }
 
 static inline uint32_t kp_le32(const uint8_t *p)
 {
-	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[3] << 24;
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
 }
 
 static inline uint64_t kp_le64(const uint8_t *p)
 {
-	return (uint64_t)kp_le32(p) | (uint64_t)kp_le32(p + 4) << 32;
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le64toh(v);
 }
 
-/* As memcmp() == 0, without the call: most strings compared here have few bytes. */
-static inline bool kp_bytes_eq(const uint8_t *a, const uint8_t *b, size_t n)
+static inline void kp_put_le32(uint8_t *p, uint32_t v)
 {
-	if (n > 16)
-		return memcmp(a, b, n) == 0;
-	if (n >= 8)
-		return kp_le64(a) == kp_le64(b) &&
-		       kp_le64(a + n - 8) == kp_le64(b + n - 8);
-	if (n >= 4)
-		return kp_le32(a) == kp_le32(b) &&
-		       kp_le32(a + n - 4) == kp_le32(b + n - 4);
-	while (n && a[n - 1] == b[n - 1])
-		n--;
-	return n == 0;
+	v = htole32(v);
+	memcpy(p, &v, sizeof(v));
 }
 
+static inline void kp_put_le64(uint8_t *p, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+/* Without a call of memcmp for few bytes, which most texts that are compared here have. */
 static inline bool kp_span_eq(struct kp_span a, struct kp_span b)
 {
-	return a.size == b.size && kp_bytes_eq(a.data, b.data, a.size);
+	const uint8_t *p = a.data, *q = b.data;
+	size_t n = a.size;
+
+	if (n != b.size)
+		return false;
+	if (n > 16)
+		return memcmp(p, q, n) == 0;
+	if (n >= 8)
+		return kp_le64(p) == kp_le64(q) &&
+		       kp_le64(p + n - 8) == kp_le64(q + n - 8);
+	if (n >= 4)
+		return kp_le32(p) == kp_le32(q) &&
+		       kp_le32(p + n - 4) == kp_le32(q + n - 4);
+	while (n && p[n - 1] == q[n - 1])
+		n--;
+	return n == 0;
 }
 
 static inline bool kp_span_is(struct kp_span a, const char *text)
@@ -122,25 +139,69 @@ static inline struct kp_span kp_span_tail(struct kp_span s, size_t n)
 	return (struct kp_span){n ? s.data + n : s.data, s.size - n};
 }
 
-/* No loop: compilers make one store of these. */
-static inline void kp_put_le32(uint8_t *p, uint32_t v)
+/* --- taking texts apart ------------------------------------------------------------------ */
+
+static inline bool kp_span_begins(struct kp_span s, const char *text)
 {
-	p[0] = (uint8_t)v;
-	p[1] = (uint8_t)(v >> 8);
-	p[2] = (uint8_t)(v >> 16);
-	p[3] = (uint8_t)(v >> 24);
+	return kp_span_starts(s, text, strlen(text));
 }
 
-static inline void kp_put_le64(uint8_t *p, uint64_t v)
+/* Take TEXT off the beginning of *S; false: *S does not begin with it. */
+static inline bool kp_span_take(struct kp_span *s, const char *text)
 {
-	p[0] = (uint8_t)v;
-	p[1] = (uint8_t)(v >> 8);
-	p[2] = (uint8_t)(v >> 16);
-	p[3] = (uint8_t)(v >> 24);
-	p[4] = (uint8_t)(v >> 32);
-	p[5] = (uint8_t)(v >> 40);
-	p[6] = (uint8_t)(v >> 48);
-	p[7] = (uint8_t)(v >> 56);
+	if (!kp_span_begins(*s, text))
+		return false;
+	*s = kp_span_tail(*s, strlen(text));
+	return true;
+}
+
+/* Take TEXT off the end of *S; false: *S does not end with it, or is nothing else. */
+static inline bool kp_span_take_end(struct kp_span *s, const char *text)
+{
+	if (s->size <= strlen(text) || !kp_span_ends(*s, text))
+		return false;
+	s->size -= strlen(text);
+	return true;
+}
+
+/* Whether TEXT is anywhere in S. */
+static inline bool kp_span_has(struct kp_span s, const char *text)
+{
+	return s.size && memmem(s.data, s.size, text, strlen(text));
+}
+
+/* Set BEFORE and AFTER to what is around the first TEXT in S; false: it is not in S. */
+static inline bool kp_span_split(struct kp_span s, const char *text,
+				 struct kp_span *before, struct kp_span *after)
+{
+	const uint8_t *at = s.size ? memmem(s.data, s.size, text, strlen(text)) : NULL;
+
+	if (!at)
+		return false;
+	*before = kp_span_head(s, (size_t)(at - s.data));
+	*after = kp_span_tail(s, before->size + strlen(text));
+	return true;
+}
+
+/* Take the next word off *REST, and the separator after it, any character of SEPARATORS. */
+static inline struct kp_span kp_span_word(struct kp_span *rest, const char *separators)
+{
+	struct kp_span word = {rest->data, 0};
+
+	while (word.size < rest->size &&
+	       !(rest->data[word.size] && strchr(separators, rest->data[word.size])))
+		word.size++;
+	*rest = kp_span_tail(*rest, word.size + (word.size < rest->size));
+	return word;
+}
+
+/* Whether S is one of the words of LIST, which blanks separate. */
+static inline bool kp_span_is_one_of(struct kp_span s, const char *list)
+{
+	for (; *list; list += strcspn(list, " "), list += *list == ' ')
+		if (s.size == strcspn(list, " ") && kp_span_starts(s, list, s.size))
+			return true;
+	return false;
 }
 
 #endif

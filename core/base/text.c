@@ -74,6 +74,7 @@ size_t kp_text_char(struct kp_span s, uint32_t *out)
 			return 0;
 		c = c << 6 | (s.data[i] & 0x3f);
 	}
+	/* longer than needed, out of range, or half of a pair of UTF-16: no other program reads these */
 	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
 		return 0;
 	*out = c;
@@ -141,8 +142,7 @@ bool kp_path_inside(const char *path)
 	}
 }
 
-/* Why S does not have the shape of a path; NULL: it has. */
-static const char *shape_fault(struct kp_span s)
+const char *kp_path_shape_fault(struct kp_span s)
 {
 	const uint8_t *p = s.data, *end = s.data + s.size;
 
@@ -167,21 +167,10 @@ static const char *shape_fault(struct kp_span s)
 	return "it has more than 64 components";
 }
 
-bool kp_path_shape_ok(struct kp_span s)
-{
-	return !shape_fault(s);
-}
-
-bool kp_path_ok(struct kp_span s)
-{
-	return kp_text_ok(s) && kp_path_shape_ok(s);
-}
-
 const char *kp_path_fault(struct kp_span s)
 {
-	if (!kp_text_ok(s))
-		return "it is not UTF-8 without control bytes";
-	return shape_fault(s);
+	return kp_text_ok(s) ? kp_path_shape_fault(s)
+			     : "it is not UTF-8 without control bytes";
 }
 
 /*
@@ -216,8 +205,6 @@ static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 	char one[ESCAPED_MAX];
 	size_t used, len;
 
-	if (cap == 0)
-		return out;
 	/* fast for most names, which need no escape */
 	used = kp_text_plain(s);
 	if (used > cap - 1)
@@ -227,7 +214,7 @@ static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 	for (size_t i = used; i < s.size;) {
 		i += escape_one((struct kp_span){s.data + i, s.size - i}, keep, one,
 				&len);
-		if (len >= cap - used)
+		if (len >= cap - used) /* an escape is never cut in two */
 			break;
 		memcpy(out + used, one, len);
 		used += len;
@@ -238,15 +225,12 @@ static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 
 static char *escape_text_new(struct kp_span s, char keep)
 {
-	char one[ESCAPED_MAX];
-	size_t plain = kp_text_plain(s), total = plain + 1, len;
-	char *out;
+	/* what is not plain can become four bytes for each */
+	size_t plain = kp_text_plain(s), rest = s.size - plain,
+	       cap = plain + 4 * rest + 1;
+	char *out = rest < SIZE_MAX / 8 ? malloc(cap) : NULL;
 
-	for (size_t i = plain; i < s.size; total += len)
-		i += escape_one((struct kp_span){s.data + i, s.size - i}, keep, one,
-				&len);
-	out = malloc(total);
-	return out ? escape_text(s, keep, out, total) : NULL;
+	return out ? escape_text(s, keep, out, cap) : NULL;
 }
 
 char *kp_text_escape(struct kp_span s, char *out, size_t cap)
@@ -263,6 +247,7 @@ void kp_text_unescape(char *text)
 {
 	char *to = text;
 
+	/* in place: an escape is longer than its byte */
 	for (const char *from = text; *from; from++) {
 		if (*from == '\\' && strspn(from + 1, "01234567") >= 3) {
 			*to++ = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 |
@@ -287,7 +272,10 @@ char *kp_message_escape_new(struct kp_span s)
 
 /* --- a text that grows -------------------------------------------------------------- */
 
-/* Room for SIZE more bytes and a NUL. */
+/*
+ * Room for SIZE more bytes and a NUL.  After a failure there is never room again, so that a text
+ * cannot lack its middle; who composes asks once, at the end.
+ */
 static bool reserve_room(struct kp_compose *c, size_t size)
 {
 	if (!c->no_memory)

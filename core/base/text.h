@@ -31,16 +31,19 @@ bool kp_component_ok(struct kp_span s);
 bool kp_path_inside(const char *path);
 
 /*
- * Whether S can be a path inside a root: relative, every component kp_component_ok,
- * kp_text_ok, at most KP_NAME_MAX bytes and KP_PATH_DEPTH_MAX components.
+ * Why S cannot be a path inside a root, as static text, "it ...".  NULL: it can: it is relative,
+ * every component kp_component_ok, kp_text_ok, at most KP_NAME_MAX bytes and KP_PATH_DEPTH_MAX
+ * components.
  */
-bool kp_path_ok(struct kp_span s);
-
-/* As kp_path_ok, for text that is known to be kp_text_ok. */
-bool kp_path_shape_ok(struct kp_span s);
-
-/* Why S is not kp_path_ok: static text, "it ..."; NULL: it is kp_path_ok. */
 const char *kp_path_fault(struct kp_span s);
+
+/* As kp_path_fault, for text that is known to be kp_text_ok. */
+const char *kp_path_shape_fault(struct kp_span s);
+
+static inline bool kp_path_ok(struct kp_span s)
+{
+	return !kp_path_fault(s);
+}
 
 /*
  * Whether C is shown as a character of its own: no control, and none that ends a line,
@@ -57,7 +60,7 @@ size_t kp_text_plain(struct kp_span s);
 /*
  * Write S to OUT with every byte that could confuse a terminal or its reader - of
  * characters that are not kp_text_visible, of invalid UTF-8, and a backslash - as \ooo.
- * Writes at most CAP bytes with the NUL and returns OUT; a longer text is cut between
+ * Writes at most CAP bytes, not 0, with the NUL and returns OUT; a longer text is cut between
  * characters.
  */
 char *kp_text_escape(struct kp_span s, char *out, size_t cap);

@@ -129,9 +129,7 @@ static kpack_error_t load_host(struct object *o, struct kpackx_error *why)
 static bool move_offset(const struct object *o, uint64_t *offset)
 {
 	const struct kp_relocatable_fill *f = o->fill;
-	const uint64_t *from =
-		kp_find_by(f->from, f->n, sizeof(*from), offset,
-			   &(const struct kp_sort_key){0, 'n', sizeof(*from)}, 1);
+	const uint64_t *from = kp_find(f->from, f->n, offset, KP_AS_NUMBER(uint64_t));
 
 	if (from)
 		*offset = f->to[from - f->from];

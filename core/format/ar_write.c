@@ -284,7 +284,7 @@ static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
 		if (!owns_name(w, i))
 			continue;
 		KP_TRY(kp_sink_put(w->sink, text.data, text.size, why));
-		KP_TRY(kp_sink_text(w->sink, "/\n", why));
+		KP_TRY(kp_sink_put(w->sink, "/\n", 2, why));
 	}
 	KP_TRY(kp_sink_fill(w->sink, '\n', w->names_size & 1, why));
 	for (size_t i = 0; i < w->n; i++) {
@@ -312,7 +312,7 @@ kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
 		err = look_at_members(&w, why);
 	if (!err) {
 		place_all(&w);
-		err = kp_sink_text(sink, MAGIC, why);
+		err = kp_sink_put(sink, MAGIC, strlen(MAGIC), why);
 	}
 	if (!err)
 		err = put_index(&w, why);

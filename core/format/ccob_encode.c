@@ -8,7 +8,6 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 #include "core/base/alloc.h"
-#include "core/base/hash.h"
 #include "core/archive/frames.h"
 #include "ccob.h"
 
@@ -212,13 +211,77 @@ kpack_error_t kp_ccob_form_read(const struct kp_source *src, const struct kp_con
 	return KPACK_SUCCESS;
 }
 
+/* --- the hash: MD5 (RFC 1321), of which LLVM stores the first 8 bytes ---------------- */
+
+enum { BLOCK = 64 };
+
+/* The first 32 bits of the fraction of |sin(i + 1)|. */
+static const uint32_t sines[64] = {
+	0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a,
+	0xa8304613, 0xfd469501, 0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be,
+	0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821, 0xf61e2562, 0xc040b340,
+	0x265e5a51, 0xe9b6c7aa, 0xd62f105d, 0x02441453, 0xd8a1e681, 0xe7d3fbc8,
+	0x21e1cde6, 0xc33707d6, 0xf4d50d87, 0x455a14ed, 0xa9e3e905, 0xfcefa3f8,
+	0x676f02d9, 0x8d2a4c8a, 0xfffa3942, 0x8771f681, 0x6d9d6122, 0xfde5380c,
+	0xa4beea44, 0x4bdecfa9, 0xf6bb4b60, 0xbebfbc70, 0x289b7ec6, 0xeaa127fa,
+	0xd4ef3085, 0x04881d05, 0xd9d4d039, 0xe6db99e5, 0x1fa27cf8, 0xc4ac5665,
+	0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039, 0x655b59c3, 0x8f0ccc92,
+	0xffeff47d, 0x85845dd1, 0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1,
+	0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391,
+};
+
+/* Bits to rotate by: four per round, used in turn. */
+static const uint8_t turns[4][4] = {
+	{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
+
+static void take_block(uint32_t state[4], const uint8_t *block)
+{
+	static const uint8_t step[4] = {1, 5, 3, 7}, first[4] = {0, 1, 5, 0};
+	uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+
+	/* a step waits for the one before it: what needs only the block comes first */
+#pragma GCC unroll 64
+	for (unsigned i = 0; i < 64; i++) {
+		unsigned round = i / 16, word = (first[round] + step[round] * i) % 16;
+		uint32_t known = a + sines[i] + kp_le32(block + 4 * (size_t)word);
+		uint32_t mixed = round == 0   ? (b & c) | (~b & d)
+				 : round == 1 ? (b & d) + (c & ~d)
+				 : round == 2 ? b ^ c ^ d
+					      : c ^ (b | ~d);
+		uint32_t sum = known + mixed;
+		unsigned turn = turns[round][i % 4];
+
+		a = d;
+		d = c;
+		c = b;
+		b += sum << turn | sum >> (32 - turn);
+	}
+	state[0] += a;
+	state[1] += b;
+	state[2] += c;
+	state[3] += d;
+}
+
 uint64_t kp_ccob_hash(struct kp_span payload)
 {
-	uint8_t digest[16];
+	uint32_t state[4] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
+	size_t rest = payload.size % BLOCK, whole = payload.size - rest;
+	size_t n = rest < BLOCK - 8 ? BLOCK : 2 * BLOCK;
+	uint8_t end[2 * BLOCK] = {0};
 
-	kp_md5(payload, digest);
-	return kp_le64(digest);
+	for (size_t i = 0; i < whole; i += BLOCK)
+		take_block(state, payload.data + i);
+	/* the last bytes, a one bit, zeros, and the length in bits: one or two blocks */
+	if (rest)
+		memcpy(end, payload.data + whole, rest);
+	end[rest] = 0x80;
+	kp_put_le64(end + n - 8, payload.size * 8);
+	for (size_t i = 0; i < n; i += BLOCK)
+		take_block(state, end + i);
+	return (uint64_t)state[1] << 32 | state[0];
 }
+
+/* --- compression ------------------------------------------------------------------------ */
 
 kpack_error_t kp_llvm_compress(unsigned method, int level, bool long_range,
 			       struct kp_span payload, size_t room, uint8_t **out,

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/cut.h"
 #include "format.h"
 #include "sections.h"
 

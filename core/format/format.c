@@ -203,7 +203,7 @@ kpack_error_t kp_containers_add_image(struct kp_containers *list, struct kp_cont
 		return KPACK_SUCCESS;
 	snprintf(image->kind, sizeof(image->kind), "%.*s", (int)parts.kind.size,
 		 (const char *)parts.kind.data);
-	image->host = kp_entry_id_is_host(&parts);
+	image->host = kp_span_is(parts.kind, "host");
 	if (!image->host && parts.target.size)
 		kp_target_canonical(parts.target, image->arch);
 	return KPACK_SUCCESS;

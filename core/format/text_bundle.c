@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/cut.h"
 #include "core/base/text.h"
 
 #define MAGIC "__CLANG_OFFLOAD_BUNDLE____"
@@ -293,10 +292,10 @@ static kpack_error_t write_marker(struct kp_sink *sink, const char *comment,
 	char text[MARKER_MAX];
 
 	snprintf(text, sizeof(text), "\n%s " MAGIC "%s", comment, which);
-	KP_TRY(kp_sink_text(sink, text, why));
+	KP_TRY(kp_sink_put(sink, text, strlen(text), why));
 	if (id.size)
 		KP_TRY(kp_sink_put(sink, id.data, id.size, why));
-	return kp_sink_text(sink, "\n", why);
+	return kp_sink_put(sink, "\n", 1, why);
 }
 
 kpack_error_t kp_text_bundle_write(const struct kp_text_entry *entries, size_t n,

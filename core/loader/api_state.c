@@ -11,6 +11,7 @@
 #include "api_state.h"
 
 #include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/archive/naming.h"
@@ -284,41 +285,31 @@ kpack_error_t kp_cached_kernels(struct kpack_archive *a, struct kp_span name,
 
 /* --- metadata --------------------------------------------------------------------- */
 
-static void put_member(struct kp_json *j, const char *before, struct kp_span text)
-{
-	kp_json_raw(j, before);
-	kp_json_string(j, text);
-}
-
-static void put_number(struct kp_json *j, const char *before, uint64_t n)
-{
-	kp_json_raw(j, before);
-	kp_json_uint(j, n);
-}
-
 static kpack_error_t make_text(const struct kpack_archive *a, size_t entry,
 			       struct text **out, struct kpackx_error *why)
 {
 	struct kp_span meta = kp_archive_meta_raw(a, entry), s;
 	struct kp_entry_info info;
-	struct kp_json j;
+	struct kp_json j = {.limit = KP_JSON_MAX};
 	struct kp_mp c;
 	kpack_error_t err;
 
 	kp_archive_entry(a, entry, &info);
-	kp_json_init(&j, KP_JSON_MAX);
-	put_member(&j, "{\"binary\":", info.key);
-	put_member(&j, ",\"arch\":", info.arch);
-	put_member(&j, ",\"type\":", info.type);
-	put_number(&j, ",\"ordinal\":", info.ordinal);
-	put_number(&j, ",\"original_size\":", info.size);
-	put_number(&j, ",\"stored_size\":", info.stored);
+	kp_json_print(&j, "{\"binary\":");
+	kp_json_string(&j, info.key);
+	kp_json_print(&j, ",\"arch\":");
+	kp_json_string(&j, info.arch);
+	kp_json_print(&j, ",\"type\":");
+	kp_json_string(&j, info.type);
+	kp_json_print(&j, ",\"ordinal\":%" PRIu32 ",\"original_size\":%" PRIu64,
+		      info.ordinal, info.size);
+	kp_json_print(&j, ",\"stored_size\":%" PRIu64, info.stored);
 	if (meta.size) {
-		kp_json_raw(&j, ",\"metadata\":");
+		kp_json_print(&j, ",\"metadata\":");
 		c = kp_mp_over(meta);
 		kp_json_value(&j, &c);
 	}
-	kp_json_raw(&j, "}");
+	kp_json_print(&j, "}");
 	err = kp_json_finish(&j, &s, why);
 	if (!err) {
 		*out = calloc(1, sizeof(**out) + s.size + 1);

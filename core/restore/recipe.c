@@ -439,7 +439,7 @@ static kpack_error_t get_forms(struct parser *p, uint64_t frame,
 	begin_bin(p, F_COMPRESSED);
 	while (p->at.size) {
 		struct kp_recipe_form *f;
-		uint8_t hash[8];
+		uint8_t hash[8] = {0};
 
 		KP_TRY(kp_room(&r->forms, r->n_forms, &r->forms_cap, "a recipe", p->why));
 		f = &r->forms[r->n_forms++];

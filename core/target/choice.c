@@ -10,6 +10,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+/* Equal GPUs are one: whoever walks over the choice makes something for each of them. */
 static kpack_error_t add_gpu(struct kp_choice *s, const struct kp_target *gpu,
 			     struct kpackx_error *why)
 {
@@ -99,6 +100,7 @@ bool kp_choice_has(const struct kp_choice *s, struct kp_span arch)
 
 	if (kp_choice_is_all(s))
 		return true;
+	/* only a damaged archive has such an architecture, and nothing can load it */
 	if (kp_target_parse(arch, &code, NULL))
 		return false;
 	if (kp_target_neutral(&code))

@@ -2,6 +2,10 @@
 /*
  * KFD's topology in sysfs: the nodes are read in the order of their numbers, which is that in
  * which ROCm numbers them.
+ *
+ * No ROCm library is asked: it may be missing (a server that packs for other machines, an early
+ * mount at boot), and it opens the GPUs.  A damaged node is a fault that is listed, and not an
+ * error: the other GPUs still need their code.
  */
 #include "kfd.h"
 
@@ -15,26 +19,8 @@
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/file.h"
+#include "core/base/order.h"
 #include "core/base/text.h"
-
-/* The value of property NAME, the text up to the line's end; false: no such property. */
-static bool find_property(struct kp_span all, const char *name, struct kp_span *value)
-{
-	size_t n = strlen(name);
-
-	while (all.size) {
-		const uint8_t *end = memchr(all.data, '\n', all.size);
-		size_t line = end ? (size_t)(end - all.data) : all.size;
-
-		if (line > n && all.data[n] == ' ' && memcmp(all.data, name, n) == 0) {
-			*value = (struct kp_span){all.data + n + 1, line - n - 1};
-			return true;
-		}
-		line += end != NULL;
-		all = (struct kp_span){all.data + line, all.size - line};
-	}
-	return false;
-}
 
 /* Parse at most nine digits; no version has more. */
 static bool parse_number(struct kp_span digits, unsigned *out)
@@ -57,10 +43,15 @@ kpack_error_t kp_gpus_parse(struct kp_span properties, struct kp_target *gpu, bo
 {
 	unsigned version, minor, stepping;
 	struct kp_span text;
+	bool stated = false;
 	char shown[64];
 
 	*found = false;
-	if (!find_property(properties, "gfx_target_version", &text))
+	while (!stated && properties.size) {
+		text = kp_span_word(&properties, "\n");
+		stated = kp_span_take(&text, "gfx_target_version ");
+	}
+	if (!stated)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "no gfx_target_version");
 	if (!parse_number(text, &version))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -68,7 +59,10 @@ kpack_error_t kp_gpus_parse(struct kp_span properties, struct kp_target *gpu, bo
 			       kp_text_escape(text, shown, sizeof(shown)));
 	if (version == 0)
 		return KPACK_SUCCESS;
-	/* in a name, minor and stepping have one hexadecimal digit each */
+	/*
+	 * In a name, minor and stepping have one hexadecimal digit each, the major number is
+	 * decimal: 90010 is gfx90a, and 110000 is gfx1100.
+	 */
 	minor = version / 100 % 100;
 	stepping = version % 100;
 	if (version < 10000 || minor > 15 || stepping > 15)
@@ -92,7 +86,7 @@ static kpack_error_t read_node(const char *path, struct kp_target *gpu, bool *fo
 	KP_TRY(kp_file_open(path, &fd, &st, why));
 	if (!buf)
 		return kp_fail_memory(why, KP_TOPOLOGY_PROPERTIES_MAX, "properties");
-	/* to the end: the sizes in sysfs are not true */
+	/* to the end: a file of sysfs says that it has 4096 bytes, whatever is in it */
 	do {
 		n = read(fd, buf + size, KP_TOPOLOGY_PROPERTIES_MAX - size);
 		if (n > 0)
@@ -129,13 +123,6 @@ static kpack_error_t add_node(struct kp_gpus *g, const char *nodes, unsigned nod
 	return KPACK_SUCCESS;
 }
 
-static int compare_nodes(const void *a, const void *b)
-{
-	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
-
-	return KP_ORDER(x, y);
-}
-
 /* The entries of DIR whose names are numbers, sorted; the caller frees *OUT. */
 static kpack_error_t list_nodes(DIR *dir, unsigned **out, size_t *count,
 				struct kpackx_error *why)
@@ -157,8 +144,7 @@ static kpack_error_t list_nodes(DIR *dir, unsigned **out, size_t *count,
 	}
 	if (errno)
 		return kp_fail_errno(why, errno, "cannot list the nodes");
-	if (*count)
-		qsort(*out, *count, sizeof(**out), compare_nodes);
+	kp_sort(*out, *count, KP_AS_NUMBER(unsigned));
 	return KPACK_SUCCESS;
 }
 
@@ -189,6 +175,7 @@ kpack_error_t kp_gpus_read(const char *topology, struct kp_gpus *out,
 		below = NULL;
 		return kp_fail_memory(why, 0, "a path");
 	}
+	/* tests and users give either directory */
 	path = below;
 	dir = open_dir(path);
 	if (!dir && errno == ENOENT) {

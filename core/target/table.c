@@ -5,7 +5,11 @@
  */
 #include "target.h"
 
-/* Features that a target ID can state: xnack, sramecc. */
+/*
+ * Features that a target ID can state, because each setting needs other code: xnack (page faults
+ * of the GPU are retried) and sramecc (its memory is checked, which changes what writing a part of a
+ * register does).
+ */
 #define NONE false, false
 #define XNACK true, false
 #define BOTH true, true
@@ -110,6 +114,10 @@ static const struct {
 	{"polaris11", "gfx803"}, {"tongapro", "gfx805"}, {"stoney", "gfx810"},
 };
 
+/*
+ * Code for a generic target runs on each of its members.  Only LLVM's list tells them: gfx90c is one
+ * of gfx9-generic, and gfx908 is not.
+ */
 static const struct {
 	const char *name;
 	const char *members[12]; /* NULL-terminated */
@@ -135,14 +143,6 @@ const struct kp_processor *kp_processor_by_name(struct kp_span name)
 			name = kp_span_str(aliases[i].name);
 	for (size_t i = 0; i < KP_COUNT(processors); i++)
 		if (kp_span_is(name, processors[i].name))
-			return &processors[i];
-	return NULL;
-}
-
-const struct kp_processor *kp_processor_by_mach(unsigned mach)
-{
-	for (size_t i = 0; i < KP_COUNT(processors); i++)
-		if (processors[i].mach == mach)
 			return &processors[i];
 	return NULL;
 }

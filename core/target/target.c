@@ -2,6 +2,13 @@
 /*
  * Target IDs, "gfx90a:sramecc+:xnack-": parsing, and which code loads on which GPU; and where they
  * stand in ELF flags and in the IDs of bundle entries.
+ *
+ *	TARGET   = PROCESSOR [ (":" | "-") FEATURE ("+" | "-") ]...
+ *	ENTRY-ID = KIND "-" ARCH "-" VENDOR "-" OS "-" [ [ ENVIRONMENT ] "-" ] [ TARGET ]
+ *
+ * Both come from files of anybody and from users' command lines.  A processor that no table has is
+ * accepted: archives must be usable for GPUs that are newer than this program.  But its name becomes
+ * the name of a directory and of a file, and is printed: so it has few characters, and is short.
  */
 #include "target.h"
 
@@ -10,6 +17,7 @@
 
 #include "core/base/text.h"
 
+/* By enum kp_feature. */
 static const char *const sramecc_text[] = {
 	[KP_FEATURE_ANY] = "",
 	[KP_FEATURE_OFF] = ":sramecc-",
@@ -65,12 +73,6 @@ static size_t processor_size(struct kp_span id)
 	return i;
 }
 
-static bool name_byte(uint8_t c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-';
-}
-
 /* Whether A and B are the same but for ASCII's case: tolower depends on the locale. */
 static bool same_but_for_case(const char *a, struct kp_span b)
 {
@@ -88,6 +90,8 @@ static bool same_but_for_case(const char *a, struct kp_span b)
 static kpack_error_t parse_processor(struct kp_span id, struct kp_span name,
 				     struct kp_target *t, struct kpackx_error *why)
 {
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 	size_t count;
 	const struct kp_processor *table = kp_processor_table(&count);
 
@@ -103,34 +107,9 @@ static kpack_error_t parse_processor(struct kp_span id, struct kp_span name,
 		if (same_but_for_case(table[i].name, name))
 			return reject_id(id, "not in lower case:", name, why);
 	for (size_t i = 0; i < name.size; i++)
-		if (!name_byte(name.data[i]))
+		if (!memchr(allowed, name.data[i], strlen(allowed)))
 			return reject_id(id, "not a processor name:", name, why);
 	memcpy(t->processor, name.data, name.size);
-	return KPACK_SUCCESS;
-}
-
-/* Remove one feature with its separator from the start of REST. */
-static kpack_error_t parse_feature(struct kp_span id, struct kp_span *rest,
-				   struct kp_target *t, struct kpackx_error *why)
-{
-	struct kp_span body = kp_span_tail(*rest, 1);
-	size_t n = find_any(body, "+-:");
-	struct kp_span name = kp_span_head(body, n);
-	bool sramecc = kp_span_is(name, "sramecc");
-	enum kp_feature *state = sramecc ? &t->sramecc : &t->xnack;
-
-	if (rest->data[0] != ':' && rest->data[0] != '-')
-		return reject_id(id, "no ':' before", *rest, why);
-	if (!is_feature(name))
-		return reject_id(id, "unknown feature", name, why);
-	if (n == body.size || body.data[n] == ':')
-		return reject_id(id, "no '+' or '-' after", name, why);
-	if (*state != KP_FEATURE_ANY)
-		return reject_id(id, "repeated feature", name, why);
-	if (t->known && !(sramecc ? t->known->sramecc : t->known->xnack))
-		return reject_id(id, "the processor has no", name, why);
-	*state = body.data[n] == '+' ? KP_FEATURE_ON : KP_FEATURE_OFF;
-	*rest = kp_span_tail(body, n + 1);
 	return KPACK_SUCCESS;
 }
 
@@ -142,8 +121,28 @@ kpack_error_t kp_target_parse(struct kp_span text, struct kp_target *out,
 	struct kp_target t = {0};
 
 	KP_TRY(parse_processor(text, kp_span_head(text, n), &t, why));
-	while (rest.size)
-		KP_TRY(parse_feature(text, &rest, &t, why));
+	/* a separator, the feature's name, and its sign */
+	while (rest.size) {
+		struct kp_span body = kp_span_tail(rest, 1);
+		struct kp_span name = kp_span_head(body, find_any(body, "+-:"));
+		struct kp_span sign = kp_span_tail(body, name.size);
+		bool sramecc = kp_span_is(name, "sramecc");
+		enum kp_feature *state = sramecc ? &t.sramecc : &t.xnack;
+
+		if (rest.data[0] != ':' && rest.data[0] != '-')
+			return reject_id(text, "no ':' before", rest, why);
+		if (!is_feature(name))
+			return reject_id(text, "unknown feature", name, why);
+		if (sign.size == 0 || sign.data[0] == ':')
+			return reject_id(text, "no '+' or '-' after", name, why);
+		/* what "xnack+:xnack-" asks for, nobody can know */
+		if (*state != KP_FEATURE_ANY)
+			return reject_id(text, "repeated feature", name, why);
+		if (t.known && !(sramecc ? t.known->sramecc : t.known->xnack))
+			return reject_id(text, "the processor has no", name, why);
+		*state = sign.data[0] == '+' ? KP_FEATURE_ON : KP_FEATURE_OFF;
+		rest = kp_span_tail(sign, 1);
+	}
 	*out = t;
 	return KPACK_SUCCESS;
 }
@@ -157,6 +156,7 @@ void kp_target_format(const struct kp_target *t, char out[KP_TARGET_TEXT_MAX])
 void kp_target_canonical(struct kp_span text, char out[KP_TARGET_TEXT_MAX])
 {
 	struct kp_target t;
+	/* longer texts are cut, which no caller can mistake for a target ID: those are shorter */
 	size_t n = text.size < KP_TARGET_TEXT_MAX ? text.size : KP_TARGET_TEXT_MAX - 1;
 
 	if (kp_target_parse(text, &t, NULL) == KPACK_SUCCESS) {
@@ -205,10 +205,12 @@ enum kp_fit kp_target_fit(const struct kp_target *gpu, const struct kp_target *c
 	struct kp_span model = kp_processor_model(kp_span_str(gpu->processor));
 	const char *generic;
 
+	/* also of CUDA's targets, and of names that no table has */
 	if (kp_target_eq(gpu, code))
 		return KP_FIT_EXACT;
 	if (kp_target_neutral(code))
 		return KP_FIT_NEUTRAL;
+	/* a loader refuses such code, also that of a generic target */
 	if (kp_features_contradict(gpu->sramecc, code->sramecc) ||
 	    kp_features_contradict(gpu->xnack, code->xnack))
 		return KP_FIT_NONE;
@@ -217,6 +219,7 @@ enum kp_fit kp_target_fit(const struct kp_target *gpu, const struct kp_target *c
 	generic = kp_processor_generic(model);
 	if (generic && strcmp(generic, code->processor) == 0)
 		return KP_FIT_GENERIC;
+	/* not for CUDA's sm_90, and not for what is no GPU */
 	if (strcmp(code->processor, KP_ARCH_SPIRV) == 0 &&
 	    strncmp(gpu->processor, "gfx", 3) == 0)
 		return KP_FIT_SPIRV;
@@ -228,7 +231,10 @@ bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *cod
 	return kp_target_fit(gpu, code) != KP_FIT_NONE;
 }
 
-/* Put the states that a GPU's feature can have into OUT; returns how many there are. */
+/*
+ * Put the states that a GPU's feature can have into OUT; returns how many there are.  A GPU has each
+ * feature on or off, and whoever names it need not know which: the driver's settings decide.
+ */
 static size_t feature_settings(enum kp_feature stated, bool has, enum kp_feature out[2])
 {
 	bool open = has && stated == KP_FEATURE_ANY;
@@ -278,8 +284,9 @@ static enum kp_feature feature_in_flags(uint8_t abi_version, uint32_t bit, uint3
 kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 				       struct kp_target *out, struct kpackx_error *why)
 {
-	const struct kp_processor *row = kp_processor_by_mach(e_flags & 0xff);
-	struct kp_target t = {.known = row};
+	size_t count;
+	const struct kp_processor *table = kp_processor_table(&count), *row = NULL;
+	struct kp_target t;
 
 	if (abi_version < ABI_V3 || abi_version > ABI_V6)
 		return kp_fail(
@@ -287,6 +294,10 @@ kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 			"code object: ABI version %u: only %d (v3) to %d (v6) name "
 			"their processor in e_flags",
 			abi_version, ABI_V3, ABI_V6);
+	for (size_t i = 0; i < count && !row; i++)
+		if (table[i].mach == (e_flags & 0xff))
+			row = &table[i];
+	t = (struct kp_target){.known = row};
 	if (row)
 		snprintf(t.processor, sizeof(t.processor), "%s", row->name);
 	else
@@ -303,7 +314,10 @@ kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 	return KPACK_SUCCESS;
 }
 
-/* Whether S, at the place of a triple's environment, is a target ID instead. */
+/*
+ * Whether S, at the place of a triple's environment, is a target ID instead.  No environment is
+ * called so, and clang writes IDs with and without one.
+ */
 static bool looks_like_target(struct kp_span s)
 {
 	static const char *const begins[] = {"gfx", "sm_", "compute_", "amdgcnspirv",
@@ -325,6 +339,7 @@ static size_t after_dash(struct kp_span s, size_t from, int n)
 
 bool kp_entry_id_parse(struct kp_span id, struct kp_entry_id *out)
 {
+	/* where the parts begin: the kind has no dash, and the triple has three */
 	size_t triple = after_dash(id, 0, 1);
 	size_t env = after_dash(id, triple, 3);
 	size_t target = env, end;
@@ -340,9 +355,4 @@ bool kp_entry_id_parse(struct kp_span id, struct kp_entry_id *out)
 	out->triple = kp_span_head(kp_span_tail(id, triple), end - 1 - triple);
 	out->target = kp_span_tail(id, target <= id.size ? target : id.size);
 	return true;
-}
-
-bool kp_entry_id_is_host(const struct kp_entry_id *id)
-{
-	return kp_span_is(id->kind, "host");
 }

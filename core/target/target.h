@@ -103,9 +103,8 @@ size_t kp_target_settings(const struct kp_target *t,
 /* PROCESSOR without a stepping's suffix: drivers call gfx1250-strict gfx1250, too. */
 struct kp_span kp_processor_model(struct kp_span processor);
 
-/* The table row of a name or alias, or of an EF_AMDGPU_MACH value; NULL: unknown. */
+/* The table row of a name or alias; NULL: unknown. */
 const struct kp_processor *kp_processor_by_name(struct kp_span name);
-const struct kp_processor *kp_processor_by_mach(unsigned mach);
 
 /* All rows, for listings and tests. */
 const struct kp_processor *kp_processor_table(size_t *count);
@@ -130,7 +129,8 @@ kpack_error_t kp_target_from_elf_flags(uint8_t abi_version, uint32_t e_flags,
 
 /* Parts of a bundle entry ID; spans borrow from the ID. */
 struct kp_entry_id {
-	struct kp_span kind;   /* host, hip, hipv4, openmp, ... kept verbatim */
+	struct kp_span
+		kind; /* hip, hipv4, openmp ... verbatim; "host": the host's entry */
 	struct kp_span triple; /* with the environment only if the ID has one */
 	struct kp_span target; /* target ID, may be empty */
 };
@@ -143,8 +143,5 @@ struct kp_entry_id {
  * amdgcn-amd-amdhsa.  false: no '-' at all, or an empty kind.
  */
 bool kp_entry_id_parse(struct kp_span id, struct kp_entry_id *out);
-
-/* Whether ID is that of the host's entry. */
-bool kp_entry_id_is_host(const struct kp_entry_id *id);
 
 #endif

@@ -54,7 +54,7 @@ static bool is_entry_id(struct kp_span id, const struct kp_target *arch)
 		if (id.data[i] <= ' ' || id.data[i] > '~')
 			return false;
 	return id.size <= KP_ENTRY_ID_MAX && kp_entry_id_parse(id, &parts) &&
-	       !kp_entry_id_is_host(&parts) && parts.triple.size &&
+	       !kp_span_is(parts.kind, "host") && parts.triple.size &&
 	       !kp_target_parse(parts.target, &target, NULL) &&
 	       kp_target_eq(&target, arch);
 }

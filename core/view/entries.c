@@ -261,7 +261,8 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 	if (b->key != info->key.data) {
 		b->key = info->key.data;
 		b->split = kp_key_split(info->key);
-		b->key_ok = kp_path_shape_ok(b->split.binary); /* keys are valid text */
+		/* keys are valid text */
+		b->key_ok = !kp_path_shape_fault(b->split.binary);
 		b->key_dir = KP_VIEW_ROOT;
 	}
 	if (!b->key_ok) {

@@ -174,7 +174,7 @@ kpack_error_t kp_entry_list_arches(const struct kp_entry_list *l, const char ***
 	KP_TRY(kp_new(&arches, l->n, "architectures", why));
 	for (size_t i = 0; i < l->n; i++)
 		arches[i] = l->items[i].arch;
-	qsort(arches, l->n, sizeof(*arches), kp_order_texts);
+	kp_sort(arches, l->n, KP_AS_TEXT);
 	for (size_t i = 0; i < l->n; i++)
 		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
 			arches[n++] = arches[i];

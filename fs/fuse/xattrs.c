@@ -52,11 +52,10 @@ static void compose_metadata(struct kp_compose *c, const struct kpack_archive *a
 {
 	struct kp_span packed = kp_archive_meta_raw(a, entry), json;
 	struct kp_mp values = kp_mp_over(packed);
-	struct kp_json j;
+	struct kp_json j = {.limit = KP_JSON_MAX};
 
 	if (!packed.size)
 		return;
-	kp_json_init(&j, KP_JSON_MAX);
 	kp_json_value(&j, &values);
 	if (!kp_json_finish(&j, &json, NULL))
 		kp_compose_span(c, json);

@@ -36,7 +36,6 @@
 #include "core/base/mountinfo.h"
 #include "core/base/path.h"
 #include "core/base/file.h"
-#include "fs/base/path_walk.h"
 #include "core/view/view.h"
 #include "fs/base/log.h"
 #include "fs/base/mount_point.h"

@@ -19,7 +19,7 @@
 #include <zstd.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
-#include "fs/base/path_walk.h"
+#include "core/base/walk.h"
 #include "fs/base/log.h"
 #include "mount.h"
 
@@ -487,7 +487,7 @@ static char *open_place(struct settings *s)
 	char name[32], path[PATH_MAX];
 	bool firm;
 	ssize_t n;
-	int fd = firm_path_open(s->mountpoint, &firm);
+	int fd = kp_firm_path_open(s->mountpoint, &firm);
 
 	if (fd < 0) {
 		log_about(LOG_ERR, s->mountpoint,
@@ -510,7 +510,7 @@ static char *open_place(struct settings *s)
 	/* fusermount3 unmounts by the path when the daemon has died: nobody may have
 	 * exchanged a directory of the absolute path then */
 	settings_leave_place(s);
-	fd = firm_path_open(path, &firm);
+	fd = kp_firm_path_open(path, &firm);
 	if (fd >= 0)
 		close(fd);
 	if (fd >= 0 && firm)

@@ -25,8 +25,8 @@
 #include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/order.h"
+#include "core/base/walk.h"
 #include "fs/base/log.h"
-#include "fs/base/path_walk.h"
 #include "sources.h"
 
 /* --- watches -------------------------------------------------------------------------- */
@@ -168,16 +168,16 @@ static struct place *watch_dir(struct sources *s, int dir, uint32_t mask)
  */
 static void watch_path(struct sources *s, const char *path, bool source)
 {
-	struct path_walk way;
-	bool fine = path_walk_begin(&way, path);
+	struct kp_walk way;
+	bool fine = kp_walk_begin(&way, AT_FDCWD, path);
 	char name[NAME_MAX + 1];
 	struct place *p;
 
-	while (fine && path_walk_name(&way, name)) {
+	while (fine && kp_walk_name(&way, name)) {
 		p = NULL;
 		if (strcmp(name, "..") != 0)
 			p = watch_dir(s, way.at,
-				      path_walk_is_last(&way) ? FILES_MASK : NAMES_MASK);
+				      kp_walk_is_last(&way) ? FILES_MASK : NAMES_MASK);
 		if (p && !p->all && !has_name(p, name)) {
 			char *copy =
 				p->n_names < KP_COUNT(p->names) ? strdup(name) : NULL;
@@ -187,7 +187,7 @@ static void watch_path(struct sources *s, const char *path, bool source)
 			else
 				p->all = true;
 		}
-		fine = path_walk_step(&way, name);
+		fine = kp_walk_step(&way, name);
 	}
 	if (fine && !errno) {
 		note_remote(s, way.at);
@@ -195,7 +195,7 @@ static void watch_path(struct sources *s, const char *path, bool source)
 		if (p)
 			p->archives = true;
 	}
-	path_walk_end(&way);
+	kp_walk_end(&way);
 }
 
 static bool event_matters(const struct sources *s, const struct inotify_event *e)

@@ -78,12 +78,11 @@ static void print_entry_json(struct report_array *array, const struct listed *en
 		report_json_new(rows_object(ROWS(ls_rows), entry), JSON_COMPACT);
 	struct kp_span text = kp_span_str("null");
 	struct kp_mp c = kp_mp_over(map);
-	struct kp_json j;
+	struct kp_json j = {.limit = KP_JSON_MAX};
 
 	report_array_next(array);
 	object[strlen(object) - 1] = '\0'; /* its brace follows the metadata */
 	printf("%s,\"metadata\":", object);
-	kp_json_init(&j, KP_JSON_MAX);
 	if (map.size) {
 		kp_json_value(&j, &c);
 		if (kp_json_finish(&j, &text, NULL) &&

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls of the system and of core that take paths, for what a path leads to as resolve.c
- * finds it.
+ * finds it: the descriptor of a directory, and one name in it, which the system's ..at() calls
+ * take.  So nothing that other users do to directories on the way changes what a call is for.  The
+ * name itself can change hands at any time: what is opened is looked at by its descriptor.  A link is
+ * followed only by the calls that say so.
  */
 #include "below.h"
 
@@ -13,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,19 +29,17 @@
 
 /* --- calls --------------------------------------------------------------------------- */
 
-/* Return CALL, which uses AT, for the place WHICH of PATH. */
-#define AT_SPOT(path, which, call)                                                       \
+/* Return CALL, which uses AT, for the place of PATH. */
+#define AT_PLACE(path, call)                                                             \
 	do {                                                                             \
 		struct spot at;                                                          \
 		int status_;                                                             \
-		if (resolve_spot(path, which, &at) < 0)                                  \
+		if (resolve_spot(path, SPOT_ITSELF, &at) < 0)                            \
 			return -1;                                                       \
 		status_ = (int)(call);                                                   \
 		spot_close(&at);                                                         \
 		return status_;                                                          \
 	} while (0)
-
-#define AT_PLACE(path, call) AT_SPOT(path, SPOT_ITSELF, call)
 
 int below_lstat(const char *path, struct stat *st)
 {
@@ -85,6 +85,7 @@ int below_rename(const char *from, const char *to, unsigned flags)
 		spot_close(&a);
 		return -1;
 	}
+	/* a kernel or file system that lacks the flags still has the call without them */
 	status = flags ? renameat2(a.dir, a.name, b.dir, b.name, flags)
 		       : renameat(a.dir, a.name, b.dir, b.name);
 	spot_close(&a);
@@ -162,6 +163,7 @@ char *below_real(const char *path)
 
 	if (fd < 0)
 		return NULL;
+	/* the kernel's own path of what is open: no second walk, which could lead elsewhere */
 	size = readlink(kp_fd_name(fd, proc), text, sizeof(text));
 	kp_close_keeping_errno(fd);
 	if (size < 0 || size == sizeof(text)) {
@@ -169,22 +171,6 @@ char *below_real(const char *path)
 		return NULL;
 	}
 	return xstrndup(text, (size_t)size);
-}
-
-/* --- temporary names --------------------------------------------------------------------- */
-
-bool below_random(char text[BELOW_RANDOM_SIZE + 1])
-{
-	static const char letters[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	uint8_t random[BELOW_RANDOM_SIZE];
-
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return false;
-	for (size_t i = 0; i < BELOW_RANDOM_SIZE; i++)
-		text[i] = letters[random[i] % (sizeof(letters) - 1)];
-	text[BELOW_RANDOM_SIZE] = '\0';
-	return true;
 }
 
 /* --- directories ----------------------------------------------------------------------- */
@@ -267,6 +253,7 @@ static kpack_error_t open_regular(const char *path, bool follow, int *fd, struct
 	char proc[KP_FD_NAME_SIZE];
 	int opened;
 
+	/* O_PATH opens links themselves; the message is that of a link that is not followed */
 	if (found >= 0 && fstat(found, st) == 0 && S_ISLNK(st->st_mode)) {
 		errno = ELOOP;
 		return below_fail(why, "cannot open");
@@ -323,6 +310,7 @@ kpack_error_t below_file_open_again(const char *path, const struct file_identity
 {
 	struct stat st;
 
+	/* a plan was made from the first look: other bytes would not be what was announced */
 	KP_TRY(below_file_open_nofollow(path, fd, &st, why));
 	if (file_identity_is(was, &st))
 		return KPACK_SUCCESS;
@@ -340,7 +328,7 @@ kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_
 	if (below_dir_open(&dir, path) < 0)
 		return below_fail(why, "cannot open its directory");
 	err = kp_outfile_open_at(out, dir.fd, dir.name, mode, why);
-	dir.fd = -1;
+	dir.fd = -1; /* OUT has it now, or has closed it */
 	below_dir_close(&dir);
 	return err;
 }

@@ -93,10 +93,6 @@ int below_rename(const char *from, const char *to, unsigned flags);
 /* Change permissions of a file or directory; a link fails with ELOOP. */
 int below_chmod(const char *path, mode_t mode);
 
-/* Make TEXT random letters and digits for the name of a temporary file.  false: errno. */
-#define BELOW_RANDOM_SIZE 6
-bool below_random(char text[BELOW_RANDOM_SIZE + 1]);
-
 /* As kp_file_open: a regular file, or a link that below_open_following follows. */
 kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
 			      struct kpackx_error *why);

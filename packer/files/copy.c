@@ -28,7 +28,6 @@
 #include "core/base/order.h"
 #include "core/base/span.h"
 #include "packer/cli/xalloc.h"
-#include "staging.h"
 #include "target.h"
 
 #define ACL "system.posix_acl_access"
@@ -41,7 +40,9 @@
 
 /*
  * Whether an attribute may be lost.  If a label cannot be set, it comes from the policy;
- * capabilities, like set-ID bits, must not go to another owner's file.
+ * capabilities, like set-ID bits, must not go to another owner's file; attributes "trusted" are
+ * root's alone, and no other user sees that they are missing.  Everything else was put there by
+ * somebody who will miss it.
  */
 static bool may_lose_xattr(const char *name, bool owned, int error)
 {
@@ -142,6 +143,7 @@ kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
 		if (bytes < 0)
 			return kp_fail_errno(why, errno, "cannot read its attribute %s",
 					     names[i]);
+		/* with the length, so that no value can look like two attributes */
 		kp_put_le64(length, (uint64_t)bytes);
 		kp_hasher_add(hash, names[i], strlen(names[i]) + 1);
 		kp_hasher_add(hash, length, sizeof(length));
@@ -169,6 +171,10 @@ static bool next_data(int fd, uint64_t size, uint64_t *start, uint64_t *end)
 	return *start < size;
 }
 
+/*
+ * Copy the bytes into a new file: share the blocks where the file system can, which costs nothing,
+ * else copy the runs of data only, because sparse files can state more bytes than the disk has.
+ */
 static kpack_error_t copy_bytes(int from, uint64_t size, struct kp_outfile *out,
 				struct kpackx_error *why)
 {
@@ -193,6 +199,7 @@ static kpack_error_t copy_regular(const char *from, const struct file_identity *
 	kpack_error_t err;
 	struct stat st;
 
+	/* the cheap way is enough where nobody can put a FIFO or a device in the file's place */
 	KP_TRY(was && was->guarded ? below_file_open_guarded(from, &fd, &st, why)
 				   : below_file_open_nofollow(from, &fd, &st, why));
 	if (was && !file_identity_is(was, &st))
@@ -253,6 +260,7 @@ static int keep_node_attributes(const struct node *n, int fd)
 	char from[KP_FD_NAME_SIZE], to[KP_FD_NAME_SIZE];
 	ssize_t size;
 
+	/* descriptors of O_PATH, which fchmod and fsetxattr refuse: a path through /proc is taken */
 	kp_fd_name(n->fd, from);
 	kp_fd_name(fd, to);
 	if (fchownat(fd, "", n->st.st_uid, n->st.st_gid, AT_EMPTY_PATH) < 0 &&
@@ -278,6 +286,7 @@ static int make_node(const struct place *p, void *arg)
 	struct node made = {.fd = -1};
 	int sys_errno;
 
+	/* with its final permissions only when it is known to be the one that was made here */
 	if (S_ISLNK(n->st.st_mode)
 		    ? symlinkat(n->target, p->dir_fd, p->tmp_name)
 		    : mknodat(p->dir_fd, p->tmp_name, (n->st.st_mode & S_IFMT) | 0600,
@@ -358,6 +367,10 @@ static int make_twin(const struct place *p, void *arg)
 	return -1;
 }
 
+/*
+ * Make TO a hard link to FIRST, the copy of SEEN's file.  If that cannot be, TO is a second copy:
+ * some file systems have no links, or few for one file, and a link cannot lead to another mount.
+ */
 static kpack_error_t copy_link(const char *first, const char *from,
 			       const struct file_identity *seen, const char *to,
 			       struct kpackx_error *why)
@@ -440,7 +453,10 @@ static char *path_in_tree(const struct tree_write *w, const char *path)
 	return xasprintf(*path ? "%s/%s" : "%s", w->root, path);
 }
 
-/* Put the name of the file in front of the error, if there is one. */
+/*
+ * Put the name of the file in front of the error, if there is one: the name that the user knows,
+ * which is not one in a staging directory.
+ */
 static kpack_error_t name_file(const struct tree_write *w, const char *from,
 			       const char *to, kpack_error_t err,
 			       struct kpackx_error *why)
@@ -507,17 +523,13 @@ kpack_error_t tree_write_root(struct tree_write *w, struct kpackx_error *why)
 	return name_file(w, NULL, w->root, make_directory(w->root, &st, why), why);
 }
 
-kpack_error_t tree_write_lock(struct tree_write *w, struct kpackx_error *why)
-{
-	return leftovers_lock(w->root, &w->lock, why);
-}
-
 kpack_error_t tree_write_directory(struct tree_write *w, const char *path,
 				   const char *from, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *to = path_in_tree(w, path);
 	struct stat st;
 
+	/* by device and inode tree_write_finish knows it again, which gives attributes away */
 	KP_TRY(name_file(w, from, to, make_directory(to, &st, why), why));
 	xgrow(&w->dirs, w->n_dirs, &w->dirs_cap, sizeof(*w->dirs));
 	w->dirs[w->n_dirs++] = (struct tree_directory){xstrdup(path), xstrdup(from),
@@ -565,6 +577,7 @@ static kpack_error_t finish_directory(const struct tree_directory *dir, const ch
 
 kpack_error_t tree_write_finish(struct tree_write *w, struct kpackx_error *why)
 {
+	/* without the lock, a temporary file may be one that another run is writing */
 	for (size_t i = 0; i < w->n_dirs && w->lock >= 0; i++)
 		KP_TRY(leftovers_remove(w->root, w->dirs[i].path, why));
 	for (size_t i = w->n_dirs; i-- > 0;) {
@@ -595,6 +608,7 @@ kpack_error_t tree_write_file(struct tree_write *w, const char *path, const char
 
 	if (left)
 		*left = NULL;
+	/* an unprivileged user copies a tree that has a device in it: the rest is still wanted */
 	if (err && left && !S_ISREG(seen->mode) && !S_ISLNK(seen->mode) &&
 	    (fault.sys_errno == EPERM || fault.sys_errno == EOPNOTSUPP)) {
 		*left = xstrdup(fault.text);

@@ -8,6 +8,7 @@
 #include "core/base/errors.h"
 #include "core/base/hash.h"
 #include "identity.h"
+#include "staging.h"
 
 /* --- attributes: all of a file but its bytes ---------------------------------------- */
 
@@ -61,7 +62,11 @@ struct tree_write {
 	 * that are copied, and the caller may remove directories.
 	 */
 	bool staged;
-	int lock;                    /* see tree_write_lock; -1: not locked */
+	/*
+	 * By leftovers_lock of the root, until W ends: tree_write_finish then removes what killed
+	 * runs left in the directories.  -1: not locked.
+	 */
+	int lock;
 	struct tree_directory *dirs; /* parents first; they get attributes at the end */
 	size_t n_dirs, dirs_cap;
 	void *links; /* tree of the files with several hard links, by inode */
@@ -73,11 +78,6 @@ void tree_write_end(struct tree_write *w);
 
 /* Make the root with its parents, if it is missing, and make it writable. */
 kpack_error_t tree_write_root(struct tree_write *w, struct kpackx_error *why);
-/*
- * Wait for other runs that lock the root, until W ends.  Then tree_write_finish removes
- * what killed runs left in the directories.
- */
-kpack_error_t tree_write_lock(struct tree_write *w, struct kpackx_error *why);
 
 /*
  * Make the directory PATH, unless it exists, and make it writable.  At the end it gets

@@ -21,14 +21,12 @@
 
 #include "below.h"
 #include "core/base/alloc.h"
+#include "core/base/walk.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 
 /* Directories are passed through without the right to list them. */
 #define PASS_THROUGH (O_PATH | O_DIRECTORY | O_CLOEXEC)
-
-/* As the kernel: so many links in one path are a circle. */
-#define MAX_LINKS 40
 
 /* --- roots --------------------------------------------------------------------------- */
 
@@ -102,29 +100,6 @@ static void add_root(const char *path, int fd)
 /* --- resolving ----------------------------------------------------------------------- */
 
 /*
- * Take the next component from *REST into NAME; components "." are left out.  false: none
- * is left, or it is too long, with errno.
- */
-static bool next_component(const char **rest, char name[NAME_MAX + 1])
-{
-	size_t length;
-
-	errno = 0;
-	do {
-		*rest += strspn(*rest, "/");
-		length = strcspn(*rest, "/");
-		if (length > NAME_MAX) {
-			errno = ENAMETOOLONG;
-			return false;
-		}
-		memcpy(name, *rest, length);
-		name[length] = '\0';
-		*rest += length;
-	} while (strcmp(name, ".") == 0);
-	return length > 0;
-}
-
-/*
  * Open REST ("": the root itself) below the root FD; no link is followed, but a link itself can
  * be opened with O_PATH and O_NOFOLLOW.
  */
@@ -164,120 +139,53 @@ static int open_below(int fd, const char *rest, int flags, mode_t mode)
 }
 
 /*
- * Whether root may follow a link in the directory DIR: nobody else can put another link
- * there.  In a sticky directory the link's owner alone can.
- */
-static bool may_follow(int dir, const struct stat *link)
-{
-	struct stat st;
-
-	if (geteuid() != 0)
-		return true;
-	if (fstat(dir, &st) < 0 || st.st_uid != 0)
-		return false;
-	return !(st.st_mode & (S_IWGRP | S_IWOTH)) ||
-	       ((st.st_mode & S_ISVTX) && link->st_uid == 0);
-}
-
-/* The state of resolving an operand. */
-struct walk {
-	int dir;       /* the directory reached so far */
-	char *pending; /* components still to take; owned */
-	const char *rest;
-	int links;
-};
-
-/*
- * Take the component NAME, which is the LAST or not; a link is followed, with its text before what
- * is left.  Returns 1 if it is the last one and no link, 0 to go on, -1 and errno.  MAGIC becomes
- * true for a last link of /proc, which only the kernel can follow.
- */
-static int take_component(struct walk *w, const char *name, bool last, bool *magic)
-{
-	int next = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st = {.st_mode = 0};
-	char text[PATH_MAX], *pending;
-	struct statfs fs;
-	ssize_t size;
-
-	if (next < 0)
-		return last && errno == ENOENT ? 1 : -1;
-	if (fstat(next, &st) == 0 && S_ISLNK(st.st_mode) &&
-	    !(fstatfs(next, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC)) {
-		size = -1;
-		if (!may_follow(w->dir, &st) || ++w->links > MAX_LINKS)
-			errno = ELOOP;
-		else
-			size = readlinkat(next, "", text, sizeof(text) - 1);
-		kp_close_keeping_errno(next);
-		if (size < 0)
-			return -1;
-		text[size] = '\0';
-		if (*text == '/') {
-			close(w->dir);
-			w->dir = open("/", PASS_THROUGH);
-		}
-		pending = xasprintf("%s/%s", text, w->rest);
-		free(w->pending);
-		w->rest = w->pending = pending;
-		return w->dir < 0 ? -1 : 0;
-	}
-	if (S_ISLNK(st.st_mode)) {
-		*magic = last;
-		close(next);
-		if (last)
-			return 1;
-		next = openat(w->dir, name, PASS_THROUGH);
-		if (next < 0)
-			return -1;
-	}
-	if (last && strcmp(name, "..") != 0) {
-		close(next);
-		return 1;
-	}
-	close(w->dir);
-	w->dir = next;
-	return 0;
-}
-
-/*
  * Resolve PATH, which begins in the directory START, by the rules for operands.  FOLLOW:
  * its last component too.  The last component need not exist.
  */
 static int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 {
-	struct walk w = {.dir = openat(start, *path == '/' ? "/" : ".", PASS_THROUGH)};
+	struct kp_walk w;
+	bool fine = kp_walk_begin(&w, start, path), found = false, magic = false;
 	char name[NAME_MAX + 1];
 	size_t n = strlen(path);
-	int status = 0;
+	struct statfs fs;
 	struct stat st;
 
 	*at = (struct spot){.dir = -1};
-	w.rest = w.pending = xstrdup(path);
-	while (w.dir >= 0 && status == 0 && next_component(&w.rest, name)) {
-		bool last = !w.rest[strspn(w.rest, "/")];
+	w.wary = geteuid() == 0; /* only root is led by links to what others may not */
+	while (fine && !found && kp_walk_name(&w, name)) {
+		bool last = kp_walk_is_last(&w) && strcmp(name, "..") != 0;
+		bool link = false;
+		int fd = -1;
 
-		status = last && !follow && strcmp(name, "..") != 0
-				 ? 1
-				 : take_component(&w, name, last, &at->magic);
+		if (last && follow) {
+			fd = openat(w.at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+			fine = fd >= 0 || errno == ENOENT;
+			link = fd >= 0 && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode);
+			/* a link of /proc is left: only the kernel can follow it */
+			magic = link && fstatfs(fd, &fs) == 0 &&
+				fs.f_type == PROC_SUPER_MAGIC;
+		}
+		found = last && (!link || magic);
+		kp_close_keeping_errno(fd);
+		fine = fine && (found || kp_walk_step(&w, name));
 	}
-	if (status == 0 && errno)
-		status = -1;
+	fine = fine && (found || !errno);
 	/* with "/" or "/." at its end PATH can only be a directory, or a link to one */
 	if (n > 1 && path[n - 1] == '.')
 		n--;
-	if (status == 1 && n && path[n - 1] == '/' &&
-	    fstatat(w.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) &&
+	if (fine && found && n && path[n - 1] == '/' &&
+	    fstatat(w.at, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode) &&
 	    !S_ISLNK(st.st_mode)) {
 		errno = ENOTDIR;
-		status = -1;
+		fine = false;
 	}
-	if (status < 0)
-		kp_close_keeping_errno(w.dir);
-	else if (w.dir >= 0)
-		*at = (struct spot){w.dir, xstrdup(status ? name : "."), at->magic};
-	free(w.pending);
-	return at->dir < 0 ? -1 : 0;
+	if (fine) {
+		*at = (struct spot){w.at, xstrdup(found ? name : "."), magic};
+		w.at = -1;
+	}
+	kp_walk_end(&w);
+	return fine ? 0 : -1;
 }
 
 /*
@@ -286,11 +194,11 @@ static int resolve_operand(int start, const char *path, bool follow, struct spot
  */
 static char *normalise_path(const char *rest)
 {
-	char *out, name[NAME_MAX + 1];
+	struct kp_walk w = {.rest = rest};
+	char *out = xmalloc(strlen(rest) + 2), name[NAME_MAX + 1];
 	size_t n = 0;
 
-	out = xmalloc(strlen(rest) + 2);
-	while (next_component(&rest, name)) {
+	while (kp_walk_name(&w, name)) {
 		if (strcmp(name, "..") == 0) {
 			if (n == 0) {
 				free(out);
@@ -307,7 +215,7 @@ static char *normalise_path(const char *rest)
 		return out;
 	/* a component is too long: the system reports it */
 	free(out);
-	return xstrdup(rest);
+	return xstrdup(w.rest);
 }
 
 void spot_close(struct spot *at)
@@ -352,6 +260,7 @@ int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
 		errno = ENOENT;
 		return -1;
 	}
+	/* a link in a tree may lead out of it: so it is walked like an operand, from the root on */
 	if (which == SPOT_FOLLOWED) {
 		root = resolve_root(path, &rest);
 		return root < 0 ? resolve_operand(AT_FDCWD, path, true, at)
@@ -368,6 +277,7 @@ int below_open(const char *path, int flags, mode_t mode)
 	KP_AUTO_FREE char *inside = rest_in_root(path, false, &root);
 	struct spot at;
 
+	/* a FIFO must not block, and a terminal must not become ours */
 	flags |= O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	if (inside)
 		return open_below(root, inside, flags, mode);
@@ -493,42 +403,34 @@ int below_rmdir(const char *path)
 kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *why)
 {
 	int root;
-	char *inside = rest_in_root(path, false, &root);
-	struct walk w = {.dir = openat(inside ? root : AT_FDCWD,
-				       !inside && *path == '/' ? "/" : ".",
-				       PASS_THROUGH)};
+	KP_AUTO_FREE char *inside = rest_in_root(path, false, &root);
+	const char *way = inside ? inside : path;
+	struct kp_walk w;
+	bool fine = kp_walk_begin(&w, inside ? root : AT_FDCWD, *way ? way : ".");
 	kpack_error_t err = KPACK_SUCCESS;
 	char name[NAME_MAX + 1];
-	int status = w.dir < 0 ? -1 : 0;
 	struct stat st;
-	bool magic;
 
-	w.rest = w.pending = inside ? inside : xstrdup(path);
-	w.links = inside ? MAX_LINKS : 0; /* inside a root no link is followed */
-	while (status == 0 && next_component(&w.rest, name)) {
-		bool last = !w.rest[strspn(w.rest, "/")];
-		int error;
-
+	w.wary = geteuid() == 0;
+	w.links = inside ? KP_WALK_LINKS_MAX : 0; /* inside a root no link is followed */
+	while (fine && kp_walk_name(&w, name)) {
+		mode_t ours = kp_walk_is_last(&w) ? 0 : S_IWUSR | S_IXUSR;
 		/* we must be able to create the next directory in it */
-		status = mkdirat(w.dir, name, mode | (last ? 0 : S_IWUSR | S_IXUSR));
-		error = errno;
+		int status = mkdirat(w.at, name, mode | ours), error = errno;
+
 		/* for one that exists, EROFS or EACCES can come before EEXIST */
-		if (status < 0 && (error == EEXIST ||
-				   fstatat(w.dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0))
-			status = 0;
-		else
+		fine = status == 0 || error == EEXIST ||
+		       fstatat(w.at, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+		if (!fine)
 			errno = error;
-		if (status == 0)
-			status = take_component(&w, name, false, &magic);
+		fine = fine && kp_walk_step(&w, name);
 	}
-	if (status == 0 && !errno && fstat(w.dir, &st) == 0 && !S_ISDIR(st.st_mode))
+	if (fine && !errno && fstat(w.at, &st) == 0 && !S_ISDIR(st.st_mode))
 		errno = EEXIST;
-	if (status < 0 || errno)
+	if (!fine || errno)
 		err = kp_fail_prefix(why, below_fail(why, "cannot make the directory"),
 				     "%s", path);
-	if (w.dir >= 0)
-		close(w.dir);
-	free(w.pending);
+	kp_walk_end(&w);
 	return err;
 }
 
@@ -536,21 +438,10 @@ kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *w
 
 bool below_is_firm(const char *path)
 {
-	int dir = open("/", PASS_THROUGH);
-	char name[NAME_MAX + 1];
-	struct stat st = {.st_mode = S_IFDIR};
-	bool firm = dir >= 0 && *path == '/';
+	bool firm;
+	KP_AUTO_CLOSE int fd = *path == '/' ? kp_firm_path_open(path, &firm) : -1;
+	struct stat st;
 
-	while (firm && next_component(&path, name)) {
-		int next = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-
-		firm = next >= 0 && fstat(next, &st) == 0 && may_follow(dir, &st);
-		close(dir);
-		dir = next;
-	}
-	if (dir >= 0)
-		close(dir);
-	return firm && !errno && S_ISREG(st.st_mode) &&
-	       (geteuid() != 0 ||
-		(st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH))));
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (geteuid() != 0 || (firm && kp_only_root_writes(&st)));
 }

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "below.h"
+#include "core/base/alloc.h"
 #include "core/base/file.h"
 
 /*
@@ -34,28 +35,29 @@ static bool can_be_mapped(int fd)
 	return true;
 }
 
-void spill_dir_begin(struct spill_dir *s, const char *dir)
+/* The directory; -1: none.  As core has it, there is one for the whole process. */
+static int spill_fd = -1;
+
+void spill_dir_begin(const char *dir)
 {
-	int at = below_open_following(dir, O_RDONLY | O_DIRECTORY), fd;
+	int fd;
 
 	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
 	mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
-	if (at < 0)
+	spill_fd = below_open_following(dir, O_RDONLY | O_DIRECTORY);
+	if (spill_fd < 0)
 		return;
-	kp_spill_into(at);
+	kp_spill_into(spill_fd);
 	fd = kp_spill_open();
-	*s = (struct spill_dir){true, at};
 	if (fd < 0 || !can_be_mapped(fd)) /* not on this file system */
-		spill_dir_end(s);
+		spill_dir_end();
 	if (fd >= 0)
 		close(fd);
 }
 
-void spill_dir_end(struct spill_dir *s)
+void spill_dir_end(void)
 {
-	if (!s->spilling)
-		return;
 	kp_spill_into(-1);
-	close(s->fd);
-	*s = (struct spill_dir){0};
+	kp_close_at(&spill_fd);
+	spill_fd = -1;
 }

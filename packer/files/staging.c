@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 #include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/base/walk.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "tree_list.h"
@@ -112,12 +114,16 @@ kpack_error_t leftovers_remove(const char *root, const char *path,
 /* The attribute of a directory of root's that this file made: only root can set it. */
 #define MARK "trusted.kpack.temporary"
 
+/* Random letters and digits at the end of its name. */
+enum { RANDOM_SIZE = 6 };
+
 /* Remove a tree, also from read-only directories.  Files that cannot be removed stay. */
 static void remove_tree(const char *path)
 {
 	struct tree_list *list = tree_list_open(path);
 	struct tree_item item;
 
+	/* a directory that cannot be written or entered was made so by what was copied into it */
 	while (tree_list_next(list, &item)) {
 		if (item.kind == TREE_DIR && below_access(item.path, W_OK | X_OK) < 0)
 			below_chmod(item.path, 0700);
@@ -144,7 +150,7 @@ void temp_dir_remove_left(const char *base, const char *prefix,
 	 * Where other users can rename things, they can give such a name to another directory
 	 * of root's, which has no mark.
 	 */
-	bool safe = count > 0 && st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	bool safe = count > 0 && kp_only_root_writes(&st);
 
 	for (int i = 0; i < count; i++) {
 		KP_AUTO_FREE char *name = (char *)names[i];
@@ -152,7 +158,7 @@ void temp_dir_remove_left(const char *base, const char *prefix,
 		KP_AUTO_CLOSE int fd = -1;
 
 		if (strncmp(names[i]->d_name, prefix, n) != 0 ||
-		    strlen(names[i]->d_name) != n + BELOW_RANDOM_SIZE)
+		    strlen(names[i]->d_name) != n + RANDOM_SIZE)
 			continue;
 		fd = below_open(path, O_RDONLY | O_DIRECTORY, 0);
 		if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
@@ -171,11 +177,17 @@ void temp_dir_remove_left(const char *base, const char *prefix,
 /* Make a directory with a new name in BASE.  NULL and errno; the caller frees its path. */
 static char *make_random(const char *base, const char *prefix)
 {
-	char random[BELOW_RANDOM_SIZE + 1];
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	uint8_t random[RANDOM_SIZE];
 
-	while (below_random(random)) {
-		char *path = xasprintf("%s/%s%s", base, prefix, random);
+	while (getrandom(random, sizeof(random), 0) == (ssize_t)sizeof(random)) {
+		char text[RANDOM_SIZE + 1] = "", *path;
 
+		/* some letters come more often: a name need not be secret, only new */
+		for (size_t i = 0; i < RANDOM_SIZE; i++)
+			text[i] = letters[random[i] % strlen(letters)];
+		path = xasprintf("%s/%s%s", base, prefix, text);
 		if (below_mkdir(path, 0700) == 0)
 			return path;
 		free(path);
@@ -242,13 +254,6 @@ void temp_dir_close(struct temp_dir *t)
 #define NAMES_MAX 65536 /* no run makes more */
 #define SIZE_LIMIT ((off_t)(NAMES_MAX * (256 + sizeof(struct tree_identity))))
 
-/* Tells a directory from others; the numbers alone of removed directories are used again. */
-struct tree_identity {
-	uint64_t ino;
-	int64_t born;
-	uint64_t born_ns;
-};
-
 static bool identify_tree(int dir, const char *name, struct tree_identity *out)
 {
 	struct statx st;
@@ -269,8 +274,8 @@ bool journal_given(const struct journal_name *name, int to)
 {
 	struct tree_identity there;
 
-	return identify_tree(to, name->name, &there) && there.ino == name->ino &&
-	       there.born == name->born && there.born_ns == name->born_ns;
+	return identify_tree(to, name->name, &there) &&
+	       memcmp(&there, &name->tree, sizeof(there)) == 0;
 }
 
 static FILE *open_journal(int dir, int flags, const char *mode)
@@ -314,6 +319,7 @@ bool journal_read(struct journal *out, int dir)
 	*out = (struct journal){0};
 	if (!from)
 		return false;
+	/* where others may write, the file can be anything: only our own of a possible size is read */
 	ok = fstat(fileno(from), &st) == 0 && S_ISREG(st.st_mode) &&
 	     st.st_uid == geteuid() && st.st_size <= SIZE_LIMIT &&
 	     fread(&count, sizeof(count), 1, from) == 1 && count <= NAMES_MAX;
@@ -321,16 +327,11 @@ bool journal_read(struct journal *out, int dir)
 	ok = out->items != NULL;
 	while (ok && out->count < count) {
 		struct journal_name *name = &out->items[out->count++];
-		struct tree_identity id;
 		size_t room = 0;
-		ssize_t size;
+		ssize_t size = -1;
 
-		ok = fread(&id, sizeof(id), 1, from) == 1;
-		if (!ok)
-			break;
-		*name = (struct journal_name){
-			.ino = id.ino, .born = id.born, .born_ns = id.born_ns};
-		size = getdelim(&name->name, &room, '\0', from);
+		if (fread(&name->tree, sizeof(name->tree), 1, from) == 1)
+			size = getdelim(&name->name, &room, '\0', from);
 		ok = size > 0 && !name->name[size - 1] &&
 		     kp_component_ok(kp_span_str(name->name));
 	}
@@ -399,18 +400,19 @@ static int exchange_trees(int from, int to, const char *name, bool swap)
 	struct stat st;
 
 	for (int i = 0; i < 2 && geteuid() != 0; i++) {
-		KP_AUTO_CLOSE int fd =
+		int fd =
 			dirs[i] < 0
 				? -1
 				: openat(dirs[i], name,
 					 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-		if (fd < 0 || fstat(fd, &st) < 0 || st.st_mode & S_IWUSR ||
-		    fchmod(fd, S_IRWXU) < 0)
-			continue;
-		modes[i] = st.st_mode & 07777;
-		lent[i] = fd;
-		fd = -1;
+		if (fd >= 0 && fstat(fd, &st) == 0 && !(st.st_mode & S_IWUSR) &&
+		    fchmod(fd, S_IRWXU) == 0) {
+			modes[i] = st.st_mode & 07777;
+			lent[i] = fd;
+		} else {
+			kp_close_keeping_errno(fd);
+		}
 	}
 	status = move_tree(from, to, name, swap);
 	error = errno;
@@ -495,6 +497,7 @@ kpack_error_t staging_publish(struct staging *s, const char *const *names, size_
 	kpack_error_t err = KPACK_SUCCESS;
 	size_t given = 0;
 
+	/* the journal, and the trees, must be on the disk before the first name is given */
 	KP_TRY(journal_write(s->fd, names, n, why));
 	if (syncfs(s->fd) < 0)
 		return kp_fail_errno(why, errno, "%s: cannot flush", s->path);

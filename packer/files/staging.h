@@ -106,10 +106,16 @@ kpack_error_t staging_publish(struct staging *s, const char *const *names, size_
 /* Its file name: no tree has it. */
 #define JOURNAL_NAME ".kpack-staging-names"
 
+/* Tells a directory from others; the numbers alone of removed directories are used again. */
+struct tree_identity {
+	uint64_t ino;
+	int64_t born;
+	uint64_t born_ns;
+};
+
 struct journal_name {
 	char *name;
-	uint64_t ino, born_ns; /* of the tree that is to get the name */
-	int64_t born;
+	struct tree_identity tree; /* that is to get the name */
 };
 
 struct journal {

@@ -15,6 +15,7 @@
 
 #include "below.h"
 #include "core/base/file.h"
+#include "core/base/walk.h"
 #include "resolve.h"
 
 int below_target_open(struct below_target *t, const char *path)
@@ -25,6 +26,7 @@ int below_target_open(struct below_target *t, const char *path)
 	if (resolve_spot(path, SPOT_FOLLOWED, &at) < 0)
 		return -1;
 	*t = (struct below_target){at.dir, at.name, -1, .is_open = at.magic};
+	/* what a process has open, as /dev/stdout, is reached only by following its link of /proc */
 	t->fd = openat(t->dir, t->name,
 		       O_PATH | O_CLOEXEC | (t->is_open ? 0 : O_NOFOLLOW));
 	if (t->fd < 0 && errno == ENOENT) {
@@ -92,8 +94,7 @@ bool below_target_trusted(const struct below_target *t)
 	/* root's only name of a file cannot be a hard link that somebody else made */
 	if (t->st.st_uid == 0 && t->st.st_nlink == 1)
 		return true;
-	return fstat(t->dir, &dir) == 0 && dir.st_uid == 0 &&
-	       !(dir.st_mode & (S_IWGRP | S_IWOTH));
+	return fstat(t->dir, &dir) == 0 && kp_only_root_writes(&dir);
 }
 
 kpack_error_t output_open(const char *path, bool *stream, struct kpackx_error *why)
@@ -112,6 +113,7 @@ kpack_error_t output_open(const char *path, bool *stream, struct kpackx_error *w
 			      "there");
 	} else if (*stream) {
 		fd = below_target_reopen(&t, O_WRONLY | O_TRUNC);
+		/* what was printed before belongs into the old standard output */
 		fflush(stdout);
 		if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
 			err = kp_fail_errno(why, errno, "cannot open");
@@ -147,6 +149,7 @@ kpack_error_t place(const char *path, int (*make)(const struct place *p, void *a
 	struct place p;
 	int status = -1, sys_errno;
 
+	/* rename replaces what has the name in one step, and needs both names in one directory */
 	if (below_dir_open(&dir, path) < 0)
 		return below_fail(why, "cannot open its directory");
 	p = (struct place){.dir_fd = dir.fd, .name = dir.name};
@@ -162,6 +165,7 @@ kpack_error_t place(const char *path, int (*make)(const struct place *p, void *a
 		unlinkat(p.dir_fd, p.tmp_name, 0);
 		errno = sys_errno;
 	}
+	/* a copy that can be made again need not wait for the disk */
 	if (status == 0 && durable)
 		status = kp_flush_dir(p.dir_fd);
 	if (status < 0)

@@ -2,6 +2,10 @@
 /*
  * The list is a stack of directories that were read, each sorted, with how far it was given.  A
  * directory is read when the item after it is asked for, so that the caller can skip it.
+ *
+ * A directory is read whole and closed at once.  So a deep tree does not run out of descriptors,
+ * the order does not depend on the file system, and what the caller makes or removes in the
+ * directory meanwhile does not disturb the reading.
  */
 #include "tree_list.h"
 
@@ -15,6 +19,7 @@
 #include "below.h"
 #include "core/base/file.h"
 #include "core/base/order.h"
+#include "core/base/walk.h"
 #include "packer/cli/xalloc.h"
 
 struct listed {
@@ -114,9 +119,9 @@ static int enter_directory(struct tree_list *list, bool read)
 		free_level(&level);
 		return error;
 	}
+	/* one directory that others may write is enough: they can rename what is below it */
 	level.guards = (!list->depth || list->levels[list->depth - 1].guards) &&
-		       (geteuid() != 0 || (level.st.st_uid == 0 &&
-					   !(level.st.st_mode & (S_IWGRP | S_IWOTH))));
+		       (geteuid() != 0 || kp_only_root_writes(&level.st));
 	xgrow(&list->levels, list->depth, &list->levels_cap, sizeof(*list->levels));
 	list->levels[list->depth++] = level;
 	list->entered = false;
@@ -129,7 +134,10 @@ void tree_list_skip(struct tree_list *list)
 		enter_directory(list, false);
 }
 
-/* Make the path of the last item that of NAME in the directory LEVEL. */
+/*
+ * Make the path of the last item that of NAME in the directory LEVEL.  There is one text for all
+ * items, which grows: a tree of a million files would make as many allocations.
+ */
 static void set_path(struct tree_list *list, const struct level *level, const char *name)
 {
 	bool slash = list->path[level->length - 1] != '/';
@@ -171,6 +179,7 @@ bool tree_list_next(struct tree_list *list, struct tree_item *item)
 	int error;
 
 	if (!list->started) {
+		/* the root is what the user named, also by a link */
 		list->started = true;
 		error = below_stat(list->path, &list->st) < 0 ? errno : 0;
 		if (!error && !S_ISDIR(list->st.st_mode) && list->slash)

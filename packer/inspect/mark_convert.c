@@ -422,13 +422,12 @@ static int restore_file(struct mark_restore *r)
 {
 	const char *slash = strrchr(r->out, '/');
 	char *dir = slash ? xstrndup(r->out, (size_t)(slash - r->out) + 1) : xstrdup(".");
-	struct spill_dir spill = {0};
 	struct kpackx_error why = {0};
 	struct kp_source file;
 	kpack_error_t err;
 
 	/* large bundles, before they are compressed, are where the binary will be */
-	spill_dir_begin(&spill, dir);
+	spill_dir_begin(dir);
 	free(dir);
 	err = binary_open(r->file, &r->b, &why);
 	if (!err)
@@ -456,7 +455,7 @@ static int restore_file(struct mark_restore *r)
 	}
 	if (err)
 		report_why(r->file, &why);
-	spill_dir_end(&spill);
+	spill_dir_end();
 	reach_fini(&r->reach);
 	installed_fini(&r->set);
 	binary_close(&r->b);

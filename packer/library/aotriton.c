@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include "arch_name.h"
 #include "core/base/alloc.h"
-#include "core/base/cut.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
 

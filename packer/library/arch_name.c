@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/alloc.h"
-#include "core/base/cut.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
 #include "core/elf/host_fatbin.h"

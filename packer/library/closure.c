@@ -23,7 +23,6 @@
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/cut.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"

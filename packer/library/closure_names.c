@@ -8,7 +8,6 @@
 #include <yaml.h>
 #include "closure.h"
 #include "core/base/bounds.h"
-#include "core/base/cut.h"
 #include "core/base/msgpack_read.h"
 #include "packer/cli/xalloc.h"
 

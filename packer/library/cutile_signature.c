@@ -363,7 +363,7 @@ void signature_facts(struct facts *f, const struct kp_object *object)
 static json_t *facts_to_json(const struct facts *f)
 {
 	struct facts outer = {0};
-	struct kp_json text;
+	struct kp_json text = {.limit = SIZE_MAX};
 	struct kp_span json;
 	struct kp_mp cursor;
 	json_t *out = NULL;
@@ -371,7 +371,6 @@ static json_t *facts_to_json(const struct facts *f)
 	facts_map(&outer, "signature", f);
 	cursor = kp_mp_over((struct kp_span){outer.pairs, outer.size});
 	kp_mp_skip(&cursor); /* the name of the pair */
-	kp_json_init(&text, SIZE_MAX);
 	kp_json_value(&text, &cursor);
 	if (kp_json_finish(&text, &json, NULL) == KPACK_SUCCESS)
 		out = json_loadb((const char *)json.data, json.size, JSON_ALLOW_NUL,

@@ -21,7 +21,6 @@
  * for all GPUs, and nobody's.
  */
 #include "arch_name.h"
-#include "core/base/cut.h"
 #include "sqlite.h"
 
 static const char DB[] = "miopen/db", STRICT[] = "-strict";

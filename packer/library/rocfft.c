@@ -18,7 +18,6 @@
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/cut.h"
 #include "core/base/msgpack_read.h"
 #include "core/base/order.h"
 #include "core/base/path.h"

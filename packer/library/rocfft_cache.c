@@ -25,7 +25,6 @@
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/cut.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
@@ -150,8 +149,7 @@ static kpack_error_t read_summary(struct sqlite_file *f, struct cache_summary *o
 		KP_TRY(add_arch(out, rows.stmt, why));
 	}
 	kp_sort(out->arches, out->n_arches, KP_BY_BYTES(struct cache_arch, text));
-	kp_sort_by(out->hip_versions, out->n_hip_versions, sizeof(uint64_t),
-		   &(const struct kp_sort_key){0, 'n', sizeof(uint64_t)}, 1);
+	kp_sort(out->hip_versions, out->n_hip_versions, KP_AS_NUMBER(uint64_t));
 	return KPACK_SUCCESS;
 }
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include "arch_name.h"
 #include "core/base/alloc.h"
-#include "core/base/cut.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 

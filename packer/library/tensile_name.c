@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <strings.h>
 #include "arch_name.h"
-#include "core/base/cut.h"
 #include "tensile.h"
 
 /* --- the role of a name ----------------------------------------------------------------- */

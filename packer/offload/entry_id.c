@@ -60,7 +60,7 @@ bool entry_id_parse(struct kp_span text, struct entry_id *out)
 	out->system = cut_part(&rest);
 	out->environment = rest;
 	/* a host has no target ID, whatever the text has in its place */
-	if (!kp_entry_id_is_host(&parts))
+	if (!kp_span_is(parts.kind, "host"))
 		out->target = parts.target;
 	if (out->environment.size == 0 && kp_span_starts(out->vendor, "linux", 5)) {
 		out->environment = out->system;

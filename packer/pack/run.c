@@ -124,7 +124,7 @@ static kpack_error_t store_objects(struct packing *p, struct kpackx_error *why)
 		if (!p->mine || p->mine[o->input->entry])
 			bytes += o->input->images[o->image].size;
 	}
-	spill_dir_begin(&p->spill, p->archives);
+	spill_dir_begin(p->archives);
 	progress_begin("packing", bytes, !p->args.quiet && !p->args.json);
 	err = pack_run(&p->plan, &p->args.how, p->set, why);
 	progress_end();
@@ -231,7 +231,7 @@ int packing_run(struct packing *p)
 void packing_close(struct packing *p)
 {
 	tree_write_end(&p->tree);
-	spill_dir_end(&p->spill);
+	spill_dir_end();
 	archive_set_close(p->set);
 	dispositions_close(&p->dispositions);
 	plan_close(&p->plan);

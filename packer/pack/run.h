@@ -48,7 +48,6 @@ struct packing {
 	char *inherit;            /* the directory of INPUT's own archives; or NULL */
 	struct tree_write tree;
 	size_t faults; /* of files that cannot be packed; each was reported */
-	struct spill_dir spill;
 };
 
 /*

@@ -142,7 +142,7 @@ static kpack_error_t write_output(const struct converter *c, const char *root,
 		KP_TRY(below_make_root(w->root, 0777, why));
 	}
 	if (!w->staged && w->lock < 0)
-		KP_TRY(tree_write_lock(w, why));
+		KP_TRY(leftovers_lock(w->root, &w->lock, why));
 	for (size_t i = 0; i < n; i++)
 		if (S_ISDIR(entries[i].mode))
 			KP_TRY(tree_write_directory(w, entries[i].relative,

@@ -19,6 +19,7 @@
 #include "core/base/hash.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
+#include "core/base/walk.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
@@ -184,7 +185,7 @@ void policy_fini(struct policy *p)
 
 static kpack_error_t check_owner(const struct stat *st, struct kpackx_error *why)
 {
-	if (geteuid() != 0 || (st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH))))
+	if (geteuid() != 0 || kp_only_root_writes(st))
 		return KPACK_SUCCESS;
 	return kp_fail(
 		why, KPACK_ERROR_INVALID_ARGUMENT,

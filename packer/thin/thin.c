@@ -440,7 +440,7 @@ static kpack_error_t measure_file(struct thin *t, struct thin_file *f,
 
 static int measure_all(struct thin *t)
 {
-	spill_dir_begin(&t->spill, t->args.tree);
+	spill_dir_begin(t->args.tree);
 	for (size_t i = 0; i < t->n_files; i++) {
 		struct thin_file *f = &t->files[i];
 		struct kpackx_error why = {0};
@@ -478,11 +478,11 @@ static kpack_error_t write_output(struct thin *t, const struct converter *c,
 	}
 	KP_TRY(keep_removed(t->args.keep, files, n, why));
 	if (!t->args.output) {
-		spill_dir_begin(&t->spill, t->args.tree);
+		spill_dir_begin(t->args.tree);
 		return output_write(c, t->args.tree, NULL, why);
 	}
 	KP_TRY(below_make_root(t->args.output, 0777, why));
-	spill_dir_begin(&t->spill, t->args.output);
+	spill_dir_begin(t->args.output);
 	tree_write_begin(&tree, t->args.output, false);
 	err = output_write(c, t->args.tree, &tree, why);
 	if (!err)
@@ -597,7 +597,7 @@ void thin_close(struct thin *t)
 		free(t->files[i].gone);
 	free(t->files);
 	free(t->rewritten);
-	spill_dir_end(&t->spill);
+	spill_dir_end();
 	dispositions_close(&t->dispositions);
 	scan_close(&t->scan);
 	arch_filter_fini(&t->args.filter);

@@ -55,7 +55,6 @@ struct thin {
 	bool damaged; /* a file stays as it is because it is damaged: the run has failed */
 	struct input **rewritten; /* the files that lose some of their code */
 	size_t n_rewritten;
-	struct spill_dir spill;
 	pthread_mutex_t debug_lock;
 	size_t n_debug_files; /* with debugging information, that were written or existed */
 };

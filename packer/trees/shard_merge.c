@@ -340,7 +340,7 @@ static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 	KP_TRY(list_archives(m, why));
 	tree_write_begin(&m->tree, m->options->out, false);
 	KP_TRY(tree_write_root(&m->tree, why));
-	KP_TRY(tree_write_lock(&m->tree, why));
+	KP_TRY(leftovers_lock(m->tree.root, &m->tree.lock, why));
 	if (below_lstat(dir, &st) == 0 || errno != ENOENT)
 		KP_TRY(for_archives(m, check_existing, why));
 	if (m->n_names)

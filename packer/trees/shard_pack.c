@@ -416,7 +416,7 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 			       p->args.input);
 	KP_TRY(digest_run(p, run, why));
 	KP_TRY(tree_write_root(&p->tree, why));
-	KP_TRY(tree_write_lock(&p->tree, why));
+	KP_TRY(leftovers_lock(p->tree.root, &p->tree.lock, why));
 	KP_TRY(shard_line_read(output, &line, why));
 	*finished = is_finished(p, &line, run);
 	if (*finished)

@@ -73,9 +73,8 @@ static void check_cuts(struct kp_span s, const char *whole)
 static void check_json(struct kp_span s)
 {
 	struct kp_span text;
-	struct kp_json j;
+	struct kp_json j = {.limit = 12 * s.size + 2};
 
-	kp_json_init(&j, 12 * s.size + 2);
 	kp_json_string(&j, s);
 	assert(kp_json_finish(&j, &text, NULL) == KPACK_SUCCESS);
 	check_visible(text, 2);

@@ -15,12 +15,11 @@ static struct kpackx_error why;
 static char *printed_within(struct kp_span s, size_t limit)
 {
 	struct kp_mp c = kp_mp_over(s);
-	struct kp_json j;
+	struct kp_json j = {.limit = limit};
 	struct kp_span out;
 	char *text = NULL;
 
 	why = (struct kpackx_error){0};
-	kp_json_init(&j, limit);
 	kp_json_value(&j, &c);
 	if (kp_json_finish(&j, &out, &why) == KPACK_SUCCESS)
 		text = strndup((const char *)out.data, out.size);

@@ -4,7 +4,7 @@
  * taken.  A link replaces that text by its own and what follows.  Every component is
  * opened with O_NOFOLLOW, so that what is looked at is what is stepped into.
  */
-#include "path_walk.h"
+#include "walk.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -14,25 +14,23 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "core/base/file.h"
-
-#define LINKS_MAX 40 /* in one path, as the kernel's */
+#include "file.h"
 
 /* A directory that is passed through, without the right to list it. */
-#define PASS (O_PATH | O_DIRECTORY | O_CLOEXEC)
+#define PASS (O_PATH | O_DIRECTORY)
 
 /* Go to FD, which is taken over; -1: false. */
-static bool go_to(struct path_walk *w, int fd)
+static bool go_to(struct kp_walk *w, int fd)
 {
 	kp_close_keeping_errno(w->at);
 	w->at = fd;
 	return fd >= 0;
 }
 
-bool path_walk_begin(struct path_walk *w, const char *path)
+bool kp_walk_begin(struct kp_walk *w, int start, const char *path)
 {
-	*w = (struct path_walk){
-		.at = open(*path == '/' ? "/" : ".", PASS),
+	*w = (struct kp_walk){
+		.at = openat(start, *path == '/' ? "/" : ".", PASS | O_CLOEXEC),
 		.path = strdup(path),
 		.firm = true,
 	};
@@ -44,14 +42,14 @@ bool path_walk_begin(struct path_walk *w, const char *path)
 	return w->at >= 0;
 }
 
-void path_walk_end(struct path_walk *w)
+void kp_walk_end(struct kp_walk *w)
 {
 	go_to(w, -1);
 	free(w->path);
 	w->path = NULL;
 }
 
-bool path_walk_name(struct path_walk *w, char name[NAME_MAX + 1])
+bool kp_walk_name(struct kp_walk *w, char name[NAME_MAX + 1])
 {
 	size_t length;
 
@@ -70,24 +68,26 @@ bool path_walk_name(struct path_walk *w, char name[NAME_MAX + 1])
 	return length > 0;
 }
 
-bool path_walk_is_last(const struct path_walk *w)
+bool kp_walk_is_last(const struct kp_walk *w)
 {
 	return w->rest[strspn(w->rest, "/")] == '\0';
 }
 
-/* Whether only root can put something else in the place of the entry ST of DIR. */
+/*
+ * Whether only root can put something else in the place of ENTRY of the directory DIR: in a sticky
+ * one, the entry's owner alone can.
+ */
 static bool is_firm(int dir, const struct stat *entry)
 {
 	struct stat st;
 
-	if (fstat(dir, &st) || st.st_uid != 0)
-		return false;
-	return !(st.st_mode & (S_IWGRP | S_IWOTH)) ||
-	       ((st.st_mode & S_ISVTX) && entry->st_uid == 0);
+	return fstat(dir, &st) == 0 &&
+	       (kp_only_root_writes(&st) ||
+		(st.st_uid == 0 && (st.st_mode & S_ISVTX) && entry->st_uid == 0));
 }
 
 /* Follow the link NAME, which is open at FD: with its text, then with what is left. */
-static bool follow_link(struct path_walk *w, const char *name, int fd,
+static bool follow_link(struct kp_walk *w, const char *name, int fd,
 			const struct stat *st)
 {
 	char text[PATH_MAX], *path;
@@ -96,7 +96,8 @@ static bool follow_link(struct path_walk *w, const char *name, int fd,
 	bool magic = fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
 	ssize_t size;
 
-	if (++w->links > LINKS_MAX || (w->wary && !magic && !is_firm(w->at, st))) {
+	if (++w->links > KP_WALK_LINKS_MAX ||
+	    (w->wary && !magic && !is_firm(w->at, st))) {
 		errno = ELOOP;
 		return false;
 	}
@@ -112,12 +113,12 @@ static bool follow_link(struct path_walk *w, const char *name, int fd,
 	}
 	free(w->path);
 	w->rest = w->path = path;
-	return *text != '/' || go_to(w, open("/", PASS));
+	return *text != '/' || go_to(w, open("/", PASS | O_CLOEXEC));
 }
 
-bool path_walk_step(struct path_walk *w, const char *name)
+bool kp_walk_step(struct kp_walk *w, const char *name)
 {
-	bool pass = !w->wary || !path_walk_is_last(w), followed;
+	bool pass = !w->wary || !kp_walk_is_last(w), followed;
 	int fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), through;
 	struct stat st;
 
@@ -133,28 +134,28 @@ bool path_walk_step(struct path_walk *w, const char *name)
 	w->firm = w->firm && is_firm(w->at, &st);
 	if (pass && S_ISDIR(st.st_mode)) {
 		/* O_DIRECTORY mounts what is mounted on demand */
-		through = openat(w->at, name, PASS | O_NOFOLLOW);
+		through = openat(w->at, name, PASS | O_NOFOLLOW | O_CLOEXEC);
 		kp_close_keeping_errno(fd);
 		fd = through;
 	}
 	return go_to(w, fd);
 }
 
-int firm_path_open(const char *path, bool *firm)
+int kp_firm_path_open(const char *path, bool *firm)
 {
-	struct path_walk w;
-	bool fine = path_walk_begin(&w, path);
+	struct kp_walk w;
+	bool fine = kp_walk_begin(&w, AT_FDCWD, path);
 	char name[NAME_MAX + 1];
 	int fd = -1;
 
 	w.wary = true;
-	while (fine && path_walk_name(&w, name))
-		fine = path_walk_step(&w, name);
+	while (fine && kp_walk_name(&w, name))
+		fine = kp_walk_step(&w, name);
 	*firm = w.firm;
 	if (fine && !errno) {
 		fd = w.at;
 		w.at = -1;
 	}
-	path_walk_end(&w);
+	kp_walk_end(&w);
 	return fd;
 }
