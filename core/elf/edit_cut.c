@@ -135,23 +135,21 @@ kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
 
 	kp_window_init(&s.words, &all);
 	for (size_t i = 1; i < ed->n_sections; i++) {
-		const Elf64_Shdr *h = &ed->sections[i].h;
+		const struct kp_section *table = &ed->in.items[i];
 
-		if (!(h->sh_flags & SHF_ALLOC) ||
-		    (h->sh_type != SHT_REL && h->sh_type != SHT_RELA &&
-		     h->sh_type != SHT_RELR))
+		if (!(table->flags & SHF_ALLOC) || !kp_elf_is_reloc(table))
 			continue;
 		s.last_word = 0;
-		if (h->sh_type != SHT_RELR && h->sh_link != s.symbols_of) {
-			s.symbols_of = h->sh_link;
+		if (table->type != SHT_RELR && table->link != s.symbols_of) {
+			s.symbols_of = table->link;
 			s.first_symbol = s.end_symbol = 0;
-			s.symbols = h->sh_link < ed->n_sections
-					    ? &ed->sections[h->sh_link].h
+			s.symbols = table->link < ed->n_sections
+					    ? &ed->sections[table->link].h
 					    : NULL;
 			if (s.symbols && s.symbols->sh_type == SHT_DYNSYM)
 				KP_TRY(read_symbols(&s, why));
 		}
-		KP_TRY(kp_elf_each_reloc(&all, h, check_word, &s, why));
+		KP_TRY(kp_elf_each_reloc(&all, table, check_word, &s, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -421,7 +419,7 @@ static void join_segments(struct kp_edit *ed, size_t at)
 	kp_edit_remove_segment(ed, at + 1);
 }
 
-kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
+kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_convert_fill_fn *fill,
 			   void *arg, struct kpackx_error *why)
 {
 	Elf64_Shdr *h = &ed->sections[section].h;

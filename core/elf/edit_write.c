@@ -12,7 +12,6 @@
  * the runs of bytes that are as in the old row are noted, too: a recipe copies them.
  */
 #include <errno.h>
-#include <gelf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,36 +55,23 @@ static kpack_error_t put_bytes(struct output *o, uint64_t to, const void *bytes,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t encode_row(uint8_t *out, const void *row, size_t size, Elf_Type type,
-				struct kpackx_error *why)
-{
-	Elf_Data to = {.d_buf = out, .d_size = size, .d_version = EV_CURRENT};
-	Elf_Data from = {.d_buf = (void *)row,
-			 .d_size = size,
-			 .d_type = type,
-			 .d_version = EV_CURRENT};
-
-	if (!elf64_xlatetof(&to, &from, ELFDATA2LSB))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "elf: %s",
-			       elf_errmsg(-1));
-	return KPACK_SUCCESS;
-}
-
 /*
- * Put a row of a table.  Most differ in few bytes, if any, from the row OLD that they stand for, at
- * offset FROM of the input; NULL: for none.
+ * Put a row of a table, with fields of SIZES.  Most differ in few bytes, if any, from the row OLD
+ * that they stand for, at offset FROM of the input; NULL: for none.
  */
 static kpack_error_t put_row(struct output *o, uint64_t to, const void *row, size_t size,
-			     Elf_Type type, uint64_t from, const void *old,
+			     const char *sizes, uint64_t from, const void *old,
 			     struct kpackx_error *why)
 {
 	uint8_t bytes[sizeof(Elf64_Shdr)], before[sizeof(Elf64_Shdr)];
 
-	KP_TRY(encode_row(bytes, row, size, type, why));
+	memcpy(bytes, row, size);
+	kp_edit_swap(bytes, sizes);
 	KP_TRY(put_bytes(o, to, bytes, size, why));
 	if (o->file || !old)
 		return KPACK_SUCCESS;
-	KP_TRY(encode_row(before, old, size, type, why));
+	memcpy(before, old, size);
+	kp_edit_swap(before, sizes);
 	for (size_t i = 0, end; i < size; i = end + 1) {
 		for (end = i; end < size && before[end] == bytes[end]; end++)
 			;
@@ -120,8 +106,7 @@ static kpack_error_t number_symbols(struct output *o, const struct kp_edit_secti
 
 		KP_TRY(kp_window_get(&window, off, sizeof(Elf64_Sym), &sym, why));
 		old = kp_le16(sym + FIELD);
-		if (old == SHN_UNDEF || old >= SHN_LORESERVE ||
-		    old >= o->ed->n_old_sections)
+		if (old == SHN_UNDEF || old >= SHN_LORESERVE || old >= o->ed->in.count)
 			continue;
 		new = (uint16_t)(o->number[old] ? o->number[old] : SHN_ABS);
 		bytes[0] = (uint8_t) new;
@@ -138,11 +123,11 @@ static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 	uint64_t names = ed->sections[ed->names].h.sh_offset;
 	bool renumbered = false;
 
-	KP_TRY(kp_new(&o->number, ed->n_old_sections, "sections", why));
+	KP_TRY(kp_new(&o->number, ed->in.count, "sections", why));
 	for (size_t i = 1; i < ed->n_sections; i++)
 		if (!ed->sections[i].is_new)
 			o->number[ed->sections[i].index] = (uint32_t)i;
-	for (size_t i = 1; i < ed->n_old_sections; i++)
+	for (size_t i = 1; i < ed->in.count; i++)
 		renumbered |= o->number[i] != i;
 	/* the names in use, and behind them those of new sections */
 	KP_TRY(copy_bytes(o, ed->sections[ed->names].from, ed->old_names, names, why));
@@ -182,7 +167,7 @@ static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 
 static uint32_t new_number(const struct output *o, uint32_t number)
 {
-	return number < o->ed->n_old_sections ? o->number[number] : number;
+	return number < o->ed->in.count ? o->number[number] : number;
 }
 
 static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
@@ -197,7 +182,7 @@ static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
 		for (uint64_t i = 0; i < old_size; i += sizeof(zeros))
 			KP_TRY(put_bytes(o, ed->old_table + i, zeros, sizeof(zeros),
 					 why));
-	KP_TRY(put_row(o, 0, &ed->h, sizeof(ed->h), ELF_T_EHDR, 0, NULL, why));
+	KP_TRY(put_row(o, 0, &ed->h, sizeof(ed->h), KP_EDIT_EHDR, 0, NULL, why));
 	for (size_t i = 0; i < ed->n_sections; i++) {
 		size_t index = ed->sections[i].index; /* 0: new, or the null section */
 		Elf64_Shdr h = ed->sections[i].h;
@@ -208,22 +193,20 @@ static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
 		    (h.sh_flags & SHF_INFO_LINK))
 			h.sh_info = new_number(o, h.sh_info);
 		KP_TRY(put_row(o, ed->h.e_shoff + i * sizeof(h), &h, sizeof(h),
-			       ELF_T_SHDR, ed->old_headers + index * sizeof(h),
-			       index ? &ed->tables.sections[index] : NULL, why));
+			       KP_EDIT_SHDR, ed->old_headers + index * sizeof(h),
+			       index ? &ed->old_sections[index] : NULL, why));
 	}
 	for (size_t i = 0; i < ed->n_segments; i++) {
-		const Elf64_Phdr *h = &ed->segments[i].h;
-		Elf64_Phdr old;
+		const Elf64_Phdr *h = &ed->segments[i].h, *old = ed->old_segments;
 		size_t k = 0;
 
 		/* it comes from the header of its type and address */
 		while (k < ed->n_old_segments &&
-		       (!gelf_getphdr(ed->tables.libelf, (int)k, &old) ||
-			h->p_type != old.p_type || h->p_vaddr != old.p_vaddr))
+		       (h->p_type != old[k].p_type || h->p_vaddr != old[k].p_vaddr))
 			k++;
 		KP_TRY(put_row(o, ed->h.e_phoff + i * sizeof(*h), h, sizeof(*h),
-			       ELF_T_PHDR, ed->old_table + k * sizeof(*h),
-			       k < ed->n_old_segments ? &old : NULL, why));
+			       KP_EDIT_PHDR, ed->old_table + k * sizeof(*h),
+			       k < ed->n_old_segments ? &old[k] : NULL, why));
 	}
 	return KPACK_SUCCESS;
 }

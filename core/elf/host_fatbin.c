@@ -20,10 +20,10 @@ static bool all_hipk(const struct kp_elf *elf)
 /* The number of the container that begins at address VADDR, or -1. */
 static ptrdiff_t container_at(const struct kp_fatbin *fat, uint64_t vaddr)
 {
-	const struct kp_container probe = {.offset = vaddr - fat->elf.fatbin_vaddr};
+	const struct kp_container probe = {.offset = vaddr - fat->elf.fatbin.vaddr};
 	const struct kp_container *found;
 
-	if (vaddr < fat->elf.fatbin_vaddr || !fat->containers.count)
+	if (vaddr < fat->elf.fatbin.vaddr || !fat->containers.count)
 		return -1;
 	found = kp_find(fat->containers.items, fat->containers.count, &probe,
 			KP_BY_NUMBER(struct kp_container, offset));
@@ -70,7 +70,7 @@ static kpack_error_t match_wrappers(struct kp_fatbin *fat, struct kpackx_error *
 				       "wrapper %zu: no container begins at address "
 				       "0x%" PRIx64 " (.hip_fatbin is 0x%" PRIx64
 				       " + 0x%" PRIx64 ")",
-				       i, w->target, elf->fatbin_vaddr, elf->fatbin_size);
+				       i, w->target, elf->fatbin.vaddr, elf->fatbin.size);
 	}
 	return KPACK_SUCCESS;
 }
@@ -113,7 +113,7 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 	if (host && (fat.elf.has_fatbin || all_hipk(&fat.elf))) {
 		fat.kind = KP_FATBIN_ELF;
 		fat.format = "elf";
-		fat.source = kp_source_fd(fd, fat.elf.fatbin_offset, fat.elf.fatbin_size);
+		fat.source = kp_source_fd(fd, fat.elf.fatbin.offset, fat.elf.fatbin.size);
 	} else if (!host && format) {
 		fat.kind = KP_FATBIN_BARE;
 		fat.format = format->name;

@@ -172,7 +172,7 @@ static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span he
 		goto out;
 	fat->source = *file;
 	for (size_t i = 0; i < fat->containers.count && fat->kind == KP_FATBIN_ELF; i++)
-		fat->containers.items[i].offset += fat->elf.fatbin_offset;
+		fat->containers.items[i].offset += fat->elf.fatbin.offset;
 	for (size_t i = 0; i < list.n_images && !err; i++)
 		if (is_other(fat, &list.images[i]))
 			err = add_section(fat, &list.images[i], why);

@@ -498,7 +498,7 @@ static kpack_error_t describe_fatbin(struct maker *m)
 			       "%zu containers of at most %d", list->count,
 			       KP_IMAGES_MAX);
 	r->has_section = true;
-	r->section_offset = m->fat->elf.fatbin_offset;
+	r->section_offset = m->fat->elf.fatbin.offset;
 	r->section_size = src->size;
 	r->n_wrappers = m->fat->elf.n_wrappers;
 	KP_TRY(kp_new(&r->wrapper_container, r->n_wrappers, "wrappers", m->why));
