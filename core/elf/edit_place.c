@@ -66,24 +66,6 @@ static bool is_mapped(const Elf64_Shdr *s)
 
 /* ---- what is added ---- */
 
-/* Return the bytes after the ELF header that nothing else uses. */
-static uint64_t header_room(const struct kp_edit *ed)
-{
-	const struct kp_edit_chunk *c = &ed->chunks[0];
-	uint64_t end = c->from ? c->from : c->size;
-
-	for (size_t i = 1; i < ed->n_sections; i++) {
-		const struct kp_edit_section *s = &ed->sections[i];
-
-		if (!s->is_new && s->h.sh_type != SHT_NOBITS && s->h.sh_size &&
-		    s->from < end)
-			end = s->from;
-	}
-	if (ed->n_kept && ed->kept[0].from < end)
-		end = ed->kept[0].from;
-	return end > sizeof(Elf64_Ehdr) ? end - sizeof(Elf64_Ehdr) : 0;
-}
-
 static Elf64_Shdr *new_section(const struct kp_edit *ed, const char *name)
 {
 	struct kp_edit_section *s = &ed->sections[kp_edit_find(ed, name)];
@@ -101,6 +83,7 @@ static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 	uint64_t marker_size = marker ? marker->sh_size : 0;
 	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, 1);
 	size_t first = SIZE_MAX, last = 0, n_mapped = 1;
+	uint64_t room = ed->chunks[0].from ? ed->chunks[0].from : ed->chunks[0].size;
 	bool stays = false, apart = false;
 
 	for (size_t i = 0; i < ed->n_segments; i++)
@@ -125,11 +108,22 @@ static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 			 kp_range_ok(c->size, ed->old_table - c->from, old_size) &&
 			 ed->n_segments == ed->n_old_segments;
 	}
+	/* the bytes at the beginning that nothing uses but the ELF header */
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const struct kp_edit_section *old = &ed->sections[i];
+
+		if (!old->is_new && old->h.sh_type != SHT_NOBITS && old->h.sh_size &&
+		    old->from < room)
+			room = old->from;
+	}
+	if (ed->n_kept && ed->kept[0].from < room)
+		room = ed->kept[0].from;
 	/* after the ELF header, unless there is not enough room; set_ours decides then */
 	ed->h.e_phoff = stays ? ed->old_table : sizeof(Elf64_Ehdr);
 	if (!stays)
-		apart = (ed->n_segments + (marker_size != 0)) * sizeof(Elf64_Phdr) >
-			header_room(ed);
+		apart = sizeof(Elf64_Ehdr) + (ed->n_segments + (marker_size != 0)) *
+						     sizeof(Elf64_Phdr) >
+			room;
 	if (apart)
 		KP_TRY(kp_edit_add_section(ed, KP_TABLE_SECTION, SHF_ALLOC,
 					   (struct kp_span){0}, why));
@@ -487,41 +481,6 @@ static kpack_error_t place_headers(struct placing *p, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Place a section with its chunk or segment; false: it is not mapped. */
-static kpack_error_t place_mapped(const struct placing *p, struct kp_edit_section *s,
-				  bool *placed, struct kpackx_error *why)
-{
-	const struct kp_edit *ed = p->ed;
-	const struct kp_edit_chunk *c;
-	Elf64_Shdr *h = &s->h;
-
-	*placed = s->is_new && is_mapped(h);
-	if (s == &ed->sections[ed->names]) /* it has grown, so no chunk has all of it */
-		return KPACK_SUCCESS;
-	if (s->from == UINT64_MAX) {
-		for (size_t i = 0; i < ed->n_chunks; i++)
-			if (ed->chunks[i].made)
-				h->sh_offset = ed->chunks[i].to;
-		*placed = true;
-	} else if (!s->is_new && is_mapped(h) &&
-		   (h->sh_type == SHT_NOBITS || !h->sh_size)) {
-		*placed = move_offset(ed, h->sh_addr, &h->sh_offset);
-	} else if (!s->is_new && h->sh_size) {
-		c = chunk_with(ed, s->from, h->sh_size);
-		if (c)
-			h->sh_offset = c->to + (s->from - c->from);
-		*placed = c != NULL;
-	}
-	for (size_t i = 0; i < ed->n_chunks && !*placed && !s->is_new; i++) {
-		c = &ed->chunks[i];
-		if (!c->made && s->from < c->from + c->size &&
-		    s->from + h->sh_size > c->from && h->sh_size)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: section %zu is partly mapped", s->index);
-	}
-	return KPACK_SUCCESS;
-}
-
 /* ---- what is not mapped ---- */
 
 /* Take SIZE bytes of RANGE, of whose bytes *USED are taken; false: they are not free. */
@@ -671,10 +630,33 @@ static kpack_error_t place_sections(struct placing *p, struct kpackx_error *why)
 			mapped = ed->chunks[i].from + ed->chunks[i].size;
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		struct kp_edit_section *s = &ed->sections[i];
-		bool placed;
+		/* the names have grown, so that no chunk has all of them */
+		bool old = !s->is_new && i != ed->names;
+		bool placed = s->is_new && is_mapped(&s->h);
+		const struct kp_edit_chunk *c;
 
 		last = s->from < mapped ? last : s->from;
-		KP_TRY(place_mapped(p, s, &placed, why));
+		if (old && s->from == UINT64_MAX) {
+			for (size_t k = 0; k < ed->n_chunks; k++)
+				if (ed->chunks[k].made)
+					s->h.sh_offset = ed->chunks[k].to;
+			placed = true;
+		} else if (old && is_mapped(&s->h) && !bytes_of(&s->h)) {
+			placed = move_offset(ed, s->h.sh_addr, &s->h.sh_offset);
+		} else if (old && s->h.sh_size) {
+			c = chunk_with(ed, s->from, s->h.sh_size);
+			if (c)
+				s->h.sh_offset = c->to + (s->from - c->from);
+			placed = c != NULL;
+		}
+		for (size_t k = 0; k < ed->n_chunks && !placed && old; k++) {
+			c = &ed->chunks[k];
+			if (!c->made && s->from < c->from + c->size &&
+			    s->from + s->h.sh_size > c->from && s->h.sh_size)
+				return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+					       "elf: section %zu is partly mapped",
+					       s->index);
+		}
 		if (!placed)
 			order[n++] = (struct unmapped){s->is_new, last, i};
 	}

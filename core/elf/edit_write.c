@@ -268,39 +268,12 @@ kpack_error_t kp_edit_write(const struct kp_edit *ed, struct kp_outfile *out,
 
 /* ---- what moves ---- */
 
-/* Add what of the copy M is not changed to ROWS; the changed ranges are in order and apart. */
-static kpack_error_t add_unchanged(struct output *o, struct kp_move m,
-				   struct kpackx_error *why)
-{
-	const struct kp_edit_range probe = {.from = m.to + 1};
-	size_t i = kp_lower_bound(o->changed, o->n_changed, &probe,
-				  KP_BY_NUMBER(struct kp_edit_range, from));
-
-	for (i -= i != 0; m.size; i++) {
-		bool behind = i >= o->n_changed;
-		uint64_t from = behind ? UINT64_MAX : o->changed[i].from;
-		uint64_t end = behind ? UINT64_MAX : from + o->changed[i].size;
-		uint64_t same = from > m.to ? from - m.to : 0, skip;
-
-		if (end <= m.to)
-			continue;
-		same = same < m.size ? same : m.size;
-		if (same) {
-			KP_TRY(kp_room(&o->rows, o->n_rows, &o->rows_cap, "moves", why));
-			o->rows[o->n_rows++] = (struct kp_move){m.from, same, m.to};
-		}
-		skip = same < m.size && end - m.to < m.size ? end - m.to : m.size;
-		m = (struct kp_move){m.from + skip, m.size - skip, m.to + skip};
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t kp_edit_moves(const struct kp_edit *ed, struct kp_move **out, size_t *n_out,
 			    struct kpackx_error *why)
 {
 	KP_AUTO(output) o = {.ed = ed};
-	size_t n = 0;
 	uint64_t end = 0;
+	size_t n = 0;
 
 	KP_TRY(put_all(&o, why));
 	/* the changed ranges, joined where they meet */
@@ -314,11 +287,33 @@ kpack_error_t kp_edit_moves(const struct kp_edit *ed, struct kp_move **out, size
 			last->size = c.from + c.size - last->from;
 	}
 	o.n_changed = n;
-	for (size_t i = 0; i < o.n_copies; i++)
-		KP_TRY(add_unchanged(&o, o.copies[i], why));
+	/* of each copy, the runs between the changed ranges move as they are */
+	for (size_t k = 0; k < o.n_copies; k++) {
+		struct kp_move m = o.copies[k];
+		const struct kp_edit_range probe = {.from = m.to + 1};
+		size_t i = kp_lower_bound(o.changed, o.n_changed, &probe,
+					  KP_BY_NUMBER(struct kp_edit_range, from));
+
+		for (i -= i != 0; m.size; i++) {
+			struct kp_edit_range c = {UINT64_MAX, 0};
+			uint64_t same, skip;
+
+			if (i < o.n_changed)
+				c = o.changed[i];
+			if (c.from + c.size <= m.to)
+				continue;
+			same = c.from > m.to ? c.from - m.to : 0;
+			skip = c.from + c.size - m.to;
+			skip = skip < m.size ? skip : m.size;
+			KP_TRY(kp_room(&o.rows, o.n_rows, &o.rows_cap, "moves", why));
+			o.rows[o.n_rows++] = (struct kp_move){
+				m.from, same < m.size ? same : m.size, m.to};
+			m = (struct kp_move){m.from + skip, m.size - skip, m.to + skip};
+		}
+	}
+	/* in order of the input, where sections can have bytes in common; none is without bytes */
 	if (o.n_rows)
 		kp_sort(o.rows, o.n_rows, KP_BY_NUMBER(struct kp_move, from));
-	/* sections can have bytes in common */
 	n = 0;
 	for (size_t i = 0; i < o.n_rows; i++) {
 		struct kp_move m = o.rows[i];

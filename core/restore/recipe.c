@@ -696,14 +696,31 @@ static kpack_error_t get_parts(struct parser *p)
 	return KPACK_SUCCESS;
 }
 
-/* Decompress the map in the first FRAME bytes of SOURCE, which the caller frees. */
-static kpack_error_t decompress_map(const struct kp_source *source, uint64_t frame,
-				    uint8_t **out, size_t *size, struct kpackx_error *why)
+static void parser_fini(struct parser *p)
 {
-	KP_AUTO_FREE uint8_t *bytes = NULL;
-	struct kp_source part;
-	unsigned long long n;
+	kp_recipe_fini(&p->r);
+}
 
+kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *out,
+			     struct kpackx_error *why)
+{
+	KP_AUTO(parser) p = {.why = why};
+	KP_AUTO_FREE uint8_t *map = NULL, *bytes = NULL;
+	struct kp_recipe *r = &p.r;
+	struct kp_frame_header header;
+	struct kp_source part;
+	struct kp_window w;
+	unsigned long long n;
+	uint64_t frame;
+	kpack_error_t err;
+	size_t size;
+
+	kp_window_init(&w, source);
+	err = kp_frame_measure(&w, 0, &header, &frame, why);
+	if (err == KPACK_ERROR_DECOMPRESSION_FAILED || (!err && header.skippable))
+		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
+			       "recipe: it does not begin with a frame of zstd");
+	KP_TRY(err);
 	if (!kp_source_sub(source, 0, frame, &part))
 		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
 			       "recipe: %" PRIu64 " bytes of a frame of %" PRIu64,
@@ -715,46 +732,14 @@ static kpack_error_t decompress_map(const struct kp_source *source, uint64_t fra
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "recipe: %" PRIu64 " bytes that state a size of %llu",
 			       frame, n);
-	*out = malloc((size_t)n + 1);
-	if (!*out)
+	map = malloc((size_t)n + 1);
+	size = map ? ZSTD_decompress(map, (size_t)n, bytes, (size_t)frame) : 0;
+	if (!map || ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation)
 		return kp_fail_memory(why, n, "a recipe");
-	*size = ZSTD_decompress(*out, (size_t)n, bytes, (size_t)frame);
-	if (ZSTD_getErrorCode(*size) == ZSTD_error_memory_allocation)
-		return kp_fail_memory(why, n, "a recipe");
-	if (*size != n)
+	if (size != n)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA, "recipe: %s",
-			       ZSTD_isError(*size) ? ZSTD_getErrorName(*size)
-						   : "smaller than stated");
-	return KPACK_SUCCESS;
-}
-
-static void parser_fini(struct parser *p)
-{
-	kp_recipe_fini(&p->r);
-}
-
-kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *out,
-			     struct kpackx_error *why)
-{
-	KP_AUTO(parser) p = {.why = why};
-	struct kp_recipe *r = &p.r;
-	struct kp_window *w = malloc(sizeof(*w));
-	struct kp_frame_header header;
-	KP_AUTO_FREE uint8_t *map = NULL;
-	uint64_t frame;
-	size_t size = 0;
-	kpack_error_t err;
-
-	if (!w)
-		return kp_fail_memory(why, sizeof(*w), "a recipe");
-	kp_window_init(w, source);
-	err = kp_frame_measure(w, 0, &header, &frame, why);
-	free(w);
-	if (err == KPACK_ERROR_DECOMPRESSION_FAILED || (!err && header.skippable))
-		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
-			       "recipe: it does not begin with a frame of zstd");
-	KP_TRY(err);
-	KP_TRY(decompress_map(source, frame, &map, &size, why));
+			       ZSTD_isError(size) ? ZSTD_getErrorName(size)
+						  : "smaller than stated");
 	p.c = kp_mp_over((struct kp_span){map, size});
 	KP_TRY(read_map(&p));
 	begin_bin(&p, F_COPIED);
