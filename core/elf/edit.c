@@ -187,9 +187,8 @@ static kpack_error_t read_segments(struct kp_edit *ed, struct kpackx_error *why)
 	KP_TRY(kp_new(&ed->old_segments, n, "segments", why));
 	KP_TRY(kp_new(&ed->segments, n + SPARE, "segments", why));
 	KP_TRY(kp_new(&ed->chunks, n + SPARE, "segments", why));
-	ed->n_segments = ed->n_old_segments = n;
-	ed->old_table = ed->h.e_phoff;
-	KP_TRY(kp_file_pread(ed->fd, ed->old_table, ed->old_segments, size, why));
+	ed->n_segments = n;
+	KP_TRY(kp_file_pread(ed->fd, ed->in.header.e_phoff, ed->old_segments, size, why));
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Phdr *h = &ed->segments[i].h;
 
@@ -241,8 +240,7 @@ static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 	KP_TRY(kp_new(&ed->old_sections, n, "sections", why));
 	KP_TRY(kp_new(&ed->sections, n + SPARE, "sections", why));
 	ed->n_sections = n;
-	ed->old_headers = ed->h.e_shoff;
-	KP_TRY(kp_file_pread(ed->fd, ed->old_headers, ed->old_sections, size, why));
+	KP_TRY(kp_file_pread(ed->fd, ed->in.header.e_shoff, ed->old_sections, size, why));
 	for (size_t i = 0; i < n; i++) {
 		struct kp_edit_section *s = &ed->sections[i];
 

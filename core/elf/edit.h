@@ -97,11 +97,8 @@ struct kp_edit {
 	 */
 	bool whole;
 
-	size_t names;         /* index of the section of section names */
-	uint64_t old_names;   /* bytes of that section that are kept */
-	uint64_t old_table;   /* input offset of the program headers */
-	uint64_t old_headers; /* input offset of the section headers */
-	size_t n_old_segments;
+	size_t names;       /* index of the section of section names */
+	uint64_t old_names; /* bytes of that section that are kept */
 	/* Bytes that no table names, in order.  Zeros are not kept, but at the file's end. */
 	struct kp_edit_range *kept;
 	size_t n_kept;

@@ -79,7 +79,7 @@ static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 	struct kp_edit *ed = p->ed;
 	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
 	const Elf64_Shdr *marker = new_section(ed, KP_MARKER_SECTION);
-	uint64_t old_size = ed->n_old_segments * sizeof(Elf64_Phdr);
+	uint64_t old_size = ed->in.header.e_phnum * sizeof(Elf64_Phdr);
 	uint64_t marker_size = marker ? marker->sh_size : 0;
 	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, 1);
 	size_t first = SIZE_MAX, last = 0, n_mapped = 1;
@@ -104,9 +104,11 @@ static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 	for (size_t i = 0; i < ed->n_chunks && ed->whole && !marker_size; i++) {
 		const struct kp_edit_chunk *c = &ed->chunks[i];
 
-		stays |= c->vaddr - c->from == p->bias && ed->old_table >= c->from &&
-			 kp_range_ok(c->size, ed->old_table - c->from, old_size) &&
-			 ed->n_segments == ed->n_old_segments;
+		stays |=
+			c->vaddr - c->from == p->bias &&
+			ed->in.header.e_phoff >= c->from &&
+			kp_range_ok(c->size, ed->in.header.e_phoff - c->from, old_size) &&
+			ed->n_segments == ed->in.header.e_phnum;
 	}
 	/* the bytes at the beginning that nothing uses but the ELF header */
 	for (size_t i = 1; i < ed->n_sections; i++) {
@@ -119,7 +121,7 @@ static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 	if (ed->n_kept && ed->kept[0].from < room)
 		room = ed->kept[0].from;
 	/* after the ELF header, unless there is not enough room; set_ours decides then */
-	ed->h.e_phoff = stays ? ed->old_table : sizeof(Elf64_Ehdr);
+	ed->h.e_phoff = stays ? ed->in.header.e_phoff : sizeof(Elf64_Ehdr);
 	if (!stays)
 		apart = sizeof(Elf64_Ehdr) + (ed->n_segments + (marker_size != 0)) *
 						     sizeof(Elf64_Phdr) >
@@ -363,36 +365,6 @@ static kpack_error_t place_chunks(struct placing *p, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/*
- * Segments without bytes have an offset too, which must be congruent to the address.  That of a
- * hole, the addresses of the section that was cut, is behind all bytes, because at its old offset
- * tools would find other sections in it.  But if it begins inside a page, ld.so maps that page, so
- * that the page must exist in the file.
- */
-static void place_empty_loads(struct placing *p)
-{
-	struct kp_edit *ed = p->ed;
-	const Elf64_Shdr *s = p->fatbin;
-	uint64_t cur = 0;
-
-	for (size_t i = 0; i < ed->n_segments; i++) {
-		Elf64_Phdr *h = &ed->segments[i].h;
-		bool is_hole =
-			s->sh_type == SHT_NOBITS && s->sh_addr >= h->p_vaddr &&
-			kp_range_ok(h->p_memsz, s->sh_addr - h->p_vaddr, s->sh_size);
-
-		if (h->p_type != PT_LOAD)
-			continue;
-		if (h->p_filesz)
-			cur = h->p_offset + h->p_filesz;
-		else if (is_hole && h->p_vaddr % kp_edit_page(ed, i))
-			h->p_offset = h->p_vaddr & (h->p_align - 1);
-		else
-			h->p_offset = congruent_offset(is_hole ? p->cur : cur, h->p_vaddr,
-						       h->p_align);
-	}
-}
-
 /* Return the chunk that has [OFFSET, OFFSET + SIZE) of the input, or NULL. */
 static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t offset,
 					      uint64_t size)
@@ -429,11 +401,35 @@ static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offs
 	return false;
 }
 
-/* The other program headers follow the bytes that they are for. */
+/* Set the offsets in program headers: those of bytes that are placed follow them. */
 static kpack_error_t place_headers(struct placing *p, struct kpackx_error *why)
 {
 	struct kp_edit *ed = p->ed;
+	const Elf64_Shdr *s = p->fatbin;
+	uint64_t cur = 0;
 
+	/*
+	 * Segments without bytes have an offset too, which must be congruent to the address.  That of
+	 * a hole, the addresses of the section that was cut, is behind all bytes, because at its old
+	 * offset tools would find other sections in it.  But if it begins inside a page, ld.so maps
+	 * that page, so that the page must exist in the file.
+	 */
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		Elf64_Phdr *h = &ed->segments[i].h;
+		bool is_hole =
+			s->sh_type == SHT_NOBITS && s->sh_addr >= h->p_vaddr &&
+			kp_range_ok(h->p_memsz, s->sh_addr - h->p_vaddr, s->sh_size);
+
+		if (h->p_type != PT_LOAD)
+			continue;
+		if (h->p_filesz)
+			cur = h->p_offset + h->p_filesz;
+		else if (is_hole && h->p_vaddr % kp_edit_page(ed, i))
+			h->p_offset = h->p_vaddr & (h->p_align - 1);
+		else
+			h->p_offset = congruent_offset(is_hole ? p->cur : cur, h->p_vaddr,
+						       h->p_align);
+	}
 	for (size_t i = 0; i < ed->n_segments; i++) {
 		uint64_t from = ed->segments[i].from;
 		Elf64_Phdr *h = &ed->segments[i].h;
@@ -688,7 +684,6 @@ kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
 	KP_TRY(plan_additions(&p, why));
 	KP_TRY(place_chunks(&p, why));
 	KP_TRY(place_additions(&p, why));
-	place_empty_loads(&p);
 	KP_TRY(place_headers(&p, why));
 	KP_TRY(place_sections(&p, why));
 	ed->out_size = p.cur + ed->end_zeros;

@@ -173,15 +173,15 @@ static uint32_t new_number(const struct output *o, uint32_t number)
 static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
 {
 	const struct kp_edit *ed = o->ed;
-	uint64_t old_size = ed->n_old_segments * sizeof(Elf64_Phdr);
+	uint64_t old_size = ed->in.header.e_phnum * sizeof(Elf64_Phdr);
 	static const uint8_t zeros[sizeof(Elf64_Phdr)];
 
 	/* the old program headers are erased if nothing else is in their place now */
-	if (ed->chunks[0].to == 0 && ed->old_table == sizeof(Elf64_Ehdr) &&
-	    kp_range_ok(ed->chunks[0].size, ed->old_table, old_size))
+	if (ed->chunks[0].to == 0 && ed->in.header.e_phoff == sizeof(Elf64_Ehdr) &&
+	    kp_range_ok(ed->chunks[0].size, ed->in.header.e_phoff, old_size))
 		for (uint64_t i = 0; i < old_size; i += sizeof(zeros))
-			KP_TRY(put_bytes(o, ed->old_table + i, zeros, sizeof(zeros),
-					 why));
+			KP_TRY(put_bytes(o, ed->in.header.e_phoff + i, zeros,
+					 sizeof(zeros), why));
 	KP_TRY(put_row(o, 0, &ed->h, sizeof(ed->h), KP_EDIT_EHDR, 0, NULL, why));
 	for (size_t i = 0; i < ed->n_sections; i++) {
 		size_t index = ed->sections[i].index; /* 0: new, or the null section */
@@ -193,7 +193,7 @@ static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
 		    (h.sh_flags & SHF_INFO_LINK))
 			h.sh_info = new_number(o, h.sh_info);
 		KP_TRY(put_row(o, ed->h.e_shoff + i * sizeof(h), &h, sizeof(h),
-			       KP_EDIT_SHDR, ed->old_headers + index * sizeof(h),
+			       KP_EDIT_SHDR, ed->in.header.e_shoff + index * sizeof(h),
 			       index ? &ed->old_sections[index] : NULL, why));
 	}
 	for (size_t i = 0; i < ed->n_segments; i++) {
@@ -201,12 +201,12 @@ static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
 		size_t k = 0;
 
 		/* it comes from the header of its type and address */
-		while (k < ed->n_old_segments &&
+		while (k < ed->in.header.e_phnum &&
 		       (h->p_type != old[k].p_type || h->p_vaddr != old[k].p_vaddr))
 			k++;
 		KP_TRY(put_row(o, ed->h.e_phoff + i * sizeof(*h), h, sizeof(*h),
-			       KP_EDIT_PHDR, ed->old_table + k * sizeof(*h),
-			       k < ed->n_old_segments ? &old[k] : NULL, why));
+			       KP_EDIT_PHDR, ed->in.header.e_phoff + k * sizeof(*h),
+			       k < ed->in.header.e_phnum ? &old[k] : NULL, why));
 	}
 	return KPACK_SUCCESS;
 }

@@ -150,21 +150,18 @@ static int append_bytes(void *out, const char *bytes, size_t size)
 	return 0;
 }
 
-static void put_string(msgpack_packer *pk, const char *s)
-{
-	msgpack_pack_str(pk, strlen(s));
-	msgpack_pack_str_body(pk, s, strlen(s));
-}
-
-static kpack_error_t check_string(const char *s, const char *what,
-				  struct kpackx_error *why)
+/* Pack S, which is WHAT; NULL: a key. */
+static kpack_error_t pack_string(msgpack_packer *pk, const char *s, const char *what,
+				 struct kpackx_error *why)
 {
 	size_t n = strlen(s);
 
-	if (n && n <= KP_NAME_MAX)
-		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-		       "marker: %s of %zu bytes, not 1 to %d", what, n, KP_NAME_MAX);
+	if (what && (!n || n > KP_NAME_MAX))
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "marker: %s of %zu bytes, not 1 to %d", what, n,
+			       KP_NAME_MAX);
+	msgpack_pack_str_with_body(pk, s, n);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_marker_write(const struct kp_marker *m, uint8_t **out, size_t *size,
@@ -177,15 +174,12 @@ kpack_error_t kp_marker_write(const struct kp_marker *m, uint8_t **out, size_t *
 		return fail_marker("no search path", why);
 	msgpack_packer_init(&pk, &text, append_bytes);
 	msgpack_pack_map(&pk, 2);
-	put_string(&pk, "kpack_search_paths");
+	pack_string(&pk, "kpack_search_paths", NULL, why);
 	msgpack_pack_array(&pk, m->n_search_paths);
-	for (size_t i = 0; i < m->n_search_paths; i++) {
-		KP_TRY(check_string(m->search_paths[i], "a search path", why));
-		put_string(&pk, m->search_paths[i]);
-	}
-	KP_TRY(check_string(m->kernel_name, "kernel_name", why));
-	put_string(&pk, "kernel_name");
-	put_string(&pk, m->kernel_name);
+	for (size_t i = 0; i < m->n_search_paths; i++)
+		KP_TRY(pack_string(&pk, m->search_paths[i], "a search path", why));
+	pack_string(&pk, "kernel_name", NULL, why);
+	KP_TRY(pack_string(&pk, m->kernel_name, "kernel_name", why));
 	if (text.size > KP_MARKER_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "marker: %zu bytes of at most %d", text.size,

@@ -18,6 +18,7 @@
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/format/sections.h"
 
@@ -102,25 +103,6 @@ static kpack_error_t find_section(struct object *o, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "the object would not become smaller");
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t load_host(struct object *o, struct kpackx_error *why)
-{
-	struct kp_relocatable *out = o->out;
-
-	out->before = o->fill->offset;
-	out->after = o->src->size - o->end;
-	if (out->before > HOST_MAX || out->after > HOST_MAX - out->before)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "an object with %" PRIu64 " bytes beside its device code",
-			       out->before + out->after);
-	out->size = o->src->size - o->shift;
-	out->bytes = malloc((size_t)(out->before + out->after + 1));
-	if (!out->bytes)
-		return kp_fail_memory(why, out->before + out->after, "an object");
-	KP_TRY(kp_source_read(o->src, 0, out->bytes, (size_t)out->before, why));
-	return kp_source_read(o->src, o->end, out->bytes + out->before,
-			      (size_t)out->after, why);
 }
 
 /* ---- what leads to the section ---- */
@@ -221,10 +203,22 @@ static kpack_error_t move_relocations(struct object *o, size_t number,
 
 static kpack_error_t move_code(struct object *o, struct kpackx_error *why)
 {
-	uint64_t headers = o->in.header.e_shoff;
+	uint64_t headers = o->in.header.e_shoff, size;
+	struct kp_relocatable *out = o->out;
 
 	KP_TRY(find_section(o, why));
-	KP_TRY(load_host(o, why));
+	out->before = o->fill->offset;
+	out->after = o->src->size - o->end;
+	out->size = o->src->size - o->shift;
+	size = out->before + out->after;
+	if (out->before > HOST_MAX || out->after > HOST_MAX - out->before)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "an object with %" PRIu64 " bytes beside its device code",
+			       size);
+	KP_TRY(kp_new(&out->bytes, (size_t)size, "an object", why));
+	KP_TRY(kp_source_read(o->src, 0, out->bytes, (size_t)out->before, why));
+	KP_TRY(kp_source_read(o->src, o->end, out->bytes + out->before,
+			      (size_t)out->after, why));
 	for (size_t i = 1; i < o->in.count; i++) {
 		uint32_t type = o->in.items[i].type;
 

@@ -300,6 +300,8 @@ static kpack_error_t put_compressed(struct apply *a, const struct sink *s, size_
 		if (whole && !(size == p->size && is_same(f, data, size)))
 			a->result->n_recompressed++;
 	}
+	/* the temporary file may be on the disk that this is written to */
+	kp_payload_fini(&payload);
 	return put(a, s, p->at, data, size);
 }
 
