@@ -85,42 +85,13 @@ static kpack_error_t put_row(struct output *o, uint64_t to, const void *row, siz
 
 /* ---- sections ---- */
 
-/* Give the symbols of table S the new numbers of their sections. */
-static kpack_error_t number_symbols(struct output *o, const struct kp_edit_section *s,
-				    struct kpackx_error *why)
-{
-	struct kp_source src = kp_source_fd(o->ed->fd, s->from, s->h.sh_size);
-	enum { FIELD = offsetof(Elf64_Sym, st_shndx) };
-	struct kp_window window;
-	const uint8_t *sym;
-
-	if (s->h.sh_entsize != sizeof(Elf64_Sym))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: section %zu: symbols of %" PRIu64 " bytes", s->index,
-			       s->h.sh_entsize);
-	kp_window_init(&window, &src);
-	for (uint64_t off = 0; src.size - off >= sizeof(Elf64_Sym);
-	     off += sizeof(Elf64_Sym)) {
-		uint16_t old, new;
-		uint8_t bytes[2];
-
-		KP_TRY(kp_window_get(&window, off, sizeof(Elf64_Sym), &sym, why));
-		old = kp_le16(sym + FIELD);
-		if (old == SHN_UNDEF || old >= SHN_LORESERVE || old >= o->ed->in.count)
-			continue;
-		new = (uint16_t)(o->number[old] ? o->number[old] : SHN_ABS);
-		bytes[0] = (uint8_t) new;
-		bytes[1] = (uint8_t)(new >> 8);
-		if (new != old)
-			KP_TRY(put_bytes(o, s->h.sh_offset + off + FIELD, bytes, 2, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 {
 	const struct kp_edit *ed = o->ed;
 	uint64_t names = ed->sections[ed->names].h.sh_offset;
+	struct kp_source all = kp_source_fd(ed->fd, 0, ed->size);
+	enum { FIELD = offsetof(Elf64_Sym, st_shndx) };
+	struct kp_window window;
 	bool renumbered = false;
 
 	KP_TRY(kp_new(&o->number, ed->in.count, "sections", why));
@@ -156,10 +127,35 @@ static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 						  s->h.sh_offset, why));
 		}
 	}
-	for (size_t i = 1; i < ed->n_sections && renumbered; i++)
-		if (ed->sections[i].h.sh_type == SHT_SYMTAB ||
-		    ed->sections[i].h.sh_type == SHT_DYNSYM)
-			KP_TRY(number_symbols(o, &ed->sections[i], why));
+	/* give symbols the new numbers of their sections */
+	kp_window_init(&window, &all);
+	for (size_t i = 1; i < ed->n_sections && renumbered; i++) {
+		const struct kp_edit_section *s = &ed->sections[i];
+
+		if (s->h.sh_type != SHT_SYMTAB && s->h.sh_type != SHT_DYNSYM)
+			continue;
+		if (s->h.sh_entsize != sizeof(Elf64_Sym))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "elf: section %zu: symbols of %" PRIu64 " bytes",
+				       s->index, s->h.sh_entsize);
+		for (uint64_t k = 0; k < s->h.sh_size / sizeof(Elf64_Sym); k++) {
+			uint64_t off = k * sizeof(Elf64_Sym) + FIELD;
+			const uint8_t *old;
+			uint8_t bytes[2];
+			uint32_t new;
+
+			KP_TRY(kp_window_get(&window, s->from + off, 2, &old, why));
+			new = kp_le16(old);
+			if (new == SHN_UNDEF || new >= SHN_LORESERVE ||
+			    new >= ed->in.count)
+				continue;
+			new = o->number[new] ? o->number[new] : SHN_ABS;
+			bytes[0] = (uint8_t) new;
+			bytes[1] = (uint8_t)(new >> 8);
+			if (memcmp(bytes, old, 2) != 0)
+				KP_TRY(put_bytes(o, s->h.sh_offset + off, bytes, 2, why));
+		}
+	}
 	return KPACK_SUCCESS;
 }
 
