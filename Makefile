@@ -52,11 +52,11 @@ PKG_CONFIG ?= pkg-config
 msgpack := $(shell $(PKG_CONFIG) --exists msgpack-c 2>/dev/null && echo msgpack-c || echo msgpack)
 
 # librocm_kpack needs only these; of msgpack-c it uses headers
-pkgs_library := libzstd libelf libxxhash
+pkgs_library := libzstd libxxhash
 pkgs_core   := $(pkgs_library) $(msgpack) $(if $(filter 1,$(WITH_ZLIB)),zlib) \
 	$(if $(filter 1,$(WITH_LZ4)),liblz4)
 pkgs_fs     := fuse3 $(if $(filter 1,$(WITH_SECCOMP)),libseccomp)
-pkgs_packer := jansson libcrypto sqlite3 yaml-0.1 zlib
+pkgs_packer := libelf jansson libcrypto sqlite3 yaml-0.1 zlib
 pkgs        := $(pkgs_core) $(pkgs_fs) $(pkgs_packer)
 missing     := $(strip $(foreach p,$(pkgs),$(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null || echo $(p))))
 

@@ -261,9 +261,9 @@ check "a soname is set" "$(readelf -d "$lib" 2>&1 |
 # exported names.
 check "the library calls itself directly" "$(readelf -rW "$lib" 2>&1 | grep -E ' kpackx?_')"
 check "the library needs only these libraries" "$(readelf -d "$lib" 2>&1 | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
-	grep -vE '^(libzstd|libelf|libxxhash|libpthread|libc|ld-linux[a-z0-9-]*)\.so\.[0-9]+$')"
+	grep -vE '^(libzstd|libxxhash|libpthread|libc|ld-linux[a-z0-9-]*)\.so\.[0-9]+$')"
 check "all of the static library needs no others" "$(${CC:-cc} -shared -o /dev/null -Wl,-z,defs -Wl,--whole-archive \
-	"$bin/librocm_kpack.a" -Wl,--no-whole-archive -lzstd -lelf -lxxhash 2>&1)"
+	"$bin/librocm_kpack.a" -Wl,--no-whole-archive -lzstd -lxxhash 2>&1)"
 check "the library looks for them in no place of its own" \
 	"$(readelf -d "$lib" 2>&1 | grep -E 'RPATH|RUNPATH')"
 check "the library's code is not relocated" "$(readelf -d "$lib" 2>&1 | grep TEXTREL)"

@@ -107,7 +107,7 @@
 /* Bytes of all entry IDs and member names of one source: 128 for each image. */
 #define KP_IDS_MAX (128 << 20)
 
-/* Sections of an ELF file: on opening, libelf allocates some 300 bytes for each. */
+/* Sections of an ELF file: each takes some 150 bytes of memory. */
 #define KP_SECTIONS_MAX 262144
 
 /*
@@ -116,7 +116,7 @@
  */
 #define KP_INDEX_MAX (512 << 20)
 
-/* Bytes of section names, which libelf holds in memory. */
+/* Bytes of section names, which are held in memory. */
 #define KP_SECTION_NAMES_MAX (64 << 20)
 
 /*

@@ -95,14 +95,13 @@ static kpack_error_t add_marker(struct kp_edit *ed, const struct conversion *c,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t convert_opened(struct kp_edit *ed, const struct conversion *c,
+/* Plan what becomes of the fat file of ED, which was opened just now. */
+static kpack_error_t plan_converted(struct kp_edit *ed, const struct conversion *c,
 				    struct kp_span recipe, struct kpackx_error *why)
 {
 	size_t fatbin = kp_edit_find(ed, KP_FATBIN_SECTION);
 	bool keep = c->options->keep_device_code;
 
-	if (!fatbin)
-		return refuse_file(why, "has no .hip_fatbin");
 	if (!keep) {
 		KP_TRY(kp_dangling_check(ed, fatbin, &c->fat->elf, why));
 		KP_TRY(kp_edit_cut(ed, fatbin, why));
@@ -115,7 +114,7 @@ static kpack_error_t convert_opened(struct kp_edit *ed, const struct conversion 
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "it would become longer: its device code has %" PRIu64
 			       " bytes, which is less than what takes its place",
-			       c->fat->elf.fatbin_size);
+			       c->fat->elf.fatbin.size);
 	return KPACK_SUCCESS;
 }
 
@@ -130,22 +129,20 @@ static kpack_error_t plan_marked(const struct conversion *c, struct kp_span reci
 	kpack_error_t err = KPACK_ERROR_NOT_IMPLEMENTED;
 	const Elf64_Shdr *s;
 
-	if (c->fat->kind != KP_FATBIN_CONVERTED) {
-		for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED;
-		     whole++) {
-			KP_TRY(kp_edit_open(c->fd, c->size, ed, why));
-			ed->whole = whole;
-			err = convert_opened(ed, c, recipe, why);
-			if (err)
-				kp_edit_fini(ed);
-		}
-		return err;
+	for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED &&
+			    c->fat->kind != KP_FATBIN_CONVERTED;
+	     whole++) {
+		KP_TRY(kp_edit_open(c->fd, c->size, ed, why));
+		ed->whole = whole;
+		err = plan_converted(ed, c, recipe, why);
 	}
+	if (c->fat->kind != KP_FATBIN_CONVERTED)
+		return err;
 	KP_TRY(kp_edit_open(c->fd, c->size, ed, why));
-	err = kp_edit_drop_marker(ed, why);
+	KP_TRY(kp_edit_drop_marker(ed, why));
 	/* at the addresses of .hip_fatbin, other additions may need more or less of the file */
 	s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
-	for (size_t i = 0; !err && !ed->whole && i < ed->n_chunks; i++)
+	for (size_t i = 0; !ed->whole && i < ed->n_chunks; i++)
 		if (s->sh_type == SHT_NOBITS && ed->chunks[i].vaddr > s->sh_addr) {
 			ed->chunks[i].page_before = true;
 			kp_edit_mark_moves(ed, i);
@@ -153,71 +150,46 @@ static kpack_error_t plan_marked(const struct conversion *c, struct kp_span reci
 		}
 	if (recipe.size)
 		kp_edit_drop_section(ed, KP_LAYOUT_SECTION);
-	if (!err)
-		err = add_marker(ed, c, recipe, why);
-	if (err)
-		kp_edit_fini(ed);
-	return err;
+	return add_marker(ed, c, recipe, why);
 }
 
 /*
- * Plan a file with a recipe, which says where that file has what of its input: its size can
- * change the plan, and the plan the size.  So plan until it fits in what was planned; zeros
- * follow it.  The caller frees *BYTES, the recipe in ED, after it.
+ * Write a file with a marker.  Its recipe says where it has what of its input: its size can change
+ * the plan, and the plan the size.  So plan until it fits in what was planned; zeros follow it.
  */
-static kpack_error_t plan_with_recipe(const struct conversion *c, struct kp_edit *ed,
-				      uint8_t **bytes, struct kpackx_error *why)
+static kpack_error_t write_marked(const struct conversion *c, struct kp_outfile *out,
+				  struct kpackx_error *why)
 {
 	const struct kp_convert_options *o = c->options;
 	static const uint8_t some[1];
 	struct kp_span planned = {some, o->recipe ? 1 : 0}, recipe = {0};
-	struct kp_move *moves;
-	kpack_error_t err;
-	size_t n;
-
-	*bytes = NULL;
-	for (unsigned tries = 0; tries < 8; tries++) {
-		err = plan_marked(c, planned, ed, why);
-		if (err || !o->recipe)
-			goto out;
-		err = kp_edit_moves(ed, &moves, &n, why);
-		if (!err) {
-			err = o->recipe(o->recipe_arg, moves, n, &recipe, why);
-			free(moves);
-		}
-		/* the sections that ED borrows are these bytes, which get their contents only now */
-		if (!err && *bytes && recipe.size <= planned.size) {
-			memset(*bytes, 0, planned.size);
-			memcpy(*bytes, recipe.data, recipe.size);
-			return KPACK_SUCCESS;
-		}
-		kp_edit_fini(ed);
-		if (err)
-			goto out;
-		free(*bytes);
-		planned.size = recipe.size + 16 * tries;
-		planned.data = *bytes = malloc(planned.size);
-		if (!*bytes)
-			return kp_fail_memory(why, planned.size, "a recipe");
-	}
-	err = refuse_file(why, "its recipe has another size for each plan");
-out:
-	if (err) {
-		free(*bytes);
-		*bytes = NULL;
-	}
-	return err;
-}
-
-static kpack_error_t write_marked(const struct conversion *c, struct kp_outfile *out,
-				  struct kpackx_error *why)
-{
-	KP_AUTO_FREE uint8_t *recipe = NULL;
+	KP_AUTO_FREE uint8_t *bytes = NULL; /* the recipe in the file */
 	KP_AUTO(kp_edit) ed = {0};
 	KP_AUTO(kp_fatbin) fat = {0};
 	kpack_error_t err;
 
-	KP_TRY(plan_with_recipe(c, &ed, &recipe, why));
+	KP_TRY(plan_marked(c, planned, &ed, why));
+	for (unsigned tries = 0; o->recipe; tries++) {
+		KP_AUTO_FREE struct kp_move *moves = NULL;
+		size_t n;
+
+		if (tries == 8)
+			return refuse_file(why, "its recipe has another size for each "
+						"plan");
+		KP_TRY(kp_edit_moves(&ed, &moves, &n, why));
+		KP_TRY(o->recipe(o->recipe_arg, moves, n, &recipe, why));
+		if (bytes && recipe.size <= planned.size) {
+			/* the section that ED borrows gets its contents only now */
+			memcpy(bytes, recipe.data, recipe.size);
+			break;
+		}
+		free(bytes);
+		planned.size = recipe.size + 16 * tries;
+		planned.data = bytes = calloc(1, planned.size);
+		if (!bytes)
+			return kp_fail_memory(why, planned.size, "a recipe");
+		KP_TRY(plan_marked(c, planned, &ed, why));
+	}
 	KP_TRY(kp_edit_write(&ed, out, why));
 	err = kp_fatbin_open(out->fd, ed.out_size, &fat, why);
 	if (!err)
@@ -309,14 +281,6 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 
 /* ---- device code again, or less of it ---- */
 
-static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t offset,
-				   struct kpackx_error *why)
-{
-	const struct kp_restore_options *o = arg;
-
-	return o->write(o->arg, out, offset, why);
-}
-
 /* Let the wrappers lead to their containers; in fat files their last word stays. */
 static kpack_error_t point_to_containers(struct kp_edit *ed, const struct kp_fatbin *fat,
 					 const struct kp_restore_options *options,
@@ -342,84 +306,51 @@ static kpack_error_t point_to_containers(struct kp_edit *ed, const struct kp_fat
 	return KPACK_SUCCESS;
 }
 
-/* Enlarge a NOBITS section that ends its segment to SIZE bytes; false: no room. */
-static bool widen_section(struct kp_edit *ed, Elf64_Shdr *s, uint64_t size)
-{
-	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
-	Elf64_Phdr *h = at < 0 ? NULL : &ed->segments[at].h;
-
-	if (!h)
-		return false;
-	if (s->sh_addr - h->p_vaddr < h->p_filesz) {
-		if (kp_edit_gap_end(ed, (size_t)at, s->sh_addr) - s->sh_addr < size)
-			return false;
-	} else {
-		if ((h->p_filesz == 0 && h->p_vaddr != s->sh_addr) ||
-		    s->sh_addr + s->sh_size != h->p_vaddr + h->p_memsz ||
-		    !kp_range_ok(kp_edit_free_until(ed, (size_t)at), s->sh_addr, size))
-			return false;
-		h->p_memsz = s->sh_addr + size - h->p_vaddr;
-	}
-	s->sh_size = size;
-	return true;
-}
-
 kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 const struct kp_restore_options *options, struct kp_outfile *out,
 			 struct kpackx_error *why)
 {
 	KP_AUTO(kp_edit) ed = {0};
 	size_t fatbin;
-	Elf64_Shdr *h;
+	Elf64_Shdr *s;
 
 	KP_TRY(kp_fatbin_check_marker(fat, why));
 	KP_TRY(kp_edit_open(fd, size, &ed, why));
 	kp_edit_drop_section(&ed, KP_LAYOUT_SECTION);
 	KP_TRY(kp_edit_drop_marker(&ed, why));
 	fatbin = kp_edit_find(&ed, KP_FATBIN_SECTION);
-	h = &ed.sections[fatbin].h;
+	s = &ed.sections[fatbin].h;
 	if (!fatbin)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "the section " KP_FATBIN_SECTION " is gone");
-	if (h->sh_type == SHT_NOBITS) { /* else the device code was kept */
-		/* our additions may have taken the addresses that the section had */
-		if (options->size > h->sh_size && !widen_section(&ed, h, options->size))
+	/* our additions may have taken the addresses that the section had */
+	if (s->sh_type == SHT_NOBITS && options->size > s->sh_size) {
+		ptrdiff_t load = kp_edit_load_of(&ed, s->sh_addr, s->sh_size);
+		size_t at = load < 0 ? 0 : (size_t)load;
+		Elf64_Phdr *h = &ed.segments[at].h;
+		bool inside = s->sh_addr - h->p_vaddr < h->p_filesz;
+		/* as memory without bytes, it must end its segment, which can grow then */
+		bool ends = s->sh_addr + s->sh_size == h->p_vaddr + h->p_memsz &&
+			    (h->p_filesz || h->p_vaddr == s->sh_addr);
+		uint64_t until = inside ? kp_edit_gap_end(&ed, at, s->sh_addr)
+					: kp_edit_free_until(&ed, at);
+
+		if (load < 0 || !(inside || ends) ||
+		    !kp_range_ok(until, s->sh_addr, options->size))
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "elf: " KP_FATBIN_SECTION
 				       " has no room for the %" PRIu64
 				       " bytes that it had",
 				       options->size);
-		KP_TRY(kp_edit_fill(&ed, fatbin, write_section, (void *)options, why));
+		s->sh_size = options->size;
+		if (!inside)
+			h->p_memsz = s->sh_addr + s->sh_size - h->p_vaddr;
 	}
+	if (s->sh_type == SHT_NOBITS) /* else the device code was kept */
+		KP_TRY(kp_edit_fill(&ed, fatbin, options->write, options->arg, why));
 	KP_TRY(kp_edit_place(&ed, why));
 	KP_TRY(point_to_containers(&ed, fat, options, why));
 	return kp_edit_write(&ed, out, why);
-}
-
-/*
- * Give up the memory behind section S if nothing else has it.  In a writable segment it
- * stays, because the loader changes its protection as a whole (PT_GNU_RELRO).
- */
-static void trim_memory(struct kp_edit *ed, const Elf64_Shdr *s)
-{
-	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
-	uint64_t end = s->sh_addr + s->sh_size, memory;
-	Elf64_Phdr *h = at < 0 ? NULL : &ed->segments[at].h;
-
-	if (!h)
-		return;
-	memory = h->p_vaddr + h->p_memsz;
-	if ((h->p_flags & PF_W) || h->p_vaddr + h->p_filesz != end || memory <= end)
-		return;
-	for (size_t i = 1; i < ed->n_sections; i++) {
-		const Elf64_Shdr *other = &ed->sections[i].h;
-
-		if (other != s && (other->sh_flags & SHF_ALLOC) &&
-		    other->sh_addr < memory && other->sh_addr + other->sh_size > end)
-			return;
-	}
-	h->p_memsz = h->p_filesz;
-	ed->trimmed = true;
 }
 
 /* Refill the file of ED, which was opened just now. */
@@ -428,18 +359,38 @@ static kpack_error_t refill_opened(struct kp_edit *ed, const struct kp_fatbin *f
 				   struct kp_outfile *out, struct kpackx_error *why)
 {
 	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
-	Elf64_Shdr *h = &ed->sections[section].h;
+	Elf64_Shdr *s = &ed->sections[section].h;
 	KP_AUTO(kp_fatbin) new = {0};
+	uint64_t end, memory;
 	kpack_error_t err;
+	bool trims;
+	Elf64_Phdr *h;
 
-	if (!section || options->size > h->sh_size || options->size == 0)
+	if (options->size > s->sh_size || options->size == 0)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: " KP_FATBIN_SECTION " would not become smaller");
 	KP_TRY(kp_dangling_check(ed, section, &fat->elf, why));
 	KP_TRY(kp_edit_cut(ed, section, why));
-	h->sh_size = options->size;
-	KP_TRY(kp_edit_fill(ed, section, write_section, (void *)options, why));
-	trim_memory(ed, h);
+	s->sh_size = options->size;
+	KP_TRY(kp_edit_fill(ed, section, options->write, options->arg, why));
+	/*
+	 * Give up the memory behind the section if nothing else has it.  In a writable segment it
+	 * stays, because the loader changes its protection as a whole (PT_GNU_RELRO).
+	 */
+	h = &ed->segments[kp_edit_load_of(ed, s->sh_addr, s->sh_size)].h;
+	end = s->sh_addr + s->sh_size;
+	memory = h->p_vaddr + h->p_memsz;
+	trims = !(h->p_flags & PF_W) && h->p_vaddr + h->p_filesz == end && memory > end;
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *other = &ed->sections[i].h;
+
+		trims &= other == s || !(other->sh_flags & SHF_ALLOC) ||
+			 other->sh_addr >= memory ||
+			 other->sh_addr + other->sh_size <= end;
+	}
+	if (trims)
+		h->p_memsz = h->p_filesz;
+	ed->trimmed = trims;
 	if (!ed->whole)
 		kp_edit_drop_table(ed);
 	KP_TRY(kp_edit_place(ed, why));
@@ -471,12 +422,11 @@ kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 			struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_ERROR_NOT_IMPLEMENTED;
+	KP_AUTO(kp_edit) ed = {0};
 
 	KP_TRY(check_kind(fat, why));
 	/* the second try keeps the place of the section, as plan_marked does */
 	for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED; whole++) {
-		KP_AUTO(kp_edit) ed = {0};
-
 		KP_TRY(kp_edit_open(fd, size, &ed, why));
 		ed.whole = whole;
 		err = refill_opened(&ed, fat, options, out, why);

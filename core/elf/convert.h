@@ -85,13 +85,15 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 				   struct kp_outfile *out, bool *changed,
 				   struct kpackx_error *why);
 
+/* Write the contents of .hip_fatbin to OUT at OFFSET. */
+typedef kpack_error_t kp_convert_fill_fn(void *arg, struct kp_outfile *out,
+					 uint64_t offset, struct kpackx_error *why);
+
 /* The contents to put into .hip_fatbin. */
 struct kp_restore_options {
 	uint64_t size;           /* bytes; kp_restore: as many as there were */
 	const uint64_t *offsets; /* per wrapper: offset of its container in the section */
-	/* Write SIZE bytes to OUT at OFFSET. */
-	kpack_error_t (*write)(void *arg, struct kp_outfile *out, uint64_t offset,
-			       struct kpackx_error *why);
+	kp_convert_fill_fn *write; /* SIZE bytes */
 	void *arg;
 };
 

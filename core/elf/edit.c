@@ -12,7 +12,6 @@
  */
 #include "edit.h"
 #include <errno.h>
-#include <gelf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -158,58 +157,43 @@ kpack_error_t kp_edit_patch(struct kp_edit *ed, uint64_t from, const void *bytes
 
 /* ---- reading them ---- */
 
+void kp_edit_swap(void *row, const char *sizes)
+{
+	for (uint8_t *p = row; *sizes; p += *sizes++ - '0')
+		for (int i = 0, k = *sizes - '1'; i < k; i++, k--) {
+			uint8_t byte = p[i];
+
+			if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+				return;
+			p[i] = p[k];
+			p[k] = byte;
+		}
+}
+
 static kpack_error_t refuse_file(struct kpackx_error *why, const char *text)
 {
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "elf: %s", text);
 }
 
-static kpack_error_t check_header(struct kp_edit *ed, struct kpackx_error *why)
-{
-	const Elf64_Ehdr *h = &ed->h;
-	const struct kp_elf_machine *machine = kp_elf_machine_of(h->e_machine);
-
-	if (h->e_type != ET_EXEC && h->e_type != ET_DYN)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: type %u: only programs and shared libraries are "
-			       "changed",
-			       h->e_type);
-	if (!machine || !machine->page)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: machine %u: only x86-64, AArch64 and PowerPC64 "
-			       "are changed",
-			       h->e_machine);
-	if (h->e_ehsize != sizeof(Elf64_Ehdr) || h->e_phentsize != sizeof(Elf64_Phdr) ||
-	    h->e_shentsize != sizeof(Elf64_Shdr))
-		return refuse_file(why, "its headers have an unknown size");
-	ed->page = machine->page;
-	return KPACK_SUCCESS;
-}
-
 /* Read the program headers, and make a chunk of the bytes that each PT_LOAD maps. */
 static kpack_error_t read_segments(struct kp_edit *ed, struct kpackx_error *why)
 {
+	size_t n = ed->h.e_phnum, size = n * sizeof(Elf64_Phdr);
 	const Elf64_Phdr *before = NULL;
-	size_t n;
 
-	if (elf_getphdrnum(ed->tables.libelf, &n))
-		return kp_elf_fail(why, "program headers");
 	if (n == 0 || n > KP_SEGMENTS_MAX)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %zu program headers", n);
-	if (!kp_range_ok(ed->size, ed->h.e_phoff, n * sizeof(Elf64_Phdr)))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: %zu program headers at offset %" PRIu64
-			       " pass the end of the file at %" PRIu64,
-			       n, ed->h.e_phoff, ed->size);
+	KP_TRY(kp_new(&ed->old_segments, n, "segments", why));
 	KP_TRY(kp_new(&ed->segments, n + SPARE, "segments", why));
 	KP_TRY(kp_new(&ed->chunks, n + SPARE, "segments", why));
-	ed->n_segments = ed->n_old_segments = n;
-	ed->old_table = ed->h.e_phoff;
+	ed->n_segments = n;
+	KP_TRY(kp_file_pread(ed->fd, ed->in.header.e_phoff, ed->old_segments, size, why));
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Phdr *h = &ed->segments[i].h;
 
-		if (!gelf_getphdr(ed->tables.libelf, (int)i, h))
-			return kp_elf_fail(why, "program header");
+		kp_edit_swap(&ed->old_segments[i], KP_EDIT_PHDR);
+		*h = ed->old_segments[i];
 		ed->segments[i].from = h->p_offset;
 		if (h->p_type != PT_LOAD)
 			continue;
@@ -247,22 +231,24 @@ static kpack_error_t read_segments(struct kp_edit *ed, struct kpackx_error *why)
 
 static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 {
-	size_t n = ed->tables.n_sections;
+	size_t n = ed->in.count, size = n * sizeof(Elf64_Shdr);
 
-	ed->names = ed->tables.names;
-	if (n < 2 || n + SPARE >= SHN_LORESERVE || ed->names == 0)
+	ed->names = ed->h.e_shstrndx;
+	if (n < 2 || n + SPARE >= SHN_LORESERVE || ed->names == 0 || ed->names >= n)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %zu sections, names in %zu", n, ed->names);
+	KP_TRY(kp_new(&ed->old_sections, n, "sections", why));
 	KP_TRY(kp_new(&ed->sections, n + SPARE, "sections", why));
-	ed->n_sections = ed->n_old_sections = n;
-	ed->old_headers = ed->h.e_shoff;
+	ed->n_sections = n;
+	KP_TRY(kp_file_pread(ed->fd, ed->in.header.e_shoff, ed->old_sections, size, why));
 	for (size_t i = 0; i < n; i++) {
 		struct kp_edit_section *s = &ed->sections[i];
 
-		s->h = ed->tables.sections[i];
+		kp_edit_swap(&ed->old_sections[i], KP_EDIT_SHDR);
+		s->h = ed->old_sections[i];
 		s->index = i;
 		s->from = s->h.sh_offset;
-		KP_TRY(kp_elf_name(&ed->tables, i, &s->name, why));
+		s->name = ed->in.items[i].name;
 		if (i == 0)
 			continue;
 		if (s->h.sh_type == SHT_GROUP)
@@ -403,27 +389,39 @@ static kpack_error_t find_kept(struct kp_edit *ed, struct kpackx_error *why)
 kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
 			   struct kpackx_error *why)
 {
-	kpack_error_t err;
+	KP_AUTO(kp_edit) ed = {.fd = fd, .size = size};
+	const struct kp_elf_machine *machine;
 
-	*out = (struct kp_edit){.fd = fd, .size = size};
-	err = kp_elf_open(fd, size, &out->tables, why);
-	out->h = out->tables.header;
-	if (!err)
-		err = check_header(out, why);
-	if (!err)
-		err = read_segments(out, why);
-	if (!err)
-		err = read_sections(out, why);
-	if (!err)
-		err = find_kept(out, why);
-	if (err)
-		kp_edit_fini(out);
-	return err;
+	KP_TRY(kp_elf_open(fd, size, &ed.in, why));
+	ed.h = ed.in.header;
+	machine = kp_elf_machine_of(ed.h.e_machine);
+	if (ed.h.e_type != ET_EXEC && ed.h.e_type != ET_DYN)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: type %u: only programs and shared libraries are "
+			       "changed",
+			       ed.h.e_type);
+	if (!machine || !machine->page)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: machine %u: only x86-64, AArch64 and PowerPC64 "
+			       "are changed",
+			       ed.h.e_machine);
+	if (ed.h.e_ehsize != sizeof(Elf64_Ehdr))
+		return refuse_file(why, "its headers have an unknown size");
+	ed.page = machine->page;
+	KP_TRY(read_segments(&ed, why));
+	KP_TRY(read_sections(&ed, why));
+	KP_TRY(find_kept(&ed, why));
+	kp_edit_fini(out);
+	*out = ed;
+	ed = (struct kp_edit){0};
+	return KPACK_SUCCESS;
 }
 
 void kp_edit_fini(struct kp_edit *ed)
 {
-	kp_elf_close(&ed->tables);
+	kp_sections_fini(&ed->in);
+	free(ed->old_sections);
+	free(ed->old_segments);
 	free(ed->segments);
 	free(ed->sections);
 	free(ed->chunks);

@@ -57,13 +57,14 @@ struct kp_edit_section {
  */
 #define KP_TABLE_SECTION ".rocm_kpack_phdr"
 
-/* Write the contents of the made chunk to OUT at OFFSET. */
-typedef kpack_error_t kp_edit_fill_fn(void *arg, struct kp_outfile *out, uint64_t offset,
-				      struct kpackx_error *why);
-
 struct kp_edit_range {
 	uint64_t from, size;
 };
+
+/* The sizes of the fields of headers, for kp_edit_swap. */
+#define KP_EDIT_EHDR "11111111111111112248884222222"
+#define KP_EDIT_PHDR "44888888"
+#define KP_EDIT_SHDR "4488884488"
 
 /* New values for bytes of the input. */
 struct kp_edit_patch {
@@ -87,7 +88,7 @@ struct kp_edit {
 	struct kp_edit_patch *patches;
 	size_t n_patches, patches_cap;
 
-	kp_edit_fill_fn *fill;
+	kp_convert_fill_fn *fill;
 	void *fill_arg;
 	bool trimmed; /* the addresses behind the made chunk's segment were given up */
 	/*
@@ -96,11 +97,8 @@ struct kp_edit {
 	 */
 	bool whole;
 
-	size_t names;         /* index of the section of section names */
-	uint64_t old_names;   /* bytes of that section that are kept */
-	uint64_t old_table;   /* input offset of the program headers */
-	uint64_t old_headers; /* input offset of the section headers */
-	size_t n_old_segments, n_old_sections;
+	size_t names;       /* index of the section of section names */
+	uint64_t old_names; /* bytes of that section that are kept */
 	/* Bytes that no table names, in order.  Zeros are not kept, but at the file's end. */
 	struct kp_edit_range *kept;
 	size_t n_kept;
@@ -109,13 +107,16 @@ struct kp_edit {
 	uint64_t headers_end;
 	uint64_t out_size; /* set by kp_edit_place */
 
-	struct kp_elf_tables tables; /* has the sections' names */
+	struct kp_sections in; /* the input's, with their names */
+	Elf64_Shdr *old_sections;
+	Elf64_Phdr *old_segments;
 };
 
 /* ---- edit.c ---- */
 
 /*
- * Read and check the file, and find the bytes that no table names.  NOT_IMPLEMENTED: an
+ * Read and check the file, and find the bytes that no table names.  OUT, zeros or an edit that is
+ * given up, is replaced.  NOT_IMPLEMENTED: an
  * unsupported ELF type, machine or order of segments.  INVALID_FORMAT: tables that do not fit
  * the file.
  */
@@ -123,6 +124,8 @@ kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
 			   struct kpackx_error *why);
 void kp_edit_fini(struct kp_edit *ed); /* accepts a zeroed one */
 
+/* Turn the fields of a header from the file's byte order to this machine's, or back. */
+void kp_edit_swap(void *row, const char *sizes);
 /* Return the end of kept bytes in [AT, AT + SIZE), or 0 if there are none. */
 uint64_t kp_edit_kept_end(const struct kp_edit *ed, uint64_t at, uint64_t size);
 /* Return the index of the section NAME, or 0, the null section. */
@@ -178,7 +181,7 @@ kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
  */
 kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_error *why);
 /* The reverse: FILL writes the bytes of a NOBITS section, which keeps its size. */
-kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
+kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_convert_fill_fn *fill,
 			   void *arg, struct kpackx_error *why);
 
 /* Remove what an earlier kp_edit_place added for the program headers. */

@@ -29,10 +29,12 @@ struct dangling_search {
 	const struct kp_edit *ed;
 	const struct kp_elf *elf;
 	const Elf64_Shdr *fatbin;
-	uint32_t relative;         /* relocation type */
-	const Elf64_Shdr *symbols; /* of the relocations that are read; NULL: none */
+	uint32_t relative; /* relocation type */
+	/* of the section whose symbols the relocations are for; 0: none */
+	uint32_t symbols_of;
+	uint64_t symbols_at; /* its offset */
 	/* symbols that lie in the section have indexes in this range */
-	uint32_t symbols_of, first_symbol, end_symbol;
+	uint32_t first_symbol, end_symbol;
 	uint64_t symbol_bytes; /* read so far */
 	uint64_t last_word;    /* address of the last RELR word */
 	struct kp_window words;
@@ -44,31 +46,32 @@ static bool is_inside(const struct dangling_search *s, uint64_t vaddr)
 	       vaddr - s->fatbin->sh_addr < s->fatbin->sh_size;
 }
 
-/* Find the range of indexes of the symbols inside the section. */
-static kpack_error_t read_symbols(struct dangling_search *s, struct kpackx_error *why)
+/* Find the range of indexes of the symbols of TABLE, a section's number, that are inside. */
+static kpack_error_t read_symbols(struct dangling_search *s, uint32_t table,
+				  struct kpackx_error *why)
 {
-	struct kp_source src =
-		kp_source_fd(s->ed->fd, s->symbols->sh_offset, s->symbols->sh_size);
-	struct kp_window window;
+	const struct kp_section *symbols =
+		&s->ed->in.items[table < s->ed->in.count ? table : 0];
 	const uint8_t *p;
 
+	s->symbols_of = table;
+	s->symbols_at = symbols->offset;
+	s->first_symbol = s->end_symbol = 0;
+	if (symbols->type != SHT_DYNSYM)
+		return KPACK_SUCCESS;
 	/* bounds the time: many tables may state the same bytes */
-	if (src.size > s->ed->size - s->symbol_bytes)
+	if (symbols->size > s->ed->size - s->symbol_bytes)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: more symbols than the file's %" PRIu64 " bytes hold",
 			       s->ed->size);
-	s->symbol_bytes += src.size;
-	kp_window_init(&window, &src);
-	for (uint64_t off = 0; src.size - off >= sizeof(Elf64_Sym);
-	     off += sizeof(Elf64_Sym)) {
-		uint32_t index = (uint32_t)(off / sizeof(Elf64_Sym));
-
-		KP_TRY(kp_window_get(&window, off, sizeof(Elf64_Sym), &p, why));
+	s->symbol_bytes += symbols->size;
+	for (uint32_t i = 0; i < symbols->size / sizeof(Elf64_Sym); i++) {
+		KP_TRY(kp_window_get(&s->words, s->symbols_at + i * sizeof(Elf64_Sym),
+				     sizeof(Elf64_Sym), &p, why));
 		if (!is_inside(s, kp_le64(p + offsetof(Elf64_Sym, st_value))))
 			continue;
-		if (s->end_symbol == 0)
-			s->first_symbol = index;
-		s->end_symbol = index + 1;
+		s->first_symbol = s->end_symbol ? s->first_symbol : i;
+		s->end_symbol = i + 1;
 	}
 	return KPACK_SUCCESS;
 }
@@ -106,7 +109,7 @@ static kpack_error_t check_word(void *arg, const struct kp_elf_reloc *reloc,
 
 		if (reloc->symbol >= s->first_symbol && reloc->symbol < s->end_symbol) {
 			KP_TRY(kp_file_pread(ed->fd,
-					     s->symbols->sh_offset +
+					     s->symbols_at +
 						     reloc->symbol * sizeof(Elf64_Sym) +
 						     offsetof(Elf64_Sym, st_value),
 					     bytes, sizeof(bytes), why));
@@ -135,65 +138,19 @@ kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
 
 	kp_window_init(&s.words, &all);
 	for (size_t i = 1; i < ed->n_sections; i++) {
-		const Elf64_Shdr *h = &ed->sections[i].h;
+		const struct kp_section *table = &ed->in.items[i];
 
-		if (!(h->sh_flags & SHF_ALLOC) ||
-		    (h->sh_type != SHT_REL && h->sh_type != SHT_RELA &&
-		     h->sh_type != SHT_RELR))
+		if (!(table->flags & SHF_ALLOC) || !kp_elf_is_reloc(table))
 			continue;
 		s.last_word = 0;
-		if (h->sh_type != SHT_RELR && h->sh_link != s.symbols_of) {
-			s.symbols_of = h->sh_link;
-			s.first_symbol = s.end_symbol = 0;
-			s.symbols = h->sh_link < ed->n_sections
-					    ? &ed->sections[h->sh_link].h
-					    : NULL;
-			if (s.symbols && s.symbols->sh_type == SHT_DYNSYM)
-				KP_TRY(read_symbols(&s, why));
-		}
-		KP_TRY(kp_elf_each_reloc(&all, h, check_word, &s, why));
+		if (table->type != SHT_RELR && table->link != s.symbols_of)
+			KP_TRY(read_symbols(&s, table->link, why));
+		KP_TRY(kp_elf_each_reloc(&all, table, check_word, &s, why));
 	}
 	return KPACK_SUCCESS;
 }
 
 /* ---- cutting ---- */
-
-/* Check that nothing except SECTION uses its bytes of the file. */
-static kpack_error_t check_alone(const struct kp_edit *ed, size_t section,
-				 struct kpackx_error *why)
-{
-	const char *name = ed->sections[section].name;
-	uint64_t from = ed->sections[section].h.sh_offset;
-	uint64_t end = from + ed->sections[section].h.sh_size;
-
-	for (size_t i = 1; i < ed->n_sections; i++) {
-		const Elf64_Shdr *h = &ed->sections[i].h;
-
-		if (i != section && h->sh_type != SHT_NOBITS && h->sh_size &&
-		    h->sh_offset < end && h->sh_offset + h->sh_size > from)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: section %zu has bytes in common with %s", i,
-				       name);
-	}
-	for (size_t i = 0; i < ed->n_segments; i++) {
-		const Elf64_Phdr *h = &ed->segments[i].h;
-
-		if (h->p_type != PT_LOAD && h->p_type != PT_GNU_RELRO && h->p_filesz &&
-		    h->p_offset < end &&
-		    kp_range_ok(UINT64_MAX, h->p_offset, h->p_filesz) &&
-		    h->p_offset + h->p_filesz > from)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: program header %zu has bytes in common "
-				       "with %s",
-				       i, name);
-	}
-	if ((ed->h.e_phoff < end &&
-	     ed->h.e_phoff + ed->n_segments * sizeof(Elf64_Phdr) > from) ||
-	    from < sizeof(Elf64_Ehdr))
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: headers lie inside the section");
-	return KPACK_SUCCESS;
-}
 
 /*
  * Return the part [SKIP, SKIP + SIZE) of segment OF as a segment, which can be executed only if it
@@ -281,30 +238,55 @@ static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t from, uint64_t 
 
 kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_error *why)
 {
-	Elf64_Shdr *h = &ed->sections[section].h;
+	const char *name = ed->sections[section].name;
 	const struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
-	uint64_t skip, page;
+	uint64_t headers_end = ed->h.e_phoff + ed->n_segments * sizeof(Elf64_Phdr);
+	Elf64_Shdr *s = &ed->sections[section].h;
+	uint64_t from = s->sh_offset, end = from + s->sh_size, skip, page;
 
-	while (c < all && (h->sh_offset < c->from ||
-			   !kp_range_ok(c->size, h->sh_offset - c->from, h->sh_size) ||
-			   h->sh_addr - c->vaddr != h->sh_offset - c->from))
+	while (c < all &&
+	       (from < c->from || !kp_range_ok(c->size, from - c->from, s->sh_size) ||
+		s->sh_addr - c->vaddr != from - c->from))
 		c++;
-	if (!(h->sh_flags & SHF_ALLOC) || c == all)
+	if (!(s->sh_flags & SHF_ALLOC) || c == all)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: %s is not mapped by one segment",
-			       ed->sections[section].name);
-	KP_TRY(check_alone(ed, section, why));
+			       "elf: %s is not mapped by one segment", name);
+	/* nothing else may use its bytes */
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *h = &ed->sections[i].h;
+
+		if (i != section && h->sh_type != SHT_NOBITS && h->sh_size &&
+		    h->sh_offset < end && h->sh_offset + h->sh_size > from)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: section %zu has bytes in common with %s", i,
+				       name);
+	}
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		const Elf64_Phdr *h = &ed->segments[i].h;
+
+		if (h->p_type != PT_LOAD && h->p_type != PT_GNU_RELRO && h->p_filesz &&
+		    h->p_offset < end &&
+		    kp_range_ok(UINT64_MAX, h->p_offset, h->p_filesz) &&
+		    h->p_offset + h->p_filesz > from)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: program header %zu has bytes in common "
+				       "with %s",
+				       i, name);
+	}
+	if ((ed->h.e_phoff < end && headers_end > from) || from < sizeof(Elf64_Ehdr))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: headers lie inside the section");
 	/*
 	 * A page comes from one place of the file.  So if the bytes before the section share
 	 * one with those behind it, its place stays in the file, as zeros.
 	 */
-	skip = h->sh_offset - c->from;
+	skip = from - c->from;
 	page = kp_edit_page(ed, c->segment);
 	ed->whole |=
-		skip && skip + h->sh_size < c->size &&
-		(c->vaddr + skip - 1) / page == (c->vaddr + skip + h->sh_size) / page;
-	cut_chunk(ed, (size_t)(c - ed->chunks), h->sh_offset, h->sh_size);
-	h->sh_type = SHT_NOBITS;
+		skip && skip + s->sh_size < c->size &&
+		(c->vaddr + skip - 1) / page == (c->vaddr + skip + s->sh_size) / page;
+	cut_chunk(ed, (size_t)(c - ed->chunks), from, s->sh_size);
+	s->sh_type = SHT_NOBITS;
 	return KPACK_SUCCESS;
 }
 
@@ -348,42 +330,35 @@ void kp_edit_drop_table(struct kp_edit *ed)
 	kp_edit_drop_section(ed, KP_TABLE_SECTION);
 }
 
-/*
- * Empty the place of .hip_fatbin, which was cut and stays in the file, up to the next section;
- * false: it did not stay, or the section ADDED is not in it.
- */
-static bool vacate_fatbin(struct kp_edit *ed, size_t added)
-{
-	size_t fatbin = kp_edit_find(ed, KP_FATBIN_SECTION);
-	const Elf64_Shdr *h = &ed->sections[fatbin].h, *a = &ed->sections[added].h;
-	struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
-	uint64_t end;
-
-	while (c < all && (h->sh_addr < c->vaddr || h->sh_addr - c->vaddr >= c->size))
-		c++;
-	if (!fatbin || h->sh_type != SHT_NOBITS || c == all)
-		return false;
-	end = c->vaddr + c->size;
-	for (size_t i = 1; i < ed->n_sections; i++) {
-		const Elf64_Shdr *s = &ed->sections[i].h;
-
-		if (i != fatbin && i != added && (s->sh_flags & SHF_ALLOC) &&
-		    s->sh_size && s->sh_addr >= h->sh_addr && s->sh_addr < end)
-			end = s->sh_addr;
-	}
-	ed->whole = true;
-	cut_chunk(ed, (size_t)(c - ed->chunks), c->from + (h->sh_addr - c->vaddr),
-		  end - h->sh_addr);
-	return a->sh_addr >= h->sh_addr &&
-	       kp_range_ok(end - h->sh_addr, a->sh_addr - h->sh_addr, a->sh_size);
-}
-
 kpack_error_t kp_edit_drop_marker(struct kp_edit *ed, struct kpackx_error *why)
 {
 	size_t marker = kp_edit_find(ed, KP_MARKER_SECTION);
-	bool own = drop_own_load(ed, marker);
+	bool dropped = drop_own_load(ed, marker);
+	size_t fatbin = kp_edit_find(ed, KP_FATBIN_SECTION);
+	const Elf64_Shdr *h = &ed->sections[fatbin].h, *m = &ed->sections[marker].h;
+	struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
 
-	if (!vacate_fatbin(ed, marker) && !own)
+	while (c < all && (h->sh_addr < c->vaddr || h->sh_addr - c->vaddr >= c->size))
+		c++;
+	/* if the place of .hip_fatbin stayed in the file, empty it, up to the next section */
+	if (fatbin && h->sh_type == SHT_NOBITS && c < all) {
+		uint64_t end = c->vaddr + c->size;
+
+		for (size_t i = 1; i < ed->n_sections; i++) {
+			const Elf64_Shdr *s = &ed->sections[i].h;
+
+			if (i != fatbin && i != marker && (s->sh_flags & SHF_ALLOC) &&
+			    s->sh_size && s->sh_addr >= h->sh_addr && s->sh_addr < end)
+				end = s->sh_addr;
+		}
+		ed->whole = true;
+		cut_chunk(ed, (size_t)(c - ed->chunks), c->from + (h->sh_addr - c->vaddr),
+			  end - h->sh_addr);
+		dropped |= m->sh_addr >= h->sh_addr &&
+			   kp_range_ok(end - h->sh_addr, m->sh_addr - h->sh_addr,
+				       m->sh_size);
+	}
+	if (!dropped)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %s has no segment of its own",
 			       ed->sections[marker].name);
@@ -421,7 +396,7 @@ static void join_segments(struct kp_edit *ed, size_t at)
 	kp_edit_remove_segment(ed, at + 1);
 }
 
-kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
+kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_convert_fill_fn *fill,
 			   void *arg, struct kpackx_error *why)
 {
 	Elf64_Shdr *h = &ed->sections[section].h;

@@ -66,24 +66,6 @@ static bool is_mapped(const Elf64_Shdr *s)
 
 /* ---- what is added ---- */
 
-/* Return the bytes after the ELF header that nothing else uses. */
-static uint64_t header_room(const struct kp_edit *ed)
-{
-	const struct kp_edit_chunk *c = &ed->chunks[0];
-	uint64_t end = c->from ? c->from : c->size;
-
-	for (size_t i = 1; i < ed->n_sections; i++) {
-		const struct kp_edit_section *s = &ed->sections[i];
-
-		if (!s->is_new && s->h.sh_type != SHT_NOBITS && s->h.sh_size &&
-		    s->from < end)
-			end = s->from;
-	}
-	if (ed->n_kept && ed->kept[0].from < end)
-		end = ed->kept[0].from;
-	return end > sizeof(Elf64_Ehdr) ? end - sizeof(Elf64_Ehdr) : 0;
-}
-
 static Elf64_Shdr *new_section(const struct kp_edit *ed, const char *name)
 {
 	struct kp_edit_section *s = &ed->sections[kp_edit_find(ed, name)];
@@ -97,10 +79,11 @@ static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 	struct kp_edit *ed = p->ed;
 	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
 	const Elf64_Shdr *marker = new_section(ed, KP_MARKER_SECTION);
-	uint64_t old_size = ed->n_old_segments * sizeof(Elf64_Phdr);
+	uint64_t old_size = ed->in.header.e_phnum * sizeof(Elf64_Phdr);
 	uint64_t marker_size = marker ? marker->sh_size : 0;
 	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, 1);
 	size_t first = SIZE_MAX, last = 0, n_mapped = 1;
+	uint64_t room = ed->chunks[0].from ? ed->chunks[0].from : ed->chunks[0].size;
 	bool stays = false, apart = false;
 
 	for (size_t i = 0; i < ed->n_segments; i++)
@@ -121,15 +104,28 @@ static kpack_error_t plan_additions(struct placing *p, struct kpackx_error *why)
 	for (size_t i = 0; i < ed->n_chunks && ed->whole && !marker_size; i++) {
 		const struct kp_edit_chunk *c = &ed->chunks[i];
 
-		stays |= c->vaddr - c->from == p->bias && ed->old_table >= c->from &&
-			 kp_range_ok(c->size, ed->old_table - c->from, old_size) &&
-			 ed->n_segments == ed->n_old_segments;
+		stays |=
+			c->vaddr - c->from == p->bias &&
+			ed->in.header.e_phoff >= c->from &&
+			kp_range_ok(c->size, ed->in.header.e_phoff - c->from, old_size) &&
+			ed->n_segments == ed->in.header.e_phnum;
 	}
+	/* the bytes at the beginning that nothing uses but the ELF header */
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const struct kp_edit_section *old = &ed->sections[i];
+
+		if (!old->is_new && old->h.sh_type != SHT_NOBITS && old->h.sh_size &&
+		    old->from < room)
+			room = old->from;
+	}
+	if (ed->n_kept && ed->kept[0].from < room)
+		room = ed->kept[0].from;
 	/* after the ELF header, unless there is not enough room; set_ours decides then */
-	ed->h.e_phoff = stays ? ed->old_table : sizeof(Elf64_Ehdr);
+	ed->h.e_phoff = stays ? ed->in.header.e_phoff : sizeof(Elf64_Ehdr);
 	if (!stays)
-		apart = (ed->n_segments + (marker_size != 0)) * sizeof(Elf64_Phdr) >
-			header_room(ed);
+		apart = sizeof(Elf64_Ehdr) + (ed->n_segments + (marker_size != 0)) *
+						     sizeof(Elf64_Phdr) >
+			room;
 	if (apart)
 		KP_TRY(kp_edit_add_section(ed, KP_TABLE_SECTION, SHF_ALLOC,
 					   (struct kp_span){0}, why));
@@ -369,36 +365,6 @@ static kpack_error_t place_chunks(struct placing *p, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/*
- * Segments without bytes have an offset too, which must be congruent to the address.  That of a
- * hole, the addresses of the section that was cut, is behind all bytes, because at its old offset
- * tools would find other sections in it.  But if it begins inside a page, ld.so maps that page, so
- * that the page must exist in the file.
- */
-static void place_empty_loads(struct placing *p)
-{
-	struct kp_edit *ed = p->ed;
-	const Elf64_Shdr *s = p->fatbin;
-	uint64_t cur = 0;
-
-	for (size_t i = 0; i < ed->n_segments; i++) {
-		Elf64_Phdr *h = &ed->segments[i].h;
-		bool is_hole =
-			s->sh_type == SHT_NOBITS && s->sh_addr >= h->p_vaddr &&
-			kp_range_ok(h->p_memsz, s->sh_addr - h->p_vaddr, s->sh_size);
-
-		if (h->p_type != PT_LOAD)
-			continue;
-		if (h->p_filesz)
-			cur = h->p_offset + h->p_filesz;
-		else if (is_hole && h->p_vaddr % kp_edit_page(ed, i))
-			h->p_offset = h->p_vaddr & (h->p_align - 1);
-		else
-			h->p_offset = congruent_offset(is_hole ? p->cur : cur, h->p_vaddr,
-						       h->p_align);
-	}
-}
-
 /* Return the chunk that has [OFFSET, OFFSET + SIZE) of the input, or NULL. */
 static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t offset,
 					      uint64_t size)
@@ -435,11 +401,35 @@ static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offs
 	return false;
 }
 
-/* The other program headers follow the bytes that they are for. */
+/* Set the offsets in program headers: those of bytes that are placed follow them. */
 static kpack_error_t place_headers(struct placing *p, struct kpackx_error *why)
 {
 	struct kp_edit *ed = p->ed;
+	const Elf64_Shdr *s = p->fatbin;
+	uint64_t cur = 0;
 
+	/*
+	 * Segments without bytes have an offset too, which must be congruent to the address.  That of
+	 * a hole, the addresses of the section that was cut, is behind all bytes, because at its old
+	 * offset tools would find other sections in it.  But if it begins inside a page, ld.so maps
+	 * that page, so that the page must exist in the file.
+	 */
+	for (size_t i = 0; i < ed->n_segments; i++) {
+		Elf64_Phdr *h = &ed->segments[i].h;
+		bool is_hole =
+			s->sh_type == SHT_NOBITS && s->sh_addr >= h->p_vaddr &&
+			kp_range_ok(h->p_memsz, s->sh_addr - h->p_vaddr, s->sh_size);
+
+		if (h->p_type != PT_LOAD)
+			continue;
+		if (h->p_filesz)
+			cur = h->p_offset + h->p_filesz;
+		else if (is_hole && h->p_vaddr % kp_edit_page(ed, i))
+			h->p_offset = h->p_vaddr & (h->p_align - 1);
+		else
+			h->p_offset = congruent_offset(is_hole ? p->cur : cur, h->p_vaddr,
+						       h->p_align);
+	}
 	for (size_t i = 0; i < ed->n_segments; i++) {
 		uint64_t from = ed->segments[i].from;
 		Elf64_Phdr *h = &ed->segments[i].h;
@@ -483,41 +473,6 @@ static kpack_error_t place_headers(struct placing *p, struct kpackx_error *why)
 			h->p_offset = c->to + (from - c->from);
 		else if (h->p_memsz)
 			move_offset(ed, h->p_vaddr, &h->p_offset);
-	}
-	return KPACK_SUCCESS;
-}
-
-/* Place a section with its chunk or segment; false: it is not mapped. */
-static kpack_error_t place_mapped(const struct placing *p, struct kp_edit_section *s,
-				  bool *placed, struct kpackx_error *why)
-{
-	const struct kp_edit *ed = p->ed;
-	const struct kp_edit_chunk *c;
-	Elf64_Shdr *h = &s->h;
-
-	*placed = s->is_new && is_mapped(h);
-	if (s == &ed->sections[ed->names]) /* it has grown, so no chunk has all of it */
-		return KPACK_SUCCESS;
-	if (s->from == UINT64_MAX) {
-		for (size_t i = 0; i < ed->n_chunks; i++)
-			if (ed->chunks[i].made)
-				h->sh_offset = ed->chunks[i].to;
-		*placed = true;
-	} else if (!s->is_new && is_mapped(h) &&
-		   (h->sh_type == SHT_NOBITS || !h->sh_size)) {
-		*placed = move_offset(ed, h->sh_addr, &h->sh_offset);
-	} else if (!s->is_new && h->sh_size) {
-		c = chunk_with(ed, s->from, h->sh_size);
-		if (c)
-			h->sh_offset = c->to + (s->from - c->from);
-		*placed = c != NULL;
-	}
-	for (size_t i = 0; i < ed->n_chunks && !*placed && !s->is_new; i++) {
-		c = &ed->chunks[i];
-		if (!c->made && s->from < c->from + c->size &&
-		    s->from + h->sh_size > c->from && h->sh_size)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: section %zu is partly mapped", s->index);
 	}
 	return KPACK_SUCCESS;
 }
@@ -671,10 +626,33 @@ static kpack_error_t place_sections(struct placing *p, struct kpackx_error *why)
 			mapped = ed->chunks[i].from + ed->chunks[i].size;
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		struct kp_edit_section *s = &ed->sections[i];
-		bool placed;
+		/* the names have grown, so that no chunk has all of them */
+		bool old = !s->is_new && i != ed->names;
+		bool placed = s->is_new && is_mapped(&s->h);
+		const struct kp_edit_chunk *c;
 
 		last = s->from < mapped ? last : s->from;
-		KP_TRY(place_mapped(p, s, &placed, why));
+		if (old && s->from == UINT64_MAX) {
+			for (size_t k = 0; k < ed->n_chunks; k++)
+				if (ed->chunks[k].made)
+					s->h.sh_offset = ed->chunks[k].to;
+			placed = true;
+		} else if (old && is_mapped(&s->h) && !bytes_of(&s->h)) {
+			placed = move_offset(ed, s->h.sh_addr, &s->h.sh_offset);
+		} else if (old && s->h.sh_size) {
+			c = chunk_with(ed, s->from, s->h.sh_size);
+			if (c)
+				s->h.sh_offset = c->to + (s->from - c->from);
+			placed = c != NULL;
+		}
+		for (size_t k = 0; k < ed->n_chunks && !placed && old; k++) {
+			c = &ed->chunks[k];
+			if (!c->made && s->from < c->from + c->size &&
+			    s->from + s->h.sh_size > c->from && s->h.sh_size)
+				return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+					       "elf: section %zu is partly mapped",
+					       s->index);
+		}
 		if (!placed)
 			order[n++] = (struct unmapped){s->is_new, last, i};
 	}
@@ -706,7 +684,6 @@ kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
 	KP_TRY(plan_additions(&p, why));
 	KP_TRY(place_chunks(&p, why));
 	KP_TRY(place_additions(&p, why));
-	place_empty_loads(&p);
 	KP_TRY(place_headers(&p, why));
 	KP_TRY(place_sections(&p, why));
 	ed->out_size = p.cur + ed->end_zeros;

@@ -12,7 +12,6 @@
  * the runs of bytes that are as in the old row are noted, too: a recipe copies them.
  */
 #include <errno.h>
-#include <gelf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,36 +55,23 @@ static kpack_error_t put_bytes(struct output *o, uint64_t to, const void *bytes,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t encode_row(uint8_t *out, const void *row, size_t size, Elf_Type type,
-				struct kpackx_error *why)
-{
-	Elf_Data to = {.d_buf = out, .d_size = size, .d_version = EV_CURRENT};
-	Elf_Data from = {.d_buf = (void *)row,
-			 .d_size = size,
-			 .d_type = type,
-			 .d_version = EV_CURRENT};
-
-	if (!elf64_xlatetof(&to, &from, ELFDATA2LSB))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "elf: %s",
-			       elf_errmsg(-1));
-	return KPACK_SUCCESS;
-}
-
 /*
- * Put a row of a table.  Most differ in few bytes, if any, from the row OLD that they stand for, at
- * offset FROM of the input; NULL: for none.
+ * Put a row of a table, with fields of SIZES.  Most differ in few bytes, if any, from the row OLD
+ * that they stand for, at offset FROM of the input; NULL: for none.
  */
 static kpack_error_t put_row(struct output *o, uint64_t to, const void *row, size_t size,
-			     Elf_Type type, uint64_t from, const void *old,
+			     const char *sizes, uint64_t from, const void *old,
 			     struct kpackx_error *why)
 {
 	uint8_t bytes[sizeof(Elf64_Shdr)], before[sizeof(Elf64_Shdr)];
 
-	KP_TRY(encode_row(bytes, row, size, type, why));
+	memcpy(bytes, row, size);
+	kp_edit_swap(bytes, sizes);
 	KP_TRY(put_bytes(o, to, bytes, size, why));
 	if (o->file || !old)
 		return KPACK_SUCCESS;
-	KP_TRY(encode_row(before, old, size, type, why));
+	memcpy(before, old, size);
+	kp_edit_swap(before, sizes);
 	for (size_t i = 0, end; i < size; i = end + 1) {
 		for (end = i; end < size && before[end] == bytes[end]; end++)
 			;
@@ -99,50 +85,20 @@ static kpack_error_t put_row(struct output *o, uint64_t to, const void *row, siz
 
 /* ---- sections ---- */
 
-/* Give the symbols of table S the new numbers of their sections. */
-static kpack_error_t number_symbols(struct output *o, const struct kp_edit_section *s,
-				    struct kpackx_error *why)
-{
-	struct kp_source src = kp_source_fd(o->ed->fd, s->from, s->h.sh_size);
-	enum { FIELD = offsetof(Elf64_Sym, st_shndx) };
-	struct kp_window window;
-	const uint8_t *sym;
-
-	if (s->h.sh_entsize != sizeof(Elf64_Sym))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: section %zu: symbols of %" PRIu64 " bytes", s->index,
-			       s->h.sh_entsize);
-	kp_window_init(&window, &src);
-	for (uint64_t off = 0; src.size - off >= sizeof(Elf64_Sym);
-	     off += sizeof(Elf64_Sym)) {
-		uint16_t old, new;
-		uint8_t bytes[2];
-
-		KP_TRY(kp_window_get(&window, off, sizeof(Elf64_Sym), &sym, why));
-		old = kp_le16(sym + FIELD);
-		if (old == SHN_UNDEF || old >= SHN_LORESERVE ||
-		    old >= o->ed->n_old_sections)
-			continue;
-		new = (uint16_t)(o->number[old] ? o->number[old] : SHN_ABS);
-		bytes[0] = (uint8_t) new;
-		bytes[1] = (uint8_t)(new >> 8);
-		if (new != old)
-			KP_TRY(put_bytes(o, s->h.sh_offset + off + FIELD, bytes, 2, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 {
 	const struct kp_edit *ed = o->ed;
 	uint64_t names = ed->sections[ed->names].h.sh_offset;
+	struct kp_source all = kp_source_fd(ed->fd, 0, ed->size);
+	enum { FIELD = offsetof(Elf64_Sym, st_shndx) };
+	struct kp_window window;
 	bool renumbered = false;
 
-	KP_TRY(kp_new(&o->number, ed->n_old_sections, "sections", why));
+	KP_TRY(kp_new(&o->number, ed->in.count, "sections", why));
 	for (size_t i = 1; i < ed->n_sections; i++)
 		if (!ed->sections[i].is_new)
 			o->number[ed->sections[i].index] = (uint32_t)i;
-	for (size_t i = 1; i < ed->n_old_sections; i++)
+	for (size_t i = 1; i < ed->in.count; i++)
 		renumbered |= o->number[i] != i;
 	/* the names in use, and behind them those of new sections */
 	KP_TRY(copy_bytes(o, ed->sections[ed->names].from, ed->old_names, names, why));
@@ -171,10 +127,35 @@ static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 						  s->h.sh_offset, why));
 		}
 	}
-	for (size_t i = 1; i < ed->n_sections && renumbered; i++)
-		if (ed->sections[i].h.sh_type == SHT_SYMTAB ||
-		    ed->sections[i].h.sh_type == SHT_DYNSYM)
-			KP_TRY(number_symbols(o, &ed->sections[i], why));
+	/* give symbols the new numbers of their sections */
+	kp_window_init(&window, &all);
+	for (size_t i = 1; i < ed->n_sections && renumbered; i++) {
+		const struct kp_edit_section *s = &ed->sections[i];
+
+		if (s->h.sh_type != SHT_SYMTAB && s->h.sh_type != SHT_DYNSYM)
+			continue;
+		if (s->h.sh_entsize != sizeof(Elf64_Sym))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "elf: section %zu: symbols of %" PRIu64 " bytes",
+				       s->index, s->h.sh_entsize);
+		for (uint64_t k = 0; k < s->h.sh_size / sizeof(Elf64_Sym); k++) {
+			uint64_t off = k * sizeof(Elf64_Sym) + FIELD;
+			const uint8_t *old;
+			uint8_t bytes[2];
+			uint32_t new;
+
+			KP_TRY(kp_window_get(&window, s->from + off, 2, &old, why));
+			new = kp_le16(old);
+			if (new == SHN_UNDEF || new >= SHN_LORESERVE ||
+			    new >= ed->in.count)
+				continue;
+			new = o->number[new] ? o->number[new] : SHN_ABS;
+			bytes[0] = (uint8_t) new;
+			bytes[1] = (uint8_t)(new >> 8);
+			if (memcmp(bytes, old, 2) != 0)
+				KP_TRY(put_bytes(o, s->h.sh_offset + off, bytes, 2, why));
+		}
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -182,22 +163,22 @@ static kpack_error_t put_sections(struct output *o, struct kpackx_error *why)
 
 static uint32_t new_number(const struct output *o, uint32_t number)
 {
-	return number < o->ed->n_old_sections ? o->number[number] : number;
+	return number < o->ed->in.count ? o->number[number] : number;
 }
 
 static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
 {
 	const struct kp_edit *ed = o->ed;
-	uint64_t old_size = ed->n_old_segments * sizeof(Elf64_Phdr);
+	uint64_t old_size = ed->in.header.e_phnum * sizeof(Elf64_Phdr);
 	static const uint8_t zeros[sizeof(Elf64_Phdr)];
 
 	/* the old program headers are erased if nothing else is in their place now */
-	if (ed->chunks[0].to == 0 && ed->old_table == sizeof(Elf64_Ehdr) &&
-	    kp_range_ok(ed->chunks[0].size, ed->old_table, old_size))
+	if (ed->chunks[0].to == 0 && ed->in.header.e_phoff == sizeof(Elf64_Ehdr) &&
+	    kp_range_ok(ed->chunks[0].size, ed->in.header.e_phoff, old_size))
 		for (uint64_t i = 0; i < old_size; i += sizeof(zeros))
-			KP_TRY(put_bytes(o, ed->old_table + i, zeros, sizeof(zeros),
-					 why));
-	KP_TRY(put_row(o, 0, &ed->h, sizeof(ed->h), ELF_T_EHDR, 0, NULL, why));
+			KP_TRY(put_bytes(o, ed->in.header.e_phoff + i, zeros,
+					 sizeof(zeros), why));
+	KP_TRY(put_row(o, 0, &ed->h, sizeof(ed->h), KP_EDIT_EHDR, 0, NULL, why));
 	for (size_t i = 0; i < ed->n_sections; i++) {
 		size_t index = ed->sections[i].index; /* 0: new, or the null section */
 		Elf64_Shdr h = ed->sections[i].h;
@@ -208,22 +189,20 @@ static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
 		    (h.sh_flags & SHF_INFO_LINK))
 			h.sh_info = new_number(o, h.sh_info);
 		KP_TRY(put_row(o, ed->h.e_shoff + i * sizeof(h), &h, sizeof(h),
-			       ELF_T_SHDR, ed->old_headers + index * sizeof(h),
-			       index ? &ed->tables.sections[index] : NULL, why));
+			       KP_EDIT_SHDR, ed->in.header.e_shoff + index * sizeof(h),
+			       index ? &ed->old_sections[index] : NULL, why));
 	}
 	for (size_t i = 0; i < ed->n_segments; i++) {
-		const Elf64_Phdr *h = &ed->segments[i].h;
-		Elf64_Phdr old;
+		const Elf64_Phdr *h = &ed->segments[i].h, *old = ed->old_segments;
 		size_t k = 0;
 
 		/* it comes from the header of its type and address */
-		while (k < ed->n_old_segments &&
-		       (!gelf_getphdr(ed->tables.libelf, (int)k, &old) ||
-			h->p_type != old.p_type || h->p_vaddr != old.p_vaddr))
+		while (k < ed->in.header.e_phnum &&
+		       (h->p_type != old[k].p_type || h->p_vaddr != old[k].p_vaddr))
 			k++;
 		KP_TRY(put_row(o, ed->h.e_phoff + i * sizeof(*h), h, sizeof(*h),
-			       ELF_T_PHDR, ed->old_table + k * sizeof(*h),
-			       k < ed->n_old_segments ? &old : NULL, why));
+			       KP_EDIT_PHDR, ed->in.header.e_phoff + k * sizeof(*h),
+			       k < ed->in.header.e_phnum ? &old[k] : NULL, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -285,39 +264,12 @@ kpack_error_t kp_edit_write(const struct kp_edit *ed, struct kp_outfile *out,
 
 /* ---- what moves ---- */
 
-/* Add what of the copy M is not changed to ROWS; the changed ranges are in order and apart. */
-static kpack_error_t add_unchanged(struct output *o, struct kp_move m,
-				   struct kpackx_error *why)
-{
-	const struct kp_edit_range probe = {.from = m.to + 1};
-	size_t i = kp_lower_bound(o->changed, o->n_changed, &probe,
-				  KP_BY_NUMBER(struct kp_edit_range, from));
-
-	for (i -= i != 0; m.size; i++) {
-		bool behind = i >= o->n_changed;
-		uint64_t from = behind ? UINT64_MAX : o->changed[i].from;
-		uint64_t end = behind ? UINT64_MAX : from + o->changed[i].size;
-		uint64_t same = from > m.to ? from - m.to : 0, skip;
-
-		if (end <= m.to)
-			continue;
-		same = same < m.size ? same : m.size;
-		if (same) {
-			KP_TRY(kp_room(&o->rows, o->n_rows, &o->rows_cap, "moves", why));
-			o->rows[o->n_rows++] = (struct kp_move){m.from, same, m.to};
-		}
-		skip = same < m.size && end - m.to < m.size ? end - m.to : m.size;
-		m = (struct kp_move){m.from + skip, m.size - skip, m.to + skip};
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t kp_edit_moves(const struct kp_edit *ed, struct kp_move **out, size_t *n_out,
 			    struct kpackx_error *why)
 {
 	KP_AUTO(output) o = {.ed = ed};
-	size_t n = 0;
 	uint64_t end = 0;
+	size_t n = 0;
 
 	KP_TRY(put_all(&o, why));
 	/* the changed ranges, joined where they meet */
@@ -331,11 +283,33 @@ kpack_error_t kp_edit_moves(const struct kp_edit *ed, struct kp_move **out, size
 			last->size = c.from + c.size - last->from;
 	}
 	o.n_changed = n;
-	for (size_t i = 0; i < o.n_copies; i++)
-		KP_TRY(add_unchanged(&o, o.copies[i], why));
+	/* of each copy, the runs between the changed ranges move as they are */
+	for (size_t k = 0; k < o.n_copies; k++) {
+		struct kp_move m = o.copies[k];
+		const struct kp_edit_range probe = {.from = m.to + 1};
+		size_t i = kp_lower_bound(o.changed, o.n_changed, &probe,
+					  KP_BY_NUMBER(struct kp_edit_range, from));
+
+		for (i -= i != 0; m.size; i++) {
+			struct kp_edit_range c = {UINT64_MAX, 0};
+			uint64_t same, skip;
+
+			if (i < o.n_changed)
+				c = o.changed[i];
+			if (c.from + c.size <= m.to)
+				continue;
+			same = c.from > m.to ? c.from - m.to : 0;
+			skip = c.from + c.size - m.to;
+			skip = skip < m.size ? skip : m.size;
+			KP_TRY(kp_room(&o.rows, o.n_rows, &o.rows_cap, "moves", why));
+			o.rows[o.n_rows++] = (struct kp_move){
+				m.from, same < m.size ? same : m.size, m.to};
+			m = (struct kp_move){m.from + skip, m.size - skip, m.to + skip};
+		}
+	}
+	/* in order of the input, where sections can have bytes in common; none is without bytes */
 	if (o.n_rows)
 		kp_sort(o.rows, o.n_rows, KP_BY_NUMBER(struct kp_move, from));
-	/* sections can have bytes in common */
 	n = 0;
 	for (size_t i = 0; i < o.n_rows; i++) {
 		struct kp_move m = o.rows[i];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading host ELF files with libelf, as far as fat binaries need it: where the device
- * code and the wrappers are, and the address that each wrapper points to at run time.
- * The results of libelf are checked against the file's size before they are used.
+ * Reading host ELF files, as far as fat binaries need it: where the device code and the
+ * wrappers are, and the address that each wrapper points to at run time.
  */
 #ifndef KP_CORE_ELF_ELF_FILE_H
 #define KP_CORE_ELF_ELF_FILE_H
@@ -10,6 +9,7 @@
 #include <elf.h>
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/format/sections.h"
 #include "marker.h"
 
 #define KP_FATBIN_SECTION ".hip_fatbin"
@@ -29,7 +29,6 @@ enum kp_pointer_source {
 struct kp_elf_wrapper {
 	struct kp_wrapper fields; /* as stored */
 	uint64_t vaddr;           /* virtual address of the wrapper */
-	uint64_t pointer_vaddr;   /* of its pointer */
 	uint64_t offset;          /* file offset of the wrapper */
 	enum kp_pointer_source source;
 	uint64_t target; /* virtual address it points to at run time, without load bias */
@@ -51,8 +50,7 @@ struct kp_elf {
 
 	bool has_fatbin;    /* the file has a .hip_fatbin with bytes */
 	bool fatbin_nobits; /* .hip_fatbin has no bytes: converted, or debug info */
-	uint64_t fatbin_vaddr, fatbin_offset, fatbin_size;
-	struct kp_elf_part marker, layout;
+	struct kp_elf_part fatbin, marker, layout;
 
 	/*
 	 * In the order of .hipFatBinSegment.  If a linked file lacks that section, but
@@ -90,27 +88,13 @@ struct kp_elf_wrapper *kp_elf_wrapper_at(const struct kp_elf *elf, uint64_t vadd
 
 /* ---- for the editor, too ---- */
 
-/* The headers of a file, as libelf reads them, checked against its size. */
-struct kp_elf_tables {
-	struct Elf *libelf;
-	Elf64_Ehdr header;
-	Elf64_Shdr *sections; /* [0] is the null section */
-	size_t n_sections;
-	size_t names; /* index of the section with section names; SHN_UNDEF: none */
-};
-
 /*
- * INVALID_FORMAT: not an ELF file, or its section table or section names pass its end or
- * the limits.  NOT_IMPLEMENTED: another class or byte order.
+ * Read and check the headers of a host ELF, whose sections may pass its end.
+ * INVALID_FORMAT: not an ELF file, or its tables or section names pass its end or the limits.
+ * NOT_IMPLEMENTED: another class or byte order.
  */
-kpack_error_t kp_elf_open(int fd, uint64_t size, struct kp_elf_tables *out,
+kpack_error_t kp_elf_open(int fd, uint64_t size, struct kp_sections *out,
 			  struct kpackx_error *why);
-void kp_elf_close(struct kp_elf_tables *tables);
-/* Return the name of section I in *NAME, which lives until kp_elf_close. */
-kpack_error_t kp_elf_name(const struct kp_elf_tables *tables, size_t i, const char **name,
-			  struct kpackx_error *why);
-/* INVALID_FORMAT, with libelf's last error about WHAT. */
-kpack_error_t kp_elf_fail(struct kpackx_error *why, const char *what);
 
 /* What is known of a machine. */
 struct kp_elf_machine {
@@ -134,11 +118,14 @@ struct kp_elf_reloc {
 typedef kpack_error_t kp_elf_reloc_fn(void *arg, const struct kp_elf_reloc *reloc,
 				      struct kpackx_error *why);
 
+/* Whether S has relocations. */
+bool kp_elf_is_reloc(const struct kp_section *s);
 /*
- * Call FN for each relocation in TABLE, a section of FILE that was checked; does nothing if it
- * has none.  INVALID_FORMAT: its rows have an impossible size.
+ * Call FN for each relocation in TABLE, a section of FILE that has some and was checked.
+ * INVALID_FORMAT: its rows have an impossible size.
  */
-kpack_error_t kp_elf_each_reloc(const struct kp_source *file, const Elf64_Shdr *table,
-				kp_elf_reloc_fn *fn, void *arg, struct kpackx_error *why);
+kpack_error_t kp_elf_each_reloc(const struct kp_source *file,
+				const struct kp_section *table, kp_elf_reloc_fn *fn,
+				void *arg, struct kpackx_error *why);
 
 #endif

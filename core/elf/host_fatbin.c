@@ -20,59 +20,14 @@ static bool all_hipk(const struct kp_elf *elf)
 /* The number of the container that begins at address VADDR, or -1. */
 static ptrdiff_t container_at(const struct kp_fatbin *fat, uint64_t vaddr)
 {
-	const struct kp_container probe = {.offset = vaddr - fat->elf.fatbin_vaddr};
+	const struct kp_container probe = {.offset = vaddr - fat->elf.fatbin.vaddr};
 	const struct kp_container *found;
 
-	if (vaddr < fat->elf.fatbin_vaddr || !fat->containers.count)
+	if (vaddr < fat->elf.fatbin.vaddr || !fat->containers.count)
 		return -1;
 	found = kp_find(fat->containers.items, fat->containers.count, &probe,
 			KP_BY_NUMBER(struct kp_container, offset));
 	return found ? found - fat->containers.items : -1;
-}
-
-static kpack_error_t match_wrappers(struct kp_fatbin *fat, struct kpackx_error *why)
-{
-	struct kp_elf *elf = &fat->elf;
-	size_t n = 0;
-
-	/* of what scanning found, whatever does not lead to a container is no wrapper */
-	for (size_t i = 0; i < elf->n_wrappers; i++)
-		if (!elf->wrappers_scanned ||
-		    elf->wrappers[i].fields.magic == KP_WRAPPER_HIPK ||
-		    container_at(fat, elf->wrappers[i].target) >= 0)
-			elf->wrappers[n++] = elf->wrappers[i];
-	elf->n_wrappers = n;
-	if (all_hipk(elf))
-		fat->kind = KP_FATBIN_CONVERTED;
-	if (n == 0)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_new(&fat->wrapper_container, n, "wrappers", why));
-	for (size_t i = 0; i < n; i++) {
-		const struct kp_elf_wrapper *w = &elf->wrappers[i];
-
-		fat->wrapper_container[i] = -1;
-		if (w->fields.magic == KP_WRAPPER_HIPK)
-			continue;
-		if (w->source == KP_POINTER_UNRESOLVED &&
-		    !kp_elf_machine_of(elf->machine))
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "wrapper %zu: the relocations of machine %u are "
-				       "not known",
-				       i, elf->machine);
-		if (w->source == KP_POINTER_UNRESOLVED)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "wrapper %zu: its pointer is set from outside "
-				       "this file",
-				       i);
-		fat->wrapper_container[i] = container_at(fat, w->target);
-		if (fat->wrapper_container[i] < 0)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "wrapper %zu: no container begins at address "
-				       "0x%" PRIx64 " (.hip_fatbin is 0x%" PRIx64
-				       " + 0x%" PRIx64 ")",
-				       i, w->target, elf->fatbin_vaddr, elf->fatbin_size);
-	}
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_fatbin_number(struct kp_fatbin *fat, const bool *count,
@@ -99,9 +54,11 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 {
 	KP_AUTO(kp_fatbin) fat = {.source = {.fd = -1}};
 	struct kp_source file = kp_source_fd(fd, 0, size);
+	struct kp_elf *elf = &fat.elf;
 	const struct kp_format *format;
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_span head;
+	size_t n = 0;
 	bool host;
 
 	*out = fat;
@@ -109,21 +66,53 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 	format = kp_format_probe_hip(head);
 	host = kp_elf_host_probe(head);
 	if (host)
-		KP_TRY(kp_elf_read(fd, size, &fat.elf, why));
-	if (host && (fat.elf.has_fatbin || all_hipk(&fat.elf))) {
+		KP_TRY(kp_elf_read(fd, size, elf, why));
+	if (host && (elf->has_fatbin || all_hipk(elf))) {
 		fat.kind = KP_FATBIN_ELF;
 		fat.format = "elf";
-		fat.source = kp_source_fd(fd, fat.elf.fatbin_offset, fat.elf.fatbin_size);
+		fat.source = kp_source_fd(fd, elf->fatbin.offset, elf->fatbin.size);
 	} else if (!host && format) {
 		fat.kind = KP_FATBIN_BARE;
 		fat.format = format->name;
 		fat.source = file;
 	}
-	if (fat.kind != KP_FATBIN_NONE) {
+	if (fat.kind != KP_FATBIN_NONE)
 		KP_TRY(kp_containers_scan(&fat.source, &fat.containers, why));
-		KP_TRY(match_wrappers(&fat, why));
-		KP_TRY(kp_fatbin_number(&fat, NULL, why));
+	if (fat.kind == KP_FATBIN_ELF && elf->n_wrappers)
+		KP_TRY(kp_new(&fat.wrapper_container, elf->n_wrappers, "wrappers", why));
+	/* find the container of each wrapper; what scanning found, but leads to none, is no wrapper */
+	for (size_t i = 0; i < elf->n_wrappers && fat.wrapper_container; i++) {
+		const struct kp_elf_wrapper w = elf->wrappers[i];
+		bool hipk = w.fields.magic == KP_WRAPPER_HIPK;
+		ptrdiff_t at = hipk ? -1 : container_at(&fat, w.target);
+
+		if (!hipk && at < 0 && elf->wrappers_scanned)
+			continue;
+		if (!hipk && w.source == KP_POINTER_UNRESOLVED)
+			return kp_elf_machine_of(elf->machine)
+				       ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+						 "wrapper %zu: its pointer is set from "
+						 "outside this file",
+						 i)
+				       : kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+						 "wrapper %zu: the relocations of "
+						 "machine %u are not known",
+						 i, elf->machine);
+		if (!hipk && at < 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "wrapper %zu: no container begins at address "
+				       "0x%" PRIx64 " (.hip_fatbin is 0x%" PRIx64
+				       " + 0x%" PRIx64 ")",
+				       i, w.target, elf->fatbin.vaddr, elf->fatbin.size);
+		elf->wrappers[n] = w;
+		fat.wrapper_container[n++] = at;
 	}
+	if (fat.wrapper_container)
+		elf->n_wrappers = n;
+	if (fat.kind == KP_FATBIN_ELF && all_hipk(elf))
+		fat.kind = KP_FATBIN_CONVERTED;
+	if (fat.kind != KP_FATBIN_NONE)
+		KP_TRY(kp_fatbin_number(&fat, NULL, why));
 	*out = fat;
 	fat = (struct kp_fatbin){0};
 	return KPACK_SUCCESS;

@@ -70,9 +70,8 @@ static bool is_other(const struct kp_fatbin *fat, const struct kp_image *section
 static kpack_error_t add_section(struct kp_fatbin *fat, const struct kp_image *section,
 				 struct kpackx_error *why)
 {
-	struct kp_containers list, *a = &fat->containers;
-	struct kp_container *items;
-	struct kp_image *images;
+	struct kp_containers *a = &fat->containers;
+	KP_AUTO(kp_containers) list = {0};
 	struct kp_source src;
 	kpack_error_t err;
 
@@ -82,14 +81,6 @@ static kpack_error_t add_section(struct kp_fatbin *fat, const struct kp_image *s
 	err = kp_nest_scan(&src, NULL, NULL, &list, why);
 	if (err)
 		return kp_fail_prefix(why, err, "section %s", section->id);
-	items = realloc(a->items, (a->count + list.count + 1) * sizeof(*items));
-	a->items = items ? items : a->items;
-	images = realloc(a->images, (a->n_images + list.n_images + 1) * sizeof(*images));
-	a->images = images ? images : a->images;
-	if (!items || !images) {
-		err = kp_fail_memory(why, list.count * sizeof(*items), "containers");
-		goto out;
-	}
 	for (size_t i = 0; i < list.count; i++) {
 		struct kp_container c = list.items[i];
 
@@ -97,38 +88,22 @@ static kpack_error_t add_section(struct kp_fatbin *fat, const struct kp_image *s
 		c.inside += c.inside == KP_NOWHERE ? 0 : a->n_images;
 		c.next += c.next == KP_NOWHERE ? 0 : a->count;
 		c.first_image += a->n_images;
-		items[a->count + i] = c;
+		KP_TRY(kp_room(&a->items, a->count + i, &a->cap, "containers", why));
+		a->items[a->count + i] = c;
 	}
 	for (size_t i = 0; i < list.n_images; i++) {
 		struct kp_image image = list.images[i];
 
 		image.container += a->count;
 		image.inside += image.inside == KP_NOWHERE ? 0 : a->count;
-		images[a->n_images + i] = image;
+		KP_TRY(kp_room(&a->images, a->n_images + i, &a->images_cap, "containers",
+			       why));
+		a->images[a->n_images + i] = image;
 	}
 	a->count += list.count;
 	a->n_images += list.n_images;
 	list.n_images = 0; /* their memory now belongs to A */
-out:
-	kp_containers_fini(&list);
-	return err;
-}
-
-/* Why the code of SECTION, in a binary of FORMAT, can only be copied. */
-static const char *why_unlisted(const struct kp_format *format,
-				const struct kp_image *section, bool elf64)
-{
-	if (format == &kp_format_pe)
-		return "the device code of a Windows file stays in it: only kpack pack "
-		       "--archives-only copies it";
-	if (!elf64)
-		return "the device code of a 32-bit or big-endian file stays in it: only "
-		       "kpack pack --archives-only copies it";
-	if (strcmp(section->id, KP_NO_SECTION) == 0)
-		return "device code that no section names stays in the file: only kpack "
-		       "pack --archives-only copies it";
-	return "device code in other sections than .hip_fatbin is packed with "
-	       "--archives-only";
+	return KPACK_SUCCESS;
 }
 
 /*
@@ -142,7 +117,7 @@ static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span he
 	const struct kp_format *format = kp_format_probe(head);
 	bool elf64 = kp_elf_host_probe(head);
 	const struct kp_image *other = NULL;
-	struct kp_containers list = {0};
+	KP_AUTO(kp_containers) list = {0};
 	struct kpackx_error fault = {0};
 	kpack_error_t err =
 		elf64 ? kp_fatbin_open(file->fd, file->size, fat, why) : KPACK_SUCCESS;
@@ -160,31 +135,36 @@ static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span he
 		    (fat->kind == KP_FATBIN_NONE && kp_elf_has_wrapper(file)))) {
 		if (why)
 			*why = fault;
-		goto out;
+		return err;
 	}
 	for (size_t i = list.n_images; i-- > 0 && !err;)
 		if (is_other(fat, &list.images[i]))
 			other = &list.images[i];
-	err = KPACK_SUCCESS;
 	if (other && !take)
-		fat->unlisted = why_unlisted(format, other, elf64);
+		fat->unlisted =
+			format == &kp_format_pe
+				? "the device code of a Windows file stays in it: only "
+				  "kpack pack --archives-only copies it"
+			: !elf64 ? "the device code of a 32-bit or big-endian file stays "
+				   "in it: only kpack pack --archives-only copies it"
+			: strcmp(other->id, KP_NO_SECTION) == 0
+				? "device code that no section names stays in the file: "
+				  "only kpack pack --archives-only copies it"
+				: "device code in other sections than .hip_fatbin is "
+				  "packed with --archives-only";
 	if (!other || !take)
-		goto out;
+		return KPACK_SUCCESS;
 	fat->source = *file;
 	for (size_t i = 0; i < fat->containers.count && fat->kind == KP_FATBIN_ELF; i++)
-		fat->containers.items[i].offset += fat->elf.fatbin_offset;
-	for (size_t i = 0; i < list.n_images && !err; i++)
+		fat->containers.items[i].offset += fat->elf.fatbin.offset;
+	for (size_t i = 0; i < list.n_images; i++)
 		if (is_other(fat, &list.images[i]))
-			err = add_section(fat, &list.images[i], why);
-	if (!err && fat->kind == KP_FATBIN_NONE && fat->containers.count) {
+			KP_TRY(add_section(fat, &list.images[i], why));
+	if (fat->kind == KP_FATBIN_NONE && fat->containers.count) {
 		fat->kind = KP_FATBIN_NESTED;
 		fat->format = list.items[0].format->name;
 	}
-	if (!err)
-		err = kp_fatbin_number(fat, NULL, why);
-out:
-	kp_containers_fini(&list);
-	return err;
+	return kp_fatbin_number(fat, NULL, why);
 }
 
 bool kp_fatbin_is_linked(struct kp_span head)

@@ -77,61 +77,51 @@ static kpack_error_t read_paths(struct kp_mp *c, struct kp_marker *m,
 		       : fail_marker("kpack_search_paths: no string in it", why);
 }
 
-static kpack_error_t read_map(struct kp_mp *c, struct kp_marker *m,
-			      struct kpackx_error *why)
-{
-	enum kp_mp_type type = kp_mp_peek(c);
-	uint32_t pairs;
-
-	if (type != KP_MP_MAP && type != KP_MP_BAD)
-		return fail_marker("not a map", why);
-	if (!kp_mp_map(c, &pairs))
-		return kp_mp_fail(c, "marker", why);
-	while (pairs--) {
-		struct kp_span key = {0};
-
-		if (kp_mp_peek(c) == KP_MP_STR)
-			kp_mp_str(c, &key);
-		else
-			kp_mp_skip(c);
-		if (!c->fault && kp_span_is(key, "kernel_name") && !m->kernel_name) {
-			type = kp_mp_peek(c);
-			if (type != KP_MP_STR && type != KP_MP_BAD)
-				return fail_marker("kernel_name: not a string", why);
-			KP_TRY(read_string(c, &m->kernel_name, why));
-		} else if (!c->fault && kp_span_is(key, "kpack_search_paths") &&
-			   !m->search_paths) {
-			KP_TRY(read_paths(c, m, why));
-		} else if (!kp_mp_skip(c)) {
-			return kp_mp_fail(c, "marker", why);
-		}
-	}
-	if (!m->kernel_name)
-		return fail_marker("kernel_name: missing", why);
-	if (!m->search_paths)
-		return fail_marker("kpack_search_paths: missing", why);
-	m->size = kp_mp_offset(c);
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t kp_marker_parse(struct kp_span bytes, struct kp_marker *out,
 			      struct kpackx_error *why)
 {
-	struct kp_marker m = {0};
+	KP_AUTO(kp_marker) m = {0};
+	enum kp_mp_type type;
+	uint32_t pairs;
 	struct kp_mp c;
-	kpack_error_t err;
 
 	if (bytes.size == 0)
 		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED, "marker: empty");
 	if (bytes.size > KP_MARKER_MAX)
 		bytes.size = KP_MARKER_MAX;
 	c = kp_mp_over(bytes);
-	err = read_map(&c, &m, why);
-	if (err)
-		kp_marker_fini(&m);
-	else
-		*out = m;
-	return err;
+	type = kp_mp_peek(&c);
+	if (type != KP_MP_MAP && type != KP_MP_BAD)
+		return fail_marker("not a map", why);
+	if (!kp_mp_map(&c, &pairs))
+		return kp_mp_fail(&c, "marker", why);
+	while (pairs--) {
+		struct kp_span key = {0};
+
+		if (kp_mp_peek(&c) == KP_MP_STR)
+			kp_mp_str(&c, &key);
+		else
+			kp_mp_skip(&c);
+		if (!c.fault && kp_span_is(key, "kernel_name") && !m.kernel_name) {
+			type = kp_mp_peek(&c);
+			if (type != KP_MP_STR && type != KP_MP_BAD)
+				return fail_marker("kernel_name: not a string", why);
+			KP_TRY(read_string(&c, &m.kernel_name, why));
+		} else if (!c.fault && kp_span_is(key, "kpack_search_paths") &&
+			   !m.search_paths) {
+			KP_TRY(read_paths(&c, &m, why));
+		} else if (!kp_mp_skip(&c)) {
+			return kp_mp_fail(&c, "marker", why);
+		}
+	}
+	if (!m.kernel_name)
+		return fail_marker("kernel_name: missing", why);
+	if (!m.search_paths)
+		return fail_marker("kpack_search_paths: missing", why);
+	m.size = kp_mp_offset(&c);
+	*out = m;
+	m = (struct kp_marker){0};
+	return KPACK_SUCCESS;
 }
 
 void kp_marker_fini(struct kp_marker *marker)
@@ -160,21 +150,18 @@ static int append_bytes(void *out, const char *bytes, size_t size)
 	return 0;
 }
 
-static void put_string(msgpack_packer *pk, const char *s)
-{
-	msgpack_pack_str(pk, strlen(s));
-	msgpack_pack_str_body(pk, s, strlen(s));
-}
-
-static kpack_error_t check_string(const char *s, const char *what,
-				  struct kpackx_error *why)
+/* Pack S, which is WHAT; NULL: a key. */
+static kpack_error_t pack_string(msgpack_packer *pk, const char *s, const char *what,
+				 struct kpackx_error *why)
 {
 	size_t n = strlen(s);
 
-	if (n && n <= KP_NAME_MAX)
-		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-		       "marker: %s of %zu bytes, not 1 to %d", what, n, KP_NAME_MAX);
+	if (what && (!n || n > KP_NAME_MAX))
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "marker: %s of %zu bytes, not 1 to %d", what, n,
+			       KP_NAME_MAX);
+	msgpack_pack_str_with_body(pk, s, n);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_marker_write(const struct kp_marker *m, uint8_t **out, size_t *size,
@@ -187,15 +174,12 @@ kpack_error_t kp_marker_write(const struct kp_marker *m, uint8_t **out, size_t *
 		return fail_marker("no search path", why);
 	msgpack_packer_init(&pk, &text, append_bytes);
 	msgpack_pack_map(&pk, 2);
-	put_string(&pk, "kpack_search_paths");
+	pack_string(&pk, "kpack_search_paths", NULL, why);
 	msgpack_pack_array(&pk, m->n_search_paths);
-	for (size_t i = 0; i < m->n_search_paths; i++) {
-		KP_TRY(check_string(m->search_paths[i], "a search path", why));
-		put_string(&pk, m->search_paths[i]);
-	}
-	KP_TRY(check_string(m->kernel_name, "kernel_name", why));
-	put_string(&pk, "kernel_name");
-	put_string(&pk, m->kernel_name);
+	for (size_t i = 0; i < m->n_search_paths; i++)
+		KP_TRY(pack_string(&pk, m->search_paths[i], "a search path", why));
+	pack_string(&pk, "kernel_name", NULL, why);
+	KP_TRY(pack_string(&pk, m->kernel_name, "kernel_name", why));
 	if (text.size > KP_MARKER_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "marker: %zu bytes of at most %d", text.size,

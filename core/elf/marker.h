@@ -15,6 +15,7 @@
 #include "core/base/span.h"
 
 #define KP_WRAPPER_SIZE 24
+#define KP_WRAPPER_POINTER 8 /* offset of the pointer */
 #define KP_WRAPPER_HIPF UINT32_C(0x48495046)
 #define KP_WRAPPER_HIPK UINT32_C(0x4b504948)
 #define KP_WRAPPER_VERSION 1

@@ -18,6 +18,7 @@
 #include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/format/sections.h"
 
@@ -56,71 +57,6 @@ static bool is_apart(const struct object *o, uint64_t offset, uint64_t size)
 {
 	return size == 0 || offset >= o->end ||
 	       (offset < o->fill->offset && size <= o->fill->offset - offset);
-}
-
-/* Find the section, and how far the bytes behind it move: by a multiple of all alignments. */
-static kpack_error_t find_section(struct object *o, struct kpackx_error *why)
-{
-	const struct kp_relocatable_fill *f = o->fill;
-	const Elf64_Ehdr *h = &o->in.header;
-	uint64_t align = 8;
-
-	if (h->e_type != ET_REL || h->e_phnum)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not an object to link");
-	for (size_t i = 1; i < o->in.count; i++)
-		if (o->in.items[i].offset == f->offset &&
-		    o->in.items[i].size == f->size && o->in.items[i].type == SHT_PROGBITS)
-			o->section = i;
-	if (!o->section || f->offset < sizeof(Elf64_Ehdr) ||
-	    !kp_range_ok(o->src->size, f->offset, f->size) ||
-	    !is_apart(o, h->e_shoff, o->in.count * sizeof(Elf64_Shdr)) ||
-	    f->rest > f->size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "no section of device code at offset %" PRIu64, f->offset);
-	/* such numbers are not in the symbols, but in a table of their own */
-	if (o->section >= SHN_LORESERVE)
-		return fail_unusual(why, o->section,
-				    "has the device code; objects of so many sections "
-				    "are not rewritten");
-	if (o->in.items[o->section].flags & SHF_COMPRESSED)
-		return fail_unusual(why, o->section, "is compressed");
-	for (size_t i = 1; i < o->in.count; i++) {
-		const struct kp_section *s = &o->in.items[i];
-		bool bytes = s->type != SHT_NOBITS && s->type != SHT_NULL;
-
-		if (i == o->section)
-			continue;
-		if (bytes && !is_apart(o, s->offset, s->size))
-			return fail_unusual(why, i, "shares bytes with the device code");
-		if (s->align > ALIGN_MAX || (s->align & (s->align - 1)))
-			return fail_unusual(why, i, "has an impossible alignment");
-		if (bytes && s->offset >= f->offset && s->align > align)
-			align = s->align;
-	}
-	o->shift = (f->size - f->rest) & -align;
-	if (!o->shift)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "the object would not become smaller");
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t load_host(struct object *o, struct kpackx_error *why)
-{
-	struct kp_relocatable *out = o->out;
-
-	out->before = o->fill->offset;
-	out->after = o->src->size - o->end;
-	if (out->before > HOST_MAX || out->after > HOST_MAX - out->before)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "an object with %" PRIu64 " bytes beside its device code",
-			       out->before + out->after);
-	out->size = o->src->size - o->shift;
-	out->bytes = malloc((size_t)(out->before + out->after + 1));
-	if (!out->bytes)
-		return kp_fail_memory(why, out->before + out->after, "an object");
-	KP_TRY(kp_source_read(o->src, 0, out->bytes, (size_t)out->before, why));
-	return kp_source_read(o->src, o->end, out->bytes + out->before,
-			      (size_t)out->after, why);
 }
 
 /* ---- what leads to the section ---- */
@@ -219,10 +155,62 @@ static kpack_error_t move_relocations(struct object *o, size_t number,
 
 static kpack_error_t move_code(struct object *o, struct kpackx_error *why)
 {
-	uint64_t headers = o->in.header.e_shoff;
+	const struct kp_relocatable_fill *f = o->fill;
+	const Elf64_Ehdr *h = &o->in.header;
+	struct kp_relocatable *out = o->out;
+	uint64_t align = 8, size;
 
-	KP_TRY(find_section(o, why));
-	KP_TRY(load_host(o, why));
+	/* find the section */
+	if (h->e_type != ET_REL || h->e_phnum)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not an object to link");
+	for (size_t i = 1; i < o->in.count; i++)
+		if (o->in.items[i].offset == f->offset &&
+		    o->in.items[i].size == f->size && o->in.items[i].type == SHT_PROGBITS)
+			o->section = i;
+	if (!o->section || f->offset < sizeof(Elf64_Ehdr) ||
+	    !kp_range_ok(o->src->size, f->offset, f->size) ||
+	    !is_apart(o, h->e_shoff, o->in.count * sizeof(Elf64_Shdr)) ||
+	    f->rest > f->size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "no section of device code at offset %" PRIu64, f->offset);
+	/* such numbers are not in the symbols, but in a table of their own */
+	if (o->section >= SHN_LORESERVE)
+		return fail_unusual(why, o->section,
+				    "has the device code; objects of so many sections "
+				    "are not rewritten");
+	if (o->in.items[o->section].flags & SHF_COMPRESSED)
+		return fail_unusual(why, o->section, "is compressed");
+	/* the bytes behind it move by a multiple of all alignments */
+	for (size_t i = 1; i < o->in.count; i++) {
+		const struct kp_section *s = &o->in.items[i];
+		bool bytes = s->type != SHT_NOBITS && s->type != SHT_NULL;
+
+		if (i == o->section)
+			continue;
+		if (bytes && !is_apart(o, s->offset, s->size))
+			return fail_unusual(why, i, "shares bytes with the device code");
+		if (s->align > ALIGN_MAX || (s->align & (s->align - 1)))
+			return fail_unusual(why, i, "has an impossible alignment");
+		if (bytes && s->offset >= f->offset && s->align > align)
+			align = s->align;
+	}
+	o->shift = (f->size - f->rest) & -align;
+	if (!o->shift)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "the object would not become smaller");
+	/* load the host's part, and change it */
+	out->before = f->offset;
+	out->after = o->src->size - o->end;
+	out->size = o->src->size - o->shift;
+	size = out->before + out->after;
+	if (out->before > HOST_MAX || out->after > HOST_MAX - out->before)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "an object with %" PRIu64 " bytes beside its device code",
+			       size);
+	KP_TRY(kp_new(&out->bytes, (size_t)size, "an object", why));
+	KP_TRY(kp_source_read(o->src, 0, out->bytes, (size_t)out->before, why));
+	KP_TRY(kp_source_read(o->src, o->end, out->bytes + out->before,
+			      (size_t)out->after, why));
 	for (size_t i = 1; i < o->in.count; i++) {
 		uint32_t type = o->in.items[i].type;
 
@@ -234,18 +222,18 @@ static kpack_error_t move_code(struct object *o, struct kpackx_error *why)
 			return fail_unusual(why, i, "has compact relocations");
 	}
 	for (size_t i = 1; i < o->in.count; i++) {
-		uint8_t *p =
-			bytes_at(o, headers + i * sizeof(Elf64_Shdr), sizeof(Elf64_Shdr));
+		uint8_t *p = bytes_at(o, h->e_shoff + i * sizeof(Elf64_Shdr),
+				      sizeof(Elf64_Shdr));
 
 		if (i == o->section)
-			kp_put_le64(p + offsetof(Elf64_Shdr, sh_size), o->fill->rest);
+			kp_put_le64(p + offsetof(Elf64_Shdr, sh_size), f->rest);
 		else if (o->in.items[i].offset >= o->end)
 			kp_put_le64(p + offsetof(Elf64_Shdr, sh_offset),
 				    o->in.items[i].offset - o->shift);
 	}
-	if (headers >= o->end)
-		kp_put_le64(o->out->bytes + offsetof(Elf64_Ehdr, e_shoff),
-			    headers - o->shift);
+	if (h->e_shoff >= o->end)
+		kp_put_le64(out->bytes + offsetof(Elf64_Ehdr, e_shoff),
+			    h->e_shoff - o->shift);
 	return KPACK_SUCCESS;
 }
 

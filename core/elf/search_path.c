@@ -61,7 +61,7 @@ static char *weakly_canonical(const struct kp_search_memo *memo, char *path)
 	size_t size = strlen(path), used = size;
 	char *real = NULL, *out;
 
-	while (used && !real) {
+	while (used) {
 		char saved = path[used];
 		size_t tried = used;
 
@@ -69,9 +69,7 @@ static char *weakly_canonical(const struct kp_search_memo *memo, char *path)
 		errno = 0;
 		real = memo->find ? memo->find(path, memo->arg) : realpath(path, NULL);
 		path[used] = saved;
-		if (!real && errno == ENOMEM)
-			return NULL;
-		if (real && used == size)
+		if ((!real && errno == ENOMEM) || (real && used == size))
 			return real;
 		if (real)
 			break;

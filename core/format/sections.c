@@ -21,6 +21,7 @@ struct walk {
 	uint64_t n_sections, n_segments;
 	uint64_t end; /* of the ELF, as far as its headers were read */
 	uint32_t stack_flags;
+	bool headers_only; /* sections may pass the end */
 };
 
 bool kp_elf_probe(struct kp_span head, uint16_t *machine)
@@ -88,7 +89,7 @@ static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *
 		.entsize = FIELD(64, p, Elf64_Shdr, sh_entsize),
 		.align = FIELD(64, p, Elf64_Shdr, sh_addralign),
 	};
-	if (!has_bytes(w->header.e_machine, s->type))
+	if (w->headers_only || !has_bytes(w->header.e_machine, s->type))
 		return KPACK_SUCCESS;
 	return reach_range(w, "section", i, s->offset, s->size, why);
 }
@@ -142,19 +143,19 @@ static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src,
 		uint64_t n = segments ? w->n_segments : w->n_sections;
 		unsigned row = segments ? sizeof(Elf64_Phdr) : sizeof(Elf64_Shdr);
 		unsigned stated = segments ? h->e_phentsize : h->e_shentsize;
+		uint64_t at = segments ? h->e_phoff : h->e_shoff;
 
 		if (n && stated != row)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "%s headers of %u bytes, expected %u", what,
 				       stated, row);
-		if (n > src->size / row)
+		if (n && (n > src->size / row || !kp_range_ok(src->size, at, n * row)))
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "%" PRIu64 " %s headers do not fit into %" PRIu64
-				       " bytes",
-				       n, what, src->size);
-		if (n)
-			KP_TRY(reach_range(w, what, 0, segments ? h->e_phoff : h->e_shoff,
-					   n * row, why));
+				       "%" PRIu64 " %s headers at offset %" PRIu64
+				       " pass the end at %" PRIu64,
+				       n, what, at, src->size);
+		if (n && at + n * row > w->end)
+			w->end = at + n * row;
 	}
 	return KPACK_SUCCESS;
 }
@@ -193,6 +194,7 @@ kpack_error_t kp_elf_extent(const struct kp_source *src, uint64_t *end,
 	struct walk w;
 	uint32_t name;
 
+	w.headers_only = false;
 	KP_TRY(begin_walk(&w, src, why));
 	for (uint64_t i = 0; i < w.n_sections; i++)
 		KP_TRY(get_section(&w, i, &s, &name, why));
@@ -222,6 +224,7 @@ static kpack_error_t name_sections(struct walk *w, struct kp_sections *out,
 			       "section %" PRIu32 " of type %" PRIu32 " with %" PRIu64
 			       " bytes holds no names",
 			       index, s->type, s->size);
+	KP_TRY(reach_range(w, "section", index, s->offset, s->size, why));
 	out->names = malloc((size_t)s->size);
 	if (!out->names)
 		return kp_fail_memory(why, s->size, "section names");
@@ -241,36 +244,53 @@ static kpack_error_t name_sections(struct walk *w, struct kp_sections *out,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *out,
-			       struct kpackx_error *why)
+static kpack_error_t read_sections(struct walk *w, const struct kp_source *src,
+				   struct kp_sections *out, struct kpackx_error *why)
 {
 	uint32_t *names = NULL;
 	kpack_error_t err;
-	struct walk w;
 
 	*out = (struct kp_sections){0};
-	KP_TRY(begin_walk(&w, src, why));
-	if (w.n_sections > KP_SECTIONS_MAX)
+	KP_TRY(begin_walk(w, src, why));
+	if (w->n_sections > KP_SECTIONS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " sections of at most %d", w.n_sections,
+			       "%" PRIu64 " sections of at most %d", w->n_sections,
 			       KP_SECTIONS_MAX);
-	out->header = w.header;
-	out->count = (size_t)w.n_sections;
+	out->header = w->header;
+	out->count = (size_t)w->n_sections;
 	err = kp_new(&out->items, out->count, "sections", why);
 	if (!err)
 		err = kp_new(&names, out->count, "sections", why);
 	for (size_t i = 0; i < out->count && !err; i++)
-		err = get_section(&w, i, &out->items[i], &names[i], why);
+		err = get_section(w, i, &out->items[i], &names[i], why);
 	if (!err)
-		err = name_sections(&w, out, names, why);
+		err = name_sections(w, out, names, why);
 	if (!err)
-		err = reach_segments(&w, false, why);
+		err = reach_segments(w, false, why);
 	free(names);
-	out->end = w.end;
-	out->stack_flags = w.stack_flags;
+	out->end = w->end;
+	out->stack_flags = w->stack_flags;
 	if (err)
 		kp_sections_fini(out);
 	return err;
+}
+
+kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *out,
+			       struct kpackx_error *why)
+{
+	struct walk w;
+
+	w.headers_only = false;
+	return read_sections(&w, src, out, why);
+}
+
+kpack_error_t kp_sections_read_headers(const struct kp_source *src,
+				       struct kp_sections *out, struct kpackx_error *why)
+{
+	struct walk w;
+
+	w.headers_only = true;
+	return read_sections(&w, src, out, why);
 }
 
 void kp_sections_fini(struct kp_sections *sections)

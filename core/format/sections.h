@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Section headers of an ELF64 anywhere in a source, such as an archive member or an
- * image, which libelf cannot read because it needs a file.  Read only: core/elf changes
- * host binaries.
+ * Section headers of an ELF64 anywhere in a source: a host binary, an archive member, an
+ * image.  Read only: core/elf changes host binaries.
  */
 #ifndef KP_CORE_FORMAT_SECTIONS_H
 #define KP_CORE_FORMAT_SECTIONS_H
@@ -47,6 +46,9 @@ kpack_error_t kp_elf_extent(const struct kp_source *src, uint64_t *end,
  */
 kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *out,
 			       struct kpackx_error *why);
+/* As kp_sections_read, but sections other than that of the names may pass the end of SRC. */
+kpack_error_t kp_sections_read_headers(const struct kp_source *src,
+				       struct kp_sections *out, struct kpackx_error *why);
 void kp_sections_fini(struct kp_sections *sections);
 
 /* Return the first section named NAME, or of TYPE; or NULL. */

@@ -172,48 +172,6 @@ static kpack_error_t empty_entries(const struct apply *a, const struct sink *s,
 static kpack_error_t put_parts(struct apply *a, const struct sink *s, size_t first,
 			       size_t end);
 
-/*
- * Make the payload of part NUMBER, a compressed bundle: the parts behind it.  The caller frees
- * OUT, from which BYTES are borrowed.  In a temporary file, mapped, its pages are those of a
- * file, which the system can take back; zeros are not written there.
- */
-static kpack_error_t build_payload(struct apply *a, size_t number, struct kp_payload *out,
-				   struct kp_span *bytes)
-{
-	const struct kp_part *p = &a->r->parts[number];
-	uint64_t size = p->from;
-	int fd = size >= LARGE && kp_spills(size) ? kp_spill_open() : -1;
-	struct kp_outfile file = kp_spill_outfile(fd);
-	struct sink s = {.file = &file};
-	kpack_error_t err = KPACK_SUCCESS;
-
-	if (fd >= 0) {
-		int error = kp_spill_reserve(fd, size);
-
-		*out = (struct kp_payload){.source = kp_source_fd(fd, 0, size),
-					   .spilled = true};
-		if (error)
-			err = kp_fail_errno(a->why, error,
-					    "cannot make a temporary file");
-	} else {
-		s.memory = calloc(1, (size_t)size + 1);
-		if (!s.memory)
-			return kp_fail_memory(a->why, size, "a bundle");
-		*out = (struct kp_payload){
-			.source = kp_source_memory(s.memory, (size_t)size),
-			.heap = s.memory};
-	}
-	if (!err)
-		err = put_parts(a, &s, number + 1, number + 1 + p->inside);
-	if (!err && p->inside && p[1].kind != KP_PART_HEADER)
-		err = empty_entries(a, &s, a->container, 0, size);
-	if (!err)
-		err = kp_payload_map(out, bytes, a->why);
-	if (err)
-		kp_payload_fini(out);
-	return err;
-}
-
 static bool is_same(const struct kp_recipe_form *f, const uint8_t *data, size_t size)
 {
 	struct kp_hash have = kp_hash_of(data, size);
@@ -298,30 +256,53 @@ static kpack_error_t encode(struct apply *a, size_t number, struct kp_span plain
 		       room, *size);
 }
 
+/*
+ * Make the payload of part NUMBER, a compressed bundle: the parts behind it.  Compress that, or apply
+ * the difference that was kept.  In a temporary file, mapped, the payload's pages are those of a
+ * file, which the system can take back; zeros are not written there.
+ */
 static kpack_error_t put_compressed(struct apply *a, const struct sink *s, size_t number)
 {
 	const struct kp_part *p = &a->r->parts[number];
 	const struct kp_recipe_form *f = &a->r->forms[p->number];
 	size_t missing = a->result->n_missing, size = (size_t)p->size;
-	struct kp_payload payload;
+	int fd = p->from >= LARGE && kp_spills(p->from) ? kp_spill_open() : -1;
+	struct kp_outfile file = kp_spill_outfile(fd);
+	struct sink inner = {.file = &file};
+	KP_AUTO(kp_payload) payload = {.source = {.fd = -1}};
+	KP_AUTO_FREE uint8_t *data = NULL;
 	struct kp_span plain;
-	uint8_t *data = NULL;
 	bool whole;
-	kpack_error_t err;
 
-	KP_TRY(build_payload(a, number, &payload, &plain));
+	if (fd >= 0) {
+		int error = kp_spill_reserve(fd, p->from);
+
+		payload.source = kp_source_fd(fd, 0, p->from);
+		payload.spilled = true;
+		if (error)
+			return kp_fail_errno(a->why, error,
+					     "cannot make a temporary file");
+	} else {
+		payload.heap = inner.memory = calloc(1, (size_t)p->from + 1);
+		if (!inner.memory)
+			return kp_fail_memory(a->why, p->from, "a bundle");
+		payload.source = kp_source_memory(inner.memory, (size_t)p->from);
+	}
+	KP_TRY(put_parts(a, &inner, number + 1, number + 1 + p->inside));
+	if (p->inside && p[1].kind != KP_PART_HEADER)
+		KP_TRY(empty_entries(a, &inner, a->container, 0, p->from));
+	KP_TRY(kp_payload_map(&payload, &plain, a->why));
 	whole = a->result->n_missing == missing;
-	err = whole && f->kept ? apply_difference(a, p, plain, &data) : KPACK_SUCCESS;
-	if (!err && !data) {
-		err = encode(a, number, plain, whole, &data, &size);
-		if (!err && whole && !(size == p->size && is_same(f, data, size)))
+	if (whole && f->kept)
+		KP_TRY(apply_difference(a, p, plain, &data));
+	if (!data) {
+		KP_TRY(encode(a, number, plain, whole, &data, &size));
+		if (whole && !(size == p->size && is_same(f, data, size)))
 			a->result->n_recompressed++;
 	}
+	/* the temporary file may be on the disk that this is written to */
 	kp_payload_fini(&payload);
-	if (!err)
-		err = put(a, s, p->at, data, size);
-	free(data);
-	return err;
+	return put(a, s, p->at, data, size);
 }
 
 /* ---- all parts ---- */
@@ -369,11 +350,10 @@ static kpack_error_t put_parts(struct apply *a, const struct sink *s, size_t fir
 	return KPACK_SUCCESS;
 }
 
-/* Write the parts [FIRST, END), which are [AT, AT + SIZE) of the original, to OUT at OFFSET. */
+/* Write the parts [FIRST, END), which end at UNTIL in the original, to S. */
 static kpack_error_t restore(const struct kp_recipe *r,
 			     const struct kp_recipe_source *source, size_t first,
-			     size_t end, uint64_t at, uint64_t size,
-			     struct kp_outfile *out, uint64_t offset,
+			     size_t end, uint64_t until, struct sink s,
 			     struct kp_recipe_result *result, struct kpackx_error *why)
 {
 	struct apply a = {.r = r,
@@ -381,14 +361,13 @@ static kpack_error_t restore(const struct kp_recipe *r,
 			  .result = result,
 			  .number = SIZE_MAX,
 			  .why = why};
-	struct sink s = {.file = out, .base = offset - at};
-	const struct kp_part *last = end ? &r->parts[end - 1] : NULL;
+	enum kp_part_kind last = first < end ? r->parts[end - 1].kind : KP_PART_COPY;
 	kpack_error_t err = KPACK_SUCCESS;
 
 	*result = (struct kp_recipe_result){0};
 	/* what is written later may be where this byte is */
-	if (size && last && last->kind != KP_PART_COPY && last->kind != KP_PART_BYTES)
-		err = kp_outfile_pwrite(out, offset + size - 1, "", 1, why);
+	if (last != KP_PART_COPY && last != KP_PART_BYTES && r->parts[first].at < until)
+		err = kp_outfile_pwrite(s.file, s.base + until - 1, "", 1, why);
 	if (!err)
 		err = put_parts(&a, &s, first, end);
 	/* only now the headers that were written as bytes are there to be changed */
@@ -397,7 +376,7 @@ static kpack_error_t restore(const struct kp_recipe *r,
 		    r->parts[i + 1].kind != KP_PART_HEADER &&
 		    r->parts[i + 1].kind != KP_PART_COMPRESSED)
 			err = empty_entries(&a, &s, r->parts[i].number, r->parts[i].at,
-					    at + size);
+					    until);
 	free(a.object);
 	return err;
 }
@@ -407,7 +386,8 @@ kpack_error_t kp_recipe_restore(const struct kp_recipe *r,
 				struct kp_outfile *out, struct kp_recipe_result *result,
 				struct kpackx_error *why)
 {
-	return restore(r, source, 0, r->n_parts, 0, r->size, out, 0, result, why);
+	return restore(r, source, 0, r->n_parts, r->size, (struct sink){.file = out},
+		       result, why);
 }
 
 kpack_error_t kp_recipe_restore_section(const struct kp_recipe *r,
@@ -416,8 +396,10 @@ kpack_error_t kp_recipe_restore_section(const struct kp_recipe *r,
 					struct kp_recipe_result *result,
 					struct kpackx_error *why)
 {
-	return restore(r, source, r->section_first, r->section_end, r->section_offset,
-		       r->section_size, out, offset, result, why);
+	return restore(r, source, r->section_first, r->section_end,
+		       r->section_offset + r->section_size,
+		       (struct sink){.file = out, .base = offset - r->section_offset},
+		       result, why);
 }
 
 kpack_error_t kp_recipe_fits(const struct kp_recipe *r, const struct kp_source *changed,

@@ -35,10 +35,6 @@
 /* Bytes to read at a time. */
 enum { PIECE = 256 << 10 };
 
-/* Bytes that a recipe has itself: of the device code, and with those of the rest. */
-#define CODE_MAX ((size_t)KP_LAYOUT_INLINE_MAX)
-#define FILE_MAX ((size_t)KP_LAYOUT_MAX / 4)
-
 /* A difference is compressed data, which a higher level hardly makes smaller. */
 enum { DIFFERENCE_LEVEL = 3 };
 
@@ -79,13 +75,6 @@ kpack_error_t kp_recipe_add(struct kp_recipe *r, struct kp_part part,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_zeros(struct kp_recipe *r, uint64_t size,
-			       struct kpackx_error *why)
-{
-	return kp_recipe_add(r, (struct kp_part){.kind = KP_PART_ZEROS, .size = size},
-			     why);
-}
-
 kpack_error_t kp_recipe_add_image(struct kp_recipe *r, const char *id, const char *arch,
 				  bool host, struct kp_recipe_image **out,
 				  struct kpackx_error *why)
@@ -116,23 +105,69 @@ kpack_error_t kp_recipe_add_image(struct kp_recipe *r, const char *id, const cha
 	return KPACK_SUCCESS;
 }
 
-/* Append SIZE bytes to those that the recipe has, which the caller fills in at once: *ROOM. */
-static kpack_error_t add_room(struct kp_recipe *r, size_t size, uint8_t **room,
-			      struct kpackx_error *why)
+/* What a recipe is made with; each of the two steps has one. */
+struct maker {
+	struct kp_recipe r;
+	size_t most;  /* bytes that the recipe may have itself */
+	uint8_t *buf; /* PIECE */
+	struct kp_hasher *hash;
+	struct kpackx_error *why;
+	/* the device code */
+	const struct kp_fatbin *fat;
+	const uint8_t (*xxh3)[16];
+	const bool *known;
+	unsigned how;
+	struct kp_ccob_search search;
+	/* the whole file */
+	struct kp_source file;
+	const struct kp_move *moves; /* by `from` */
+	size_t n_moves;
+	struct kp_move *copied; /* what is copied, in order; `to` is not used */
+	size_t n_copied, copied_cap;
+};
+
+static kpack_error_t begin_recipe(struct maker *m)
 {
+	m->buf = malloc(PIECE);
+	m->hash = kp_hasher_new();
+	return m->buf && m->hash ? KPACK_SUCCESS
+				 : kp_fail_memory(m->why, PIECE, "a recipe");
+}
+
+static void maker_fini(struct maker *m)
+{
+	kp_recipe_fini(&m->r);
+	kp_hasher_free(m->hash);
+	free(m->buf);
+	free(m->copied);
+}
+
+static kpack_error_t add_part(struct maker *m, enum kp_part_kind kind, size_t number,
+			      uint64_t size)
+{
+	struct kp_part part = {.kind = kind, .number = (uint32_t)number, .size = size};
+
+	return kp_recipe_add(&m->r, part, m->why);
+}
+
+/* Append SIZE bytes to those that the recipe has, which the caller fills in at once: *ROOM. */
+static kpack_error_t add_room(struct maker *m, size_t size, uint8_t **room)
+{
+	struct kp_recipe *r = &m->r;
+
 	if (!kp_grow(&r->bytes, r->n_bytes + size, &r->bytes_cap, 1))
-		return kp_fail_memory(why, r->n_bytes + size, "a recipe");
+		return kp_fail_memory(m->why, r->n_bytes + size, "a recipe");
 	*room = r->bytes + r->n_bytes;
 	r->n_bytes += size;
 	return KPACK_SUCCESS;
 }
 
-/* Add the parts for DATA: bytes, of which the recipe has at most MOST, and runs of zeros. */
-static kpack_error_t add_data(struct kp_recipe *r, struct kp_span data, size_t most,
-			      struct kpackx_error *why)
+/* Add the parts for DATA: bytes that the recipe has, and runs of zeros. */
+static kpack_error_t add_data(struct maker *m, struct kp_span data)
 {
 	/* in each round N bytes that are stored, and then a run of zeros that is not */
 	while (data.size) {
+		struct kp_part part = {.kind = KP_PART_BYTES, .from = m->r.n_bytes};
 		size_t n = 0, zeros = 0;
 		uint8_t *room = NULL;
 
@@ -152,31 +187,27 @@ static kpack_error_t add_data(struct kp_recipe *r, struct kp_span data, size_t m
 			n += zeros;
 			zeros = 0;
 		}
-		if (n > most - r->n_bytes)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+		if (n > m->most - m->r.n_bytes)
+			return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "%zu bytes more that are in no code object; a "
 				       "recipe keeps %zu",
-				       n, most);
+				       n, m->most);
 		if (n) {
-			KP_TRY(add_room(r, n, &room, why));
+			KP_TRY(add_room(m, n, &room));
 			memcpy(room, data.data, n);
-			KP_TRY(kp_recipe_add(r,
-					     (struct kp_part){.kind = KP_PART_BYTES,
-							      .from = r->n_bytes - n,
-							      .size = n},
-					     why));
+			part.size = n;
+			KP_TRY(kp_recipe_add(&m->r, part, m->why));
 		}
 		if (zeros)
-			KP_TRY(add_zeros(r, zeros, why));
+			KP_TRY(add_part(m, KP_PART_ZEROS, 0, zeros));
 		data = kp_span_tail(data, n + zeros);
 	}
 	return KPACK_SUCCESS;
 }
 
-/* Add the parts for [OFF, END) of SRC, as add_data; BUF has PIECE bytes. */
-static kpack_error_t add_range(struct kp_recipe *r, const struct kp_source *src,
-			       uint64_t off, uint64_t end, size_t most, uint8_t *buf,
-			       struct kpackx_error *why)
+/* Add the parts for [OFF, END) of SRC, as add_data. */
+static kpack_error_t add_range(struct maker *m, const struct kp_source *src, uint64_t off,
+			       uint64_t end)
 {
 	for (uint64_t n; off < end; off += n) {
 		off_t here = (off_t)(src->offset + off);
@@ -187,29 +218,17 @@ static kpack_error_t add_range(struct kp_recipe *r, const struct kp_source *src,
 		if ((data < 0 && errno == ENXIO) || data > here) {
 			if (data > here && (uint64_t)(data - here) < n)
 				n = (uint64_t)(data - here);
-			KP_TRY(add_zeros(r, n, why));
+			KP_TRY(add_part(m, KP_PART_ZEROS, 0, n));
 			continue;
 		}
 		n = n < PIECE ? n : PIECE;
-		KP_TRY(kp_source_read(src, off, buf, (size_t)n, why));
-		KP_TRY(add_data(r, (struct kp_span){buf, (size_t)n}, most, why));
+		KP_TRY(kp_source_read(src, off, m->buf, (size_t)n, m->why));
+		KP_TRY(add_data(m, (struct kp_span){m->buf, (size_t)n}));
 	}
 	return KPACK_SUCCESS;
 }
 
 /* ---- the device code ---- */
-
-struct maker {
-	const struct kp_fatbin *fat;
-	const uint8_t (*xxh3)[16];
-	const bool *known;
-	unsigned how;
-	struct kp_recipe r;
-	uint8_t *buf; /* PIECE */
-	struct kp_hasher *hash;
-	struct kp_ccob_search search;
-	struct kpackx_error *why;
-};
 
 static kpack_error_t hash_range(struct maker *m, const struct kp_source *src,
 				uint64_t off, uint64_t size, uint8_t *out, size_t n_out)
@@ -223,17 +242,178 @@ static kpack_error_t hash_range(struct maker *m, const struct kp_source *src,
 	return KPACK_SUCCESS;
 }
 
-/* List the images of container FROM, number C, whose payload is PAYLOAD. */
-static kpack_error_t list_images(struct maker *m, const struct kp_container *from,
-				 uint32_t c, const struct kp_source *payload)
+/* Where an image is in its container's payload. */
+struct spot {
+	uint64_t offset, size;
+	size_t number; /* of the recipe */
+	bool host;
+};
+
+/*
+ * Add the parts of the payload of container C: the header, the images at their offsets, and what
+ * is between.
+ */
+static kpack_error_t add_payload(struct maker *m, const struct kp_container *from,
+				 size_t c, const struct kp_source *payload)
 {
+	struct kp_recipe *r = &m->r;
+	size_t n = r->containers[c].n_images, first = r->containers[c].first_image;
+	bool is_bundle = from->format != &kp_format_code_object, derived = false;
+	uint64_t size = is_bundle ? KP_BUNDLE_HEADER_MIN : 0, pos;
+	KP_AUTO_FREE struct kp_bundle_row *rows = NULL;
+	KP_AUTO_FREE struct spot *spots = NULL;
+	KP_AUTO_FREE uint8_t *header = NULL, *again = NULL;
+	const uint8_t *at;
+
+	for (size_t i = first; i < first + n && is_bundle; i++)
+		size += KP_BUNDLE_ROW_SIZE + strlen(r->images[i].id);
+	KP_TRY(kp_new(&rows, n, "a bundle", m->why));
+	KP_TRY(kp_new(&spots, n, "a bundle", m->why));
+	KP_TRY(kp_new(&header, (size_t)size + 1, "a bundle", m->why));
+	KP_TRY(kp_new(&again, (size_t)size + 1, "a bundle", m->why));
+	KP_TRY(kp_source_read(payload, 0, header, (size_t)size, m->why));
+	at = header + (is_bundle ? KP_BUNDLE_HEADER_MIN : 0);
+	for (size_t i = 0; i < n; i++) {
+		const struct kp_image *image =
+			&m->fat->containers.images[from->first_image + i];
+
+		spots[i] =
+			(struct spot){image->offset, image->size, first + i, image->host};
+		if (!is_bundle)
+			continue;
+		/* the offsets of empty images are in the bundle's header alone */
+		if (image->size == 0)
+			spots[i].offset = kp_le64(at);
+		rows[i] = (struct kp_bundle_row){kp_span_str(image->id), spots[i].offset,
+						 image->size};
+		at += KP_BUNDLE_ROW_SIZE + rows[i].id.size;
+	}
+	/*
+	 * From the images of all bundles that compilers write the same header can be made again.
+	 * What a row of padding, another order or another alignment would change stays as bytes.
+	 */
+	if (is_bundle) {
+		kp_bundle_header_write(rows, n, again);
+		derived = memcmp(again, header, (size_t)size) == 0;
+	}
+	/* an empty one before the others at its offset, so that it does not seem to overlap them */
+	kp_sort(spots, n, KP_BY_NUMBER(struct spot, offset),
+		KP_BY_NUMBER(struct spot, size), KP_BY_NUMBER(struct spot, number));
+	pos = size;
+	for (size_t i = 0; i < n; i++) {
+		derived &=
+			spots[i].offset >= pos && spots[i].offset <= from->payload_size;
+		if (spots[i].offset >= pos)
+			pos = spots[i].offset + spots[i].size;
+	}
+	if (derived)
+		KP_TRY(add_part(m, KP_PART_HEADER, c, size));
+	pos = derived ? size : 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct spot *s = &spots[i];
+		struct kp_part part = {.kind = KP_PART_OBJECT,
+				       .number = (uint32_t)s->number,
+				       .size = s->size};
+		uint8_t *room = NULL;
+
+		/* objects can overlap: then a later one gives only what the earlier ones did not */
+		if (s->offset > from->payload_size || s->offset + s->size < pos ||
+		    (s->offset < pos && (s->host || s->offset + s->size == pos)))
+			continue; /* no bytes, or bytes that another one has, too */
+		if (s->offset < pos) {
+			part.kind = KP_PART_RANGE;
+			part.from = pos - s->offset;
+			part.size = s->size - part.from;
+		}
+		KP_TRY(add_range(m, payload, pos, s->offset));
+		if (s->host && s->size) {
+			if (s->size > m->most - r->n_bytes)
+				return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+					       "%" PRIu64 " bytes of the host", s->size);
+			r->images[s->number].from = r->n_bytes;
+			KP_TRY(add_room(m, (size_t)s->size, &room));
+			KP_TRY(kp_source_read(payload, s->offset, room, (size_t)s->size,
+					      m->why));
+		}
+		KP_TRY(kp_recipe_add(r, part, m->why));
+		pos = s->offset + s->size;
+	}
+	return add_range(m, payload, pos, from->payload_size);
+}
+
+/*
+ * Keep what the compressed bundle FROM has besides PAYLOAD, as a skippable frame: a zstd frame whose
+ * prefix is the payload.  What the bundle's compressor left as it was is in the payload, too.  To
+ * undo it no compressor is needed, so that the result is the same with every version of zstd.
+ */
+static kpack_error_t keep_difference(struct maker *m, const struct kp_container *from,
+				     struct kp_recipe_form *f, struct kp_payload *payload)
+{
+	ZSTD_bounds bounds = ZSTD_cParam_getBounds(ZSTD_c_windowLog);
+	size_t cap = ZSTD_compressBound((size_t)from->size), n = 0;
+	KP_AUTO_FREE uint8_t *original = NULL;
+	int window = bounds.lowerBound;
+	struct kp_span plain = {0};
+	struct kp_source stored;
+	ZSTD_CCtx *ctx;
+	uint8_t *frame;
+	bool good;
+
+	if (!kp_source_sub(&m->fat->source, from->offset, from->size, &stored))
+		return kp_fail(m->why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
+	KP_TRY(kp_source_load(&stored, UINT64_MAX, "a container", &original, m->why));
+	KP_TRY(kp_payload_map(payload, &plain, m->why));
+	/* the window must have all of both */
+	while (window < bounds.upperBound &&
+	       UINT64_C(1) << window < (uint64_t)plain.size + from->size)
+		window++;
+	cap += KP_RECIPE_SKIP_HEADER;
+	frame = realloc(m->r.kept, m->r.n_kept + cap);
+	if (!frame)
+		return kp_fail_memory(m->why, cap, "a kept container");
+	m->r.kept = frame;
+	frame += m->r.n_kept;
+	ctx = ZSTD_createCCtx();
+	good = ctx &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
+						    DIFFERENCE_LEVEL)) &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(
+		       ctx, ZSTD_c_enableLongDistanceMatching, 1)) &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_windowLog, window)) &&
+	       !ZSTD_isError(ZSTD_CCtx_refPrefix(ctx, plain.data, plain.size));
+	if (good)
+		n = ZSTD_compress2(ctx, frame + KP_RECIPE_SKIP_HEADER,
+				   cap - KP_RECIPE_SKIP_HEADER, original,
+				   (size_t)from->size);
+	ZSTD_freeCCtx(ctx);
+	if (!good || ZSTD_isError(n))
+		return kp_fail_memory(m->why, cap, "a kept container");
+	if (n > UINT32_MAX)
+		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "%zu bytes are too many to be kept", n);
+	kp_put_le32(frame, KP_RECIPE_SKIP_MAGIC);
+	kp_put_le32(frame + 4, (uint32_t)n);
+	m->r.n_kept += KP_RECIPE_SKIP_HEADER + n;
+	f->kept = n;
+	return KPACK_SUCCESS;
+}
+
+/* List the images of container FROM, number C, and add its parts. */
+static kpack_error_t describe_payload(struct maker *m, const struct kp_container *from,
+				      size_t c, struct kp_payload *payload)
+{
+	struct kp_recipe *r = &m->r;
+	const struct kp_source *src = &m->fat->source;
+	struct kp_recipe_form f = {0};
+	size_t part = r->n_parts;
+
 	for (size_t i = from->first_image; i < from->first_image + from->n_images; i++) {
 		const struct kp_image *old = &m->fat->containers.images[i];
 		struct kp_recipe_image *image;
 
-		KP_TRY(kp_recipe_add_image(&m->r, old->id, old->arch, old->host, &image,
+		KP_TRY(kp_recipe_add_image(r, old->id, old->arch, old->host, &image,
 					   m->why));
-		image->container = c;
+		image->container = (uint32_t)c;
 		image->size = old->size;
 		if (image->host || !image->size)
 			continue;
@@ -246,213 +426,12 @@ static kpack_error_t list_images(struct maker *m, const struct kp_container *fro
 		if (m->xxh3 && m->known[i])
 			memcpy(image->xxh3, m->xxh3[i], sizeof(image->xxh3));
 		else if (m->how & KP_RECIPE_COMPUTE)
-			KP_TRY(hash_range(m, payload, old->offset, old->size, image->xxh3,
-					  sizeof(image->xxh3)));
+			KP_TRY(hash_range(m, &payload->source, old->offset, old->size,
+					  image->xxh3, sizeof(image->xxh3)));
 		else
 			image->has_xxh3 = false;
 	}
-	m->r.containers[c].n_images = m->r.n_images - m->r.containers[c].first_image;
-	return KPACK_SUCCESS;
-}
-
-/* Where an image is in its container's payload. */
-struct spot {
-	uint64_t offset, size;
-	size_t number; /* of the recipe */
-	bool host;
-};
-
-/*
- * Find the images of container C in its payload, in order; SPOTS has room for them.  The
- * offsets of empty images are in the bundle's HEADER alone.  *DERIVED: from the images the same
- * header can be made again, which is the case for all bundles that compilers write.
- */
-static kpack_error_t find_spots(struct maker *m, const struct kp_container *from,
-				size_t c, struct kp_span header, struct spot *spots,
-				bool *derived)
-{
-	const struct kp_recipe_container *container = &m->r.containers[c];
-	size_t n = container->n_images, first = container->first_image;
-	KP_AUTO_FREE struct kp_bundle_row *rows = NULL;
-	KP_AUTO_FREE uint8_t *again = NULL;
-	const uint8_t *at = header.data;
-	uint64_t pos = header.size;
-
-	KP_TRY(kp_new(&rows, n, "a bundle", m->why));
-	KP_TRY(kp_new(&again, header.size, "a bundle", m->why));
-	at += header.size ? KP_BUNDLE_HEADER_MIN : 0;
-	for (size_t i = 0; i < n; i++) {
-		const struct kp_image *image =
-			&m->fat->containers.images[from->first_image + i];
-		uint64_t offset = image->offset;
-
-		if (header.size && image->size == 0)
-			offset = kp_le64(at);
-		spots[i] = (struct spot){offset, image->size, first + i, image->host};
-		rows[i] = (struct kp_bundle_row){kp_span_str(image->id ? image->id : ""),
-						 offset, image->size};
-		at += header.size ? KP_BUNDLE_ROW_SIZE + rows[i].id.size : 0;
-	}
-	/* what a row of padding, another order or another alignment would change stays as bytes */
-	/* a code object alone has no header */
-	*derived = header.size != 0;
-	if (*derived) {
-		kp_bundle_header_write(rows, n, again);
-		*derived = memcmp(again, header.data, header.size) == 0;
-	}
-	/* an empty one before the others at its offset, so that it does not seem to overlap them */
-	kp_sort(spots, n, KP_BY_NUMBER(struct spot, offset),
-		KP_BY_NUMBER(struct spot, size), KP_BY_NUMBER(struct spot, number));
-	for (size_t i = 0; i < n; i++) {
-		*derived &=
-			spots[i].offset >= pos && spots[i].offset <= from->payload_size;
-		if (spots[i].offset >= pos)
-			pos = spots[i].offset + spots[i].size;
-	}
-	return KPACK_SUCCESS;
-}
-
-/* Add the parts of the payload: the header, images at their offsets, and what is between. */
-static kpack_error_t add_payload(struct maker *m, const struct kp_container *from,
-				 size_t c, const struct kp_source *payload)
-{
-	struct kp_recipe *r = &m->r;
-	const struct kp_recipe_container *container = &r->containers[c];
-	KP_AUTO_FREE struct spot *spots = NULL;
-	KP_AUTO_FREE uint8_t *header = NULL;
-	uint64_t pos = 0, size = 0;
-	bool derived;
-
-	if (from->format != &kp_format_code_object) {
-		size = KP_BUNDLE_HEADER_MIN;
-		for (size_t i = 0; i < container->n_images; i++)
-			size += KP_BUNDLE_ROW_SIZE +
-				strlen(r->images[container->first_image + i].id);
-	}
-	KP_TRY(kp_new(&header, (size_t)size, "a bundle", m->why));
-	KP_TRY(kp_new(&spots, container->n_images, "a bundle", m->why));
-	KP_TRY(kp_source_read(payload, 0, header, (size_t)size, m->why));
-	KP_TRY(find_spots(m, from, c, (struct kp_span){header, (size_t)size}, spots,
-			  &derived));
-	if (derived) {
-		KP_TRY(kp_recipe_add(r,
-				     (struct kp_part){.kind = KP_PART_HEADER,
-						      .number = (uint32_t)c,
-						      .size = size},
-				     m->why));
-		pos = size;
-	}
-	for (size_t i = 0; i < container->n_images; i++) {
-		const struct spot *s = &spots[i];
-		struct kp_part part = {.kind = KP_PART_OBJECT,
-				       .number = (uint32_t)s->number,
-				       .size = s->size};
-		uint8_t *room = NULL;
-
-		/* objects can overlap: then a later one gives only what the earlier ones did not */
-		if (s->offset > from->payload_size || s->offset + s->size < pos ||
-		    (s->offset < pos && (s->host || s->offset + s->size == pos)))
-			continue; /* no bytes, or bytes that another one has, too */
-		if (s->offset > pos) {
-			KP_TRY(add_range(r, payload, pos, s->offset, CODE_MAX, m->buf,
-					 m->why));
-		} else if (s->offset < pos) {
-			part.kind = KP_PART_RANGE;
-			part.from = pos - s->offset;
-			part.size = s->size - part.from;
-		}
-		if (s->host && s->size) {
-			if (s->size > CODE_MAX - r->n_bytes)
-				return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
-					       "%" PRIu64 " bytes of the host", s->size);
-			r->images[s->number].from = r->n_bytes;
-			KP_TRY(add_room(r, (size_t)s->size, &room, m->why));
-			KP_TRY(kp_source_read(payload, s->offset, room, (size_t)s->size,
-					      m->why));
-		}
-		KP_TRY(kp_recipe_add(r, part, m->why));
-		pos = s->offset + s->size;
-	}
-	return add_range(r, payload, pos, from->payload_size, CODE_MAX, m->buf, m->why);
-}
-
-/*
- * Compute what ORIGINAL, a compressed bundle, has besides PAYLOAD: a zstd frame whose prefix is the
- * payload.  What the bundle's compressor left as it was is in the payload, too.  To undo it no
- * compressor is needed, so that the result is the same with every version of zstd.
- */
-static kpack_error_t make_difference(struct kp_span payload, struct kp_span original,
-				     uint8_t **out, size_t *size,
-				     struct kpackx_error *why)
-{
-	ZSTD_bounds bounds = ZSTD_cParam_getBounds(ZSTD_c_windowLog);
-	size_t cap = ZSTD_compressBound(original.size), n = 0;
-	ZSTD_CCtx *ctx = ZSTD_createCCtx();
-	int window = bounds.lowerBound;
-	bool good;
-
-	/* the window must have all of both */
-	while (window < bounds.upperBound &&
-	       UINT64_C(1) << window < (uint64_t)payload.size + original.size)
-		window++;
-	*out = malloc(cap);
-	good = *out && ctx &&
-	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
-						    DIFFERENCE_LEVEL)) &&
-	       !ZSTD_isError(ZSTD_CCtx_setParameter(
-		       ctx, ZSTD_c_enableLongDistanceMatching, 1)) &&
-	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_windowLog, window)) &&
-	       !ZSTD_isError(ZSTD_CCtx_refPrefix(ctx, payload.data, payload.size));
-	if (good)
-		n = ZSTD_compress2(ctx, *out, cap, original.data, original.size);
-	ZSTD_freeCCtx(ctx);
-	*size = n;
-	return good && !ZSTD_isError(n) ? KPACK_SUCCESS
-					: kp_fail_memory(why, cap, "a kept container");
-}
-
-/* Append the difference of bundle FROM from its payload, as a skippable frame. */
-static kpack_error_t keep_container(struct maker *m, const struct kp_container *from,
-				    struct kp_recipe_form *f, struct kp_payload *payload)
-{
-	KP_AUTO_FREE uint8_t *original = NULL, *difference = NULL;
-	struct kp_source stored;
-	struct kp_span plain = {0};
-	size_t size = 0, total;
-	uint8_t *grown;
-
-	if (!kp_source_sub(&m->fat->source, from->offset, from->size, &stored))
-		return kp_fail(m->why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
-	KP_TRY(kp_source_load(&stored, UINT64_MAX, "a container", &original, m->why));
-	KP_TRY(kp_payload_map(payload, &plain, m->why));
-	KP_TRY(make_difference(plain, (struct kp_span){original, (size_t)from->size},
-			       &difference, &size, m->why));
-	if (size > UINT32_MAX)
-		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "%zu bytes are too many to be kept", size);
-	total = m->r.n_kept + KP_RECIPE_SKIP_HEADER + size;
-	grown = realloc(m->r.kept, total);
-	if (!grown)
-		return kp_fail_memory(m->why, total, "kept containers");
-	m->r.kept = grown;
-	grown += m->r.n_kept;
-	kp_put_le32(grown, KP_RECIPE_SKIP_MAGIC);
-	kp_put_le32(grown + 4, (uint32_t)size);
-	memcpy(grown + KP_RECIPE_SKIP_HEADER, difference, size);
-	m->r.n_kept = total;
-	f->kept = size;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t describe_payload(struct maker *m, const struct kp_container *from,
-				      size_t c, struct kp_payload *payload)
-{
-	struct kp_recipe *r = &m->r;
-	const struct kp_source *src = &m->fat->source;
-	struct kp_recipe_form f = {0};
-	size_t part = r->n_parts;
-
-	KP_TRY(list_images(m, from, (uint32_t)c, &payload->source));
+	r->containers[c].n_images = r->n_images - r->containers[c].first_image;
 	if (m->how & KP_RECIPE_IN_FILE)
 		return KPACK_SUCCESS;
 	if (from->format != &kp_format_ccob)
@@ -464,15 +443,11 @@ static kpack_error_t describe_payload(struct maker *m, const struct kp_container
 	KP_TRY(kp_ccob_form_read(src, from, &f.form, m->why));
 	KP_TRY(kp_ccob_find_level(src, from, payload, &m->search, &f.form, m->why));
 	if (m->how & KP_RECIPE_KEEP)
-		KP_TRY(keep_container(m, from, &f, payload));
+		KP_TRY(keep_difference(m, from, &f, payload));
 	KP_TRY(hash_range(m, src, from->offset, from->size, f.xxh3, sizeof(f.xxh3)));
+	KP_TRY(add_part(m, KP_PART_COMPRESSED, r->n_forms, from->size));
 	KP_TRY(kp_room(&r->forms, r->n_forms, &r->forms_cap, "a recipe", m->why));
 	r->forms[r->n_forms++] = f;
-	KP_TRY(kp_recipe_add(r,
-			     (struct kp_part){.kind = KP_PART_COMPRESSED,
-					      .number = (uint32_t)r->n_forms - 1,
-					      .size = from->size},
-			     m->why));
 	KP_TRY(add_payload(m, from, c, &payload->source));
 	r->parts[part].inside = (uint32_t)(r->n_parts - part - 1);
 	/* bytes behind the bundle are none of its payload */
@@ -498,7 +473,7 @@ static kpack_error_t describe_fatbin(struct maker *m)
 			       "%zu containers of at most %d", list->count,
 			       KP_IMAGES_MAX);
 	r->has_section = true;
-	r->section_offset = m->fat->elf.fatbin_offset;
+	r->section_offset = m->fat->elf.fatbin.offset;
 	r->section_size = src->size;
 	r->n_wrappers = m->fat->elf.n_wrappers;
 	KP_TRY(kp_new(&r->wrapper_container, r->n_wrappers, "wrappers", m->why));
@@ -511,29 +486,24 @@ static kpack_error_t describe_fatbin(struct maker *m)
 	KP_TRY(kp_new(&r->containers, list->count, "a recipe", m->why));
 	for (size_t i = 0; i < list->count; i++) {
 		const struct kp_container *from = &list->items[i];
-		struct kp_payload payload;
+		KP_AUTO(kp_payload) payload = {.source = {.fd = -1}};
 		kpack_error_t err;
 
 		if (!in_file)
-			KP_TRY(add_range(r, src, pos, from->offset, CODE_MAX, m->buf,
-					 m->why));
+			KP_TRY(add_range(m, src, pos, from->offset));
 		r->containers[r->n_containers++] = (struct kp_recipe_container){
 			.first_image = r->n_images,
 			.offset = r->section_offset + from->offset};
-		KP_TRY(kp_recipe_add(r,
-				     (struct kp_part){.kind = KP_PART_CONTAINER,
-						      .number = (uint32_t)i},
-				     m->why));
+		KP_TRY(add_part(m, KP_PART_CONTAINER, i, 0));
 		KP_TRY(kp_container_load(src, from, &payload, m->why));
 		err = describe_payload(m, from, i, &payload);
-		kp_payload_fini(&payload);
 		if (err)
 			return kp_fail_prefix(m->why, err, "%s at offset %" PRIu64,
 					      from->format->name, from->offset);
 		pos = from->offset + from->size;
 	}
 	if (!in_file)
-		KP_TRY(add_range(r, src, pos, src->size, CODE_MAX, m->buf, m->why));
+		KP_TRY(add_range(m, src, pos, src->size));
 	r->section_end = r->n_parts;
 	return KPACK_SUCCESS;
 }
@@ -542,84 +512,68 @@ kpack_error_t kp_recipe_describe(const struct kp_fatbin *fat, const uint8_t (*xx
 				 const bool *known, unsigned how, struct kp_recipe *out,
 				 struct kpackx_error *why)
 {
-	struct maker m = {
+	KP_AUTO(maker)
+	m = {
+		.most = KP_LAYOUT_INLINE_MAX,
 		.fat = fat,
 		.xxh3 = xxh3,
 		.known = known,
 		.how = how,
-		.buf = malloc(PIECE),
-		.hash = kp_hasher_new(),
 		.search = KP_CCOB_SEARCH,
 		.why = why,
 	};
-	kpack_error_t err = m.buf && m.hash ? describe_fatbin(&m)
-					    : kp_fail_memory(why, PIECE, "a recipe");
+	kpack_error_t err = begin_recipe(&m);
 
-	kp_hasher_free(m.hash);
-	free(m.buf);
-	if (err) {
-		kp_recipe_fini(&m.r);
+	if (!err)
+		err = describe_fatbin(&m);
+	if (err)
 		return kp_fail_prefix(why, err, "recipe");
-	}
 	*out = m.r;
+	m.r = (struct kp_recipe){0};
 	return KPACK_SUCCESS;
 }
 
 /* ---- the whole file ---- */
 
-/* A recipe that is completed. */
-struct completion {
-	struct kp_recipe r; /* its parts and bytes; the other tables are borrowed */
-	struct kp_source file;
-	const struct kp_move *moves; /* by `from` */
-	size_t n;
-	uint8_t *buf;
-	struct kp_move *copied; /* what is copied, in order; `to` is not used */
-	size_t n_copied, copied_cap;
-	struct kpackx_error *why;
-};
-
 /* Add [FROM, END) of the file: what moves is copied, and the rest stored. */
-static kpack_error_t add_file(struct completion *c, uint64_t from, uint64_t end)
+static kpack_error_t add_file(struct maker *m, uint64_t from, uint64_t end)
 {
 	const struct kp_move probe = {.from = from + 1};
-	size_t i = kp_lower_bound(c->moves, c->n, &probe,
+	size_t i = kp_lower_bound(m->moves, m->n_moves, &probe,
 				  KP_BY_NUMBER(struct kp_move, from));
 
 	/*
 	 * from the last one on that begins at FROM or before: what a move has of the range is
 	 * copied from where it goes, what is between two moves is stored
 	 */
-	for (i -= i != 0; from < end && i < c->n && c->moves[i].from < end; i++) {
-		const struct kp_move *m = &c->moves[i];
-		uint64_t n;
+	for (i -= i != 0; from < end && i < m->n_moves && m->moves[i].from < end; i++) {
+		const struct kp_move *move = &m->moves[i];
+		struct kp_part part = {.kind = KP_PART_COPY};
 
-		if (m->from > from) {
-			KP_TRY(add_range(&c->r, &c->file, from, m->from, FILE_MAX, c->buf,
-					 c->why));
-			from = m->from;
+		if (move->from > from) {
+			KP_TRY(add_range(m, &m->file, from, move->from));
+			from = move->from;
 		}
-		if (m->size <= from - m->from)
+		if (move->size <= from - move->from)
 			continue;
-		n = m->size - (from - m->from);
-		n = n < end - from ? n : end - from;
-		KP_TRY(kp_room(&c->copied, c->n_copied, &c->copied_cap, "a recipe",
-			       c->why));
-		c->copied[c->n_copied++] = (struct kp_move){from, n, 0};
-		KP_TRY(kp_recipe_add(&c->r,
-				     (struct kp_part){.kind = KP_PART_COPY,
-						      .from = m->to + (from - m->from),
-						      .size = n},
-				     c->why));
-		from += n;
+		part.from = move->to + (from - move->from);
+		part.size = move->size - (from - move->from);
+		part.size = part.size < end - from ? part.size : end - from;
+		KP_TRY(kp_room(&m->copied, m->n_copied, &m->copied_cap, "a recipe",
+			       m->why));
+		m->copied[m->n_copied++] = (struct kp_move){from, part.size, 0};
+		KP_TRY(kp_recipe_add(&m->r, part, m->why));
+		from += part.size;
 	}
-	return add_range(&c->r, &c->file, from, end, FILE_MAX, c->buf, c->why);
+	return add_range(m, &m->file, from, end);
 }
 
 /* Add parts [FIRST, END) of OLD, with the bytes that they have. */
-static kpack_error_t add_parts(struct completion *c, const struct kp_recipe *old,
-			       size_t first, size_t end)
+static kpack_error_t add_parts(struct maker *m, const struct kp_recipe *old, size_t first,
+			       size_t end)
 {
+	struct kp_recipe *r = &m->r;
+
 	for (size_t i = first; i < end; i++) {
 		const struct kp_part *p = &old->parts[i];
 		const struct kp_recipe_image *image = &old->images[p->number];
@@ -630,23 +584,22 @@ static kpack_error_t add_parts(struct completion *c, const struct kp_recipe *old
 		uint8_t *room = NULL;
 
 		if (p->kind == KP_PART_COPY) {
-			KP_TRY(add_file(c, p->from, p->from + p->size));
+			KP_TRY(add_file(m, p->from, p->from + p->size));
 			continue;
 		}
 		if (size) {
-			KP_TRY(add_room(&c->r, size, &room, c->why));
+			KP_TRY(add_room(m, size, &room));
 			memcpy(room, old->bytes + (host ? image->from : p->from), size);
 		}
 		/* as it is: the number of parts in a compressed bundle stays */
-		KP_TRY(kp_room(&c->r.parts, c->r.n_parts, &c->r.parts_cap, "a recipe",
-			       c->why));
-		c->r.parts[c->r.n_parts++] = *p;
-		c->r.apart = c->r.n_parts;
+		KP_TRY(kp_room(&r->parts, r->n_parts, &r->parts_cap, "a recipe", m->why));
+		r->parts[r->n_parts++] = *p;
+		r->apart = r->n_parts;
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_all(struct completion *c, const struct kp_recipe_maker *maker)
+static kpack_error_t add_all(struct maker *m, const struct kp_recipe_maker *maker)
 {
 	const struct kp_recipe *old = maker->recipe;
 	uint64_t pos = old->section_offset, end = pos + old->section_size;
@@ -654,110 +607,81 @@ static kpack_error_t add_all(struct completion *c, const struct kp_recipe_maker 
 
 	/* the parts are those of the original: only what they copy has another place now */
 	if (maker->converted)
-		return add_parts(c, old, 0, old->n_parts);
+		return add_parts(m, old, 0, old->n_parts);
 	/* the section must begin and end between two parts, because it is restored alone, too */
-	KP_TRY(add_file(c, 0, pos));
-	c->r.apart = c->r.n_parts;
+	KP_TRY(add_file(m, 0, pos));
+	m->r.apart = m->r.n_parts;
 	for (size_t i = old->section_first; i < old->section_end; i++)
 		needs_objects |= old->parts[i].kind == KP_PART_OBJECT ||
 				 old->parts[i].kind == KP_PART_RANGE ||
 				 old->parts[i].kind == KP_PART_HEADER;
-	if (needs_objects) {
-		KP_TRY(add_parts(c, old, old->section_first, old->section_end));
-		return add_file(c, end, maker->size);
-	}
+	if (needs_objects)
+		KP_TRY(add_parts(m, old, old->section_first, old->section_end));
 	/* the device code stays in the file, with marks where containers begin */
-	for (size_t i = 0; i < old->n_containers; i++) {
-		KP_TRY(add_file(c, pos, old->containers[i].offset));
+	for (size_t i = 0; i < old->n_containers && !needs_objects; i++) {
+		KP_TRY(add_file(m, pos, old->containers[i].offset));
 		pos = old->containers[i].offset;
-		KP_TRY(kp_recipe_add(&c->r,
-				     (struct kp_part){.kind = KP_PART_CONTAINER,
-						      .number = (uint32_t)i},
-				     c->why));
+		KP_TRY(add_part(m, KP_PART_CONTAINER, i, 0));
 	}
-	KP_TRY(add_file(c, pos, end));
-	c->r.apart = c->r.n_parts;
-	return add_file(c, end, maker->size);
-}
-
-/* Read the differences of a recipe that was read, all frames together. */
-static kpack_error_t load_kept(struct completion *c)
-{
-	struct kp_recipe *r = &c->r;
-	uint64_t first = 0, end = 0;
-	struct kp_source frames;
-
-	r->kept = NULL;
-	for (size_t i = 0; i < r->n_forms; i++) {
-		if (!r->forms[i].kept)
-			continue;
-		first = end ? first : r->forms[i].kept_offset - KP_RECIPE_SKIP_HEADER;
-		end = r->forms[i].kept_offset + r->forms[i].kept;
-	}
-	if (!end)
-		return KPACK_SUCCESS;
-	if (!kp_source_sub(&r->source, first, end - first, &frames))
-		return kp_fail(c->why, KPACK_ERROR_INVALID_METADATA,
-			       "recipe: a difference is missing");
-	r->n_kept = (size_t)frames.size;
-	return kp_source_load(&frames, UINT64_MAX, "kept containers", &r->kept, c->why);
+	if (!needs_objects)
+		KP_TRY(add_file(m, pos, end));
+	m->r.apart = m->r.n_parts;
+	return add_file(m, end, maker->size);
 }
 
 kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t n,
 				 struct kp_span *out, struct kpackx_error *why)
 {
 	struct kp_recipe_maker *maker = arg;
-	const struct kp_recipe *old = maker->recipe;
-	struct completion c = {.r = *old,
-			       .file = kp_source_fd(maker->fd, 0, INT64_MAX),
-			       .moves = moves,
-			       .n = n,
-			       .buf = malloc(PIECE),
-			       .why = why};
-	struct kp_hasher *hash;
-	uint64_t ranges;
+	struct kp_recipe all = *maker->recipe;
+	KP_AUTO(maker)
+	m = {.most = KP_LAYOUT_MAX / 4,
+	     .file = kp_source_fd(maker->fd, 0, INT64_MAX),
+	     .moves = moves,
+	     .n_moves = n,
+	     .why = why};
+	uint64_t ranges, first = 0, end = 0;
+	struct kp_source frames;
 	uint8_t *bytes;
 	size_t size;
-	kpack_error_t err =
-		c.buf ? KPACK_SUCCESS : kp_fail_memory(why, PIECE, "a recipe");
 
-	/* the tables of objects stay, and the parts are made anew, with the bytes that they need */
-	c.r.parts = NULL;
-	c.r.bytes = NULL;
-	c.r.n_parts = c.r.parts_cap = c.r.apart = c.r.n_bytes = c.r.bytes_cap = 0;
-	if (!maker->converted)
-		c.r.size = maker->size;
-	if (!old->n_kept && !err)
-		err = load_kept(&c);
-	if (!err)
-		err = add_all(&c, maker);
+	KP_TRY(begin_recipe(&m));
+	KP_TRY(add_all(&m, maker));
 	/* hash what is copied, unless the last plan copied the same */
-	ranges = kp_hash64(c.copied, c.n_copied * sizeof(*c.copied), 1);
-	if (!err && maker->ranges != ranges) {
-		hash = kp_hasher_new();
-		err = hash ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
-		for (size_t i = 0; i < c.n_copied && !err; i++)
-			err = kp_recipe_hash(hash, &c.file, c.copied[i].from,
-					     c.copied[i].size, why);
-		if (!err) {
-			memcpy(maker->copied, kp_hasher_value(hash).bytes,
-			       sizeof(maker->copied));
-			maker->ranges = ranges;
-		}
-		kp_hasher_free(hash);
+	ranges = kp_hash64(m.copied, m.n_copied * sizeof(*m.copied), 1);
+	if (maker->ranges != ranges) {
+		for (size_t i = 0; i < m.n_copied; i++)
+			KP_TRY(kp_recipe_hash(m.hash, &m.file, m.copied[i].from,
+					      m.copied[i].size, why));
+		memcpy(maker->copied, kp_hasher_value(m.hash).bytes,
+		       sizeof(maker->copied));
+		maker->ranges = ranges;
 	}
-	memcpy(c.r.copied, maker->copied, sizeof(c.r.copied));
-	if (!err)
-		err = kp_recipe_encode(&c.r, &bytes, &size, why);
-	if (!err) {
-		free((void *)maker->bytes.data);
-		*out = maker->bytes = (struct kp_span){bytes, size};
+	/* the differences of a recipe that was read are where it is, all frames together */
+	for (size_t i = 0; i < all.n_forms && !all.n_kept; i++) {
+		if (!all.forms[i].kept)
+			continue;
+		first = end ? first : all.forms[i].kept_offset - KP_RECIPE_SKIP_HEADER;
+		end = all.forms[i].kept_offset + all.forms[i].kept;
 	}
-	if (!old->n_kept)
-		free(c.r.kept);
-	free(c.r.parts);
-	free(c.r.bytes);
-	free(c.buf);
-	free(c.copied);
-	return err;
+	if (end) {
+		if (!kp_source_sub(&all.source, first, end - first, &frames))
+			return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+				       "recipe: a difference is missing");
+		KP_TRY(kp_source_load(&frames, UINT64_MAX, "kept containers", &m.r.kept,
+				      why));
+		all.kept = m.r.kept;
+		all.n_kept = (size_t)frames.size;
+	}
+	/* the tables of objects stay, and the parts are new, with the bytes that they need */
+	all.size = maker->converted ? all.size : maker->size;
+	all.parts = m.r.parts;
+	all.n_parts = m.r.n_parts;
+	all.bytes = m.r.bytes;
+	all.n_bytes = m.r.n_bytes;
+	memcpy(all.copied, maker->copied, sizeof(all.copied));
+	KP_TRY(kp_recipe_encode(&all, &bytes, &size, why));
+	free((void *)maker->bytes.data);
+	*out = maker->bytes = (struct kp_span){bytes, size};
+	return KPACK_SUCCESS;
 }

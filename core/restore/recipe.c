@@ -193,7 +193,7 @@ static kpack_error_t read_field(struct parser *p, enum field field)
 {
 	struct kp_recipe *r = &p->r;
 	struct kp_recipe_file *f = &r->file;
-	uint64_t n, three, mode, uid, gid;
+	uint64_t n, three, ids[3]; /* mode, user, group */
 	struct kp_recipe_target *t;
 	struct kp_mp_value v;
 
@@ -223,12 +223,11 @@ static kpack_error_t read_field(struct parser *p, enum field field)
 			kp_mp_skip(&p->c);
 		else
 			KP_TRY(read_hash(p, f->changed_xxh3));
-		KP_TRY(read_uint(p, 07777, &mode));
-		KP_TRY(read_uint(p, UINT32_MAX, &uid));
-		KP_TRY(read_uint(p, UINT32_MAX, &gid));
-		f->mode = (unsigned)mode;
-		f->uid = (unsigned)uid;
-		f->gid = (unsigned)gid;
+		for (size_t i = 0; i < KP_COUNT(ids); i++)
+			KP_TRY(read_uint(p, i ? UINT32_MAX : 07777, &ids[i]));
+		f->mode = (unsigned)ids[0];
+		f->uid = (unsigned)ids[1];
+		f->gid = (unsigned)ids[2];
 		KP_TRY(read_time(p, &f->mtime));
 		return read_time(p, &f->kept);
 	case F_TARGETS:
@@ -434,7 +433,10 @@ static kpack_error_t get_forms(struct parser *p, uint64_t frame,
 			       const struct kp_source *source)
 {
 	struct kp_recipe *r = &p->r;
-	uint64_t version, method, level, long_range, at = frame;
+	/* version, method, level, whether the window is long, bytes of the difference */
+	static const uint64_t most[5] = {UINT16_MAX, UINT16_MAX, UINT16_MAX, 1,
+					 UINT32_MAX};
+	uint64_t at = frame, n[5];
 
 	begin_bin(p, F_COMPRESSED);
 	while (p->at.size) {
@@ -443,19 +445,16 @@ static kpack_error_t get_forms(struct parser *p, uint64_t frame,
 
 		KP_TRY(kp_room(&r->forms, r->n_forms, &r->forms_cap, "a recipe", p->why));
 		f = &r->forms[r->n_forms++];
-		*f = (struct kp_recipe_form){0};
-		KP_TRY(get_number(p, UINT16_MAX, &version));
-		KP_TRY(get_number(p, UINT16_MAX, &method));
-		KP_TRY(get_number(p, UINT16_MAX, &level));
-		KP_TRY(get_number(p, 1, &long_range));
-		KP_TRY(get_number(p, UINT32_MAX, &f->kept));
+		for (size_t i = 0; i < KP_COUNT(n); i++)
+			KP_TRY(get_number(p, most[i], &n[i]));
 		KP_TRY(get_bytes(p, hash, sizeof(hash)));
+		*f = (struct kp_recipe_form){.form = {.version = (unsigned)n[0],
+						      .method = (unsigned)n[1],
+						      .hash = kp_le64(hash),
+						      .level = (int)n[2],
+						      .long_range = n[3]},
+					     .kept = n[4]};
 		KP_TRY(get_bytes(p, f->xxh3, sizeof(f->xxh3)));
-		f->form = (struct kp_ccob_form){.version = (unsigned)version,
-						.method = (unsigned)method,
-						.hash = kp_le64(hash),
-						.level = (int)level,
-						.long_range = long_range};
 		if (!kp_ccob_form_ok(&f->form))
 			return kp_fail(p->why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "recipe: a compressed bundle of version %u, "
@@ -472,16 +471,6 @@ static kpack_error_t get_forms(struct parser *p, uint64_t frame,
 }
 
 /* ---- parsing the parts ---- */
-
-/* How many operands the kinds of parts have; the first of some is signed. */
-static const struct {
-	uint8_t n;
-	bool is_signed;
-} operands_of[KP_PART_KINDS] = {
-	[KP_PART_COPY] = {2, true},   [KP_PART_BYTES] = {1, false},
-	[KP_PART_ZEROS] = {1, false}, [KP_PART_OBJECT] = {1, true},
-	[KP_PART_RANGE] = {3, true},  [KP_PART_COMPRESSED] = {2, false},
-};
 
 /* Where the next part goes. */
 struct place {
@@ -507,48 +496,49 @@ static kpack_error_t take_bytes(struct parser *p, uint64_t size, uint64_t *from)
 }
 
 /*
- * Fill in PART of its kind and OPERANDS.  Numbers of objects and offsets of copies are stored as
- * differences from what would come next, which is mostly 0; containers, headers and compressed
+ * Read the operands of PART, of whose kind it is.  Numbers of objects and offsets of copies are stored
+ * as differences from what would come next, which is mostly 0; containers, headers and compressed
  * bundles come in order and have no number.  Whatever costs more to make than to state is added to
  * l->work.
  */
-static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_part *part,
-				 const uint64_t operands[3])
+static kpack_error_t get_operands(struct parser *p, struct place *l, struct kp_part *part)
 {
 	struct kp_recipe *r = &p->r;
 	bool in_payload = l->payload_end != 0;
-	struct kp_recipe_image *image;
 	const struct kp_recipe_container *c;
-	uint64_t kept;
+	struct kp_recipe_image *image;
+	uint64_t n, kept;
 
 	part->at = l->at;
 	switch (part->kind) {
 	case KP_PART_COPY:
-		part->size = operands[1];
-		l->shift += operands[0];
+		KP_TRY(get_signed(p, &n));
+		KP_TRY(get_number(p, INT64_MAX, &part->size));
+		l->shift += n;
 		part->from = l->at + l->shift;
 		if (in_payload || part->from > INT64_MAX - part->size)
 			return fail_invalid(p, "a copy of no bytes of a file");
 		return KPACK_SUCCESS;
 	case KP_PART_BYTES:
-		part->size = operands[0];
+		KP_TRY(get_number(p, INT64_MAX, &part->size));
 		return take_bytes(p, part->size, &part->from);
 	case KP_PART_PAD:
 		part->kind = KP_PART_ZEROS;
 		part->size = -l->at & 4095;
 		return KPACK_SUCCESS;
 	case KP_PART_ZEROS:
-		part->size = operands[0];
-		return KPACK_SUCCESS;
+		return get_number(p, INT64_MAX, &part->size);
 	case KP_PART_OBJECT:
 	case KP_PART_RANGE:
-		part->number = (uint32_t)(l->next + operands[0]);
-		if (l->next + operands[0] >= r->n_images)
+		KP_TRY(get_signed(p, &n));
+		n += l->next;
+		if (n >= r->n_images)
 			return fail_invalid(p, "an object that is not listed");
-		image = &r->images[part->number];
-		if (l->next != part->number + UINT64_C(1))
+		part->number = (uint32_t)n;
+		image = &r->images[n];
+		if (l->next != n + 1)
 			l->work += image->size; /* or it is the one that is at hand */
-		l->next = part->number + UINT64_C(1);
+		l->next = n + 1;
 		image->placed = true;
 		part->size = image->size;
 		if (part->kind == KP_PART_OBJECT) {
@@ -556,8 +546,8 @@ static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_pa
 			return image->host ? take_bytes(p, image->size, &image->from)
 					   : KPACK_SUCCESS;
 		}
-		part->from = operands[1];
-		part->size = operands[2];
+		KP_TRY(get_number(p, INT64_MAX, &part->from));
+		KP_TRY(get_number(p, INT64_MAX, &part->size));
 		if (image->host || !kp_range_ok(image->size, part->from, part->size))
 			return fail_invalid(p, "bytes outside of an object");
 		return KPACK_SUCCESS;
@@ -581,11 +571,12 @@ static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_pa
 		l->work += part->size;
 		return KPACK_SUCCESS;
 	case KP_PART_COMPRESSED:
+		KP_TRY(get_number(p, INT64_MAX, &n));
+		KP_TRY(get_number(p, INT64_MAX, &part->size));
 		part->number = l->form;
-		part->inside = (uint32_t)operands[0];
-		part->size = operands[1];
+		part->inside = (uint32_t)n;
 		if (l->form++ == r->n_forms || in_payload || l->container == 0 ||
-		    operands[0] > PARTS_MAX)
+		    n > PARTS_MAX)
 			return fail_invalid(p, "a compressed bundle that is not listed");
 		/* its own bytes must be about as many as its payload's */
 		kept = r->forms[part->number].kept;
@@ -604,7 +595,7 @@ static kpack_error_t get_part(struct parser *p, struct place *l)
 {
 	struct kp_recipe *r = &p->r;
 	uint64_t section_end = r->section_offset + r->section_size;
-	uint64_t kind, operands[3] = {0};
+	uint64_t kind;
 	struct kp_part part = {0};
 
 	l->in_section = r->has_section && l->at >= r->section_offset &&
@@ -615,14 +606,10 @@ static kpack_error_t get_part(struct parser *p, struct place *l)
 		r->section_first = r->n_parts;
 	if (!l->payload_end && r->section_end == SIZE_MAX && l->at >= section_end)
 		r->section_end = r->n_parts;
-	/* a kind of a later version is refused by settle_part, which names it */
+	/* a kind of a later version is refused by get_operands, which names it */
 	KP_TRY(get_number(p, UINT16_MAX, &kind));
 	part.kind = kind < KP_PART_KINDS ? (enum kp_part_kind)kind : KP_PART_KINDS;
-	for (size_t i = 0; kind < KP_PART_KINDS && i < operands_of[kind].n; i++)
-		KP_TRY(i == 0 && operands_of[kind].is_signed
-			       ? get_signed(p, &operands[i])
-			       : get_number(p, INT64_MAX, &operands[i]));
-	KP_TRY(settle_part(p, l, &part, operands));
+	KP_TRY(get_operands(p, l, &part));
 	if (part.size > (l->payload_end ? KP_CCOB_MAX : r->size) - l->at)
 		return fail_invalid(p, "more bytes than stated");
 	/* the section must begin and end between two parts */
@@ -696,14 +683,31 @@ static kpack_error_t get_parts(struct parser *p)
 	return KPACK_SUCCESS;
 }
 
-/* Decompress the map in the first FRAME bytes of SOURCE, which the caller frees. */
-static kpack_error_t decompress_map(const struct kp_source *source, uint64_t frame,
-				    uint8_t **out, size_t *size, struct kpackx_error *why)
+static void parser_fini(struct parser *p)
 {
-	KP_AUTO_FREE uint8_t *bytes = NULL;
-	struct kp_source part;
-	unsigned long long n;
+	kp_recipe_fini(&p->r);
+}
 
+kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *out,
+			     struct kpackx_error *why)
+{
+	KP_AUTO(parser) p = {.why = why};
+	KP_AUTO_FREE uint8_t *map = NULL, *bytes = NULL;
+	struct kp_recipe *r = &p.r;
+	struct kp_frame_header header;
+	struct kp_source part;
+	struct kp_window w;
+	unsigned long long n;
+	uint64_t frame;
+	kpack_error_t err;
+	size_t size;
+
+	kp_window_init(&w, source);
+	err = kp_frame_measure(&w, 0, &header, &frame, why);
+	if (err == KPACK_ERROR_DECOMPRESSION_FAILED || (!err && header.skippable))
+		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
+			       "recipe: it does not begin with a frame of zstd");
+	KP_TRY(err);
 	if (!kp_source_sub(source, 0, frame, &part))
 		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
 			       "recipe: %" PRIu64 " bytes of a frame of %" PRIu64,
@@ -715,46 +719,14 @@ static kpack_error_t decompress_map(const struct kp_source *source, uint64_t fra
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "recipe: %" PRIu64 " bytes that state a size of %llu",
 			       frame, n);
-	*out = malloc((size_t)n + 1);
-	if (!*out)
+	map = malloc((size_t)n + 1);
+	size = map ? ZSTD_decompress(map, (size_t)n, bytes, (size_t)frame) : 0;
+	if (!map || ZSTD_getErrorCode(size) == ZSTD_error_memory_allocation)
 		return kp_fail_memory(why, n, "a recipe");
-	*size = ZSTD_decompress(*out, (size_t)n, bytes, (size_t)frame);
-	if (ZSTD_getErrorCode(*size) == ZSTD_error_memory_allocation)
-		return kp_fail_memory(why, n, "a recipe");
-	if (*size != n)
+	if (size != n)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA, "recipe: %s",
-			       ZSTD_isError(*size) ? ZSTD_getErrorName(*size)
-						   : "smaller than stated");
-	return KPACK_SUCCESS;
-}
-
-static void parser_fini(struct parser *p)
-{
-	kp_recipe_fini(&p->r);
-}
-
-kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *out,
-			     struct kpackx_error *why)
-{
-	KP_AUTO(parser) p = {.why = why};
-	struct kp_recipe *r = &p.r;
-	struct kp_window *w = malloc(sizeof(*w));
-	struct kp_frame_header header;
-	KP_AUTO_FREE uint8_t *map = NULL;
-	uint64_t frame;
-	size_t size = 0;
-	kpack_error_t err;
-
-	if (!w)
-		return kp_fail_memory(why, sizeof(*w), "a recipe");
-	kp_window_init(w, source);
-	err = kp_frame_measure(w, 0, &header, &frame, why);
-	free(w);
-	if (err == KPACK_ERROR_DECOMPRESSION_FAILED || (!err && header.skippable))
-		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
-			       "recipe: it does not begin with a frame of zstd");
-	KP_TRY(err);
-	KP_TRY(decompress_map(source, frame, &map, &size, why));
+			       ZSTD_isError(size) ? ZSTD_getErrorName(size)
+						  : "smaller than stated");
 	p.c = kp_mp_over((struct kp_span){map, size});
 	KP_TRY(read_map(&p));
 	begin_bin(&p, F_COPIED);
@@ -844,48 +816,6 @@ static void put_parts(struct kp_compose *c, const struct kp_recipe *r)
 	}
 }
 
-/* Fill the bins of C. */
-static void put_tables(struct kp_compose c[FIELDS], const struct kp_recipe *r)
-{
-	struct kp_compose *forms = &c[F_COMPRESSED];
-
-	kp_compose_span(&c[F_COPIED], (struct kp_span){r->copied, sizeof(r->copied)});
-	for (size_t i = 0; i < r->n_images; i++)
-		put_number(&c[F_OBJECTS], r->images[i].target);
-	for (size_t i = 0; i < r->n_images; i++) {
-		const struct kp_recipe_image *image = &r->images[i];
-
-		put_number(&c[F_OBJECTS], image->size);
-		if (image->has_xxh3)
-			kp_compose_span(&c[F_HASHES],
-					(struct kp_span){image->xxh3, KP_RECIPE_HASH});
-		else if (!image->host && image->size)
-			put_number(&c[F_UNKNOWN], i);
-	}
-	for (size_t i = 0; i < r->n_containers; i++)
-		put_number(&c[F_CONTAINERS], r->containers[i].n_images);
-	for (size_t i = 0; i < r->n_wrappers; i++)
-		put_signed(&c[F_WRAPPERS],
-			   r->wrapper_container[i] -
-				   (i ? r->wrapper_container[i - 1] + UINT64_C(1) : 0));
-	for (size_t i = 0; i < r->n_forms; i++) {
-		const struct kp_recipe_form *f = &r->forms[i];
-		uint8_t hash[8];
-
-		put_number(forms, f->form.version);
-		put_number(forms, f->form.method);
-		put_number(forms, (uint64_t)f->form.level);
-		put_number(forms, f->form.long_range);
-		put_number(forms, f->kept);
-		kp_put_le64(hash, f->form.hash);
-		kp_compose_span(forms, (struct kp_span){hash, sizeof(hash)});
-		kp_compose_span(forms, (struct kp_span){f->xxh3, sizeof(f->xxh3)});
-	}
-	/* last, because parts refer to all that is above */
-	put_parts(&c[F_PARTS], r);
-	kp_compose_span(&c[F_BYTES], (struct kp_span){r->bytes, r->n_bytes});
-}
-
 /* The buffer remembers when there is no memory, so that the packer's results need no look. */
 static int append_bytes(void *out, const char *bytes, size_t size)
 {
@@ -895,14 +825,7 @@ static int append_bytes(void *out, const char *bytes, size_t size)
 
 static void pack_text(msgpack_packer *pk, const char *text)
 {
-	msgpack_pack_str(pk, strlen(text));
-	msgpack_pack_str_body(pk, text, strlen(text));
-}
-
-static void pack_bin(msgpack_packer *pk, const void *data, size_t size)
-{
-	msgpack_pack_bin(pk, size);
-	msgpack_pack_bin_body(pk, data, size);
+	msgpack_pack_str_with_body(pk, text, strlen(text));
 }
 
 /* Pack the map to OUT.  Empty bins are left out. */
@@ -932,12 +855,13 @@ static void pack_recipe(struct kp_compose *out, const struct kp_recipe *r,
 	if (r->has_file) {
 		pack_text(&pk, field_names[F_FILE]);
 		msgpack_pack_array(&pk, 10);
-		pack_bin(&pk, f->xxh3, sizeof(f->xxh3));
+		msgpack_pack_bin_with_body(&pk, f->xxh3, sizeof(f->xxh3));
 		msgpack_pack_uint64(&pk, f->changed_size);
 		if (f->removed)
 			msgpack_pack_nil(&pk);
 		else
-			pack_bin(&pk, f->changed_xxh3, sizeof(f->changed_xxh3));
+			msgpack_pack_bin_with_body(&pk, f->changed_xxh3,
+						   sizeof(f->changed_xxh3));
 		msgpack_pack_uint32(&pk, f->mode);
 		msgpack_pack_uint32(&pk, f->uid);
 		msgpack_pack_uint32(&pk, f->gid);
@@ -965,20 +889,54 @@ static void pack_recipe(struct kp_compose *out, const struct kp_recipe *r,
 	for (size_t i = F_FIRST_BIN; i < FIELDS; i++)
 		if (bins[i].size) {
 			pack_text(&pk, field_names[i]);
-			pack_bin(&pk, bins[i].text, bins[i].size);
+			msgpack_pack_bin_with_body(&pk, bins[i].text, bins[i].size);
 		}
 }
 
 kpack_error_t kp_recipe_encode(const struct kp_recipe *r, uint8_t **out, size_t *size,
 			       struct kpackx_error *why)
 {
-	struct kp_compose bins[FIELDS] = {0};
+	struct kp_compose bins[FIELDS] = {0}, *forms = &bins[F_COMPRESSED];
 	KP_AUTO(kp_compose) map = {0};
+	KP_AUTO_FREE uint8_t *data = NULL;
 	ZSTD_CCtx *ctx;
-	size_t room, n;
-	uint8_t *data;
+	size_t room, n = 0;
+	bool good;
 
-	put_tables(bins, r);
+	kp_compose_span(&bins[F_COPIED], (struct kp_span){r->copied, sizeof(r->copied)});
+	for (size_t i = 0; i < r->n_images; i++)
+		put_number(&bins[F_OBJECTS], r->images[i].target);
+	for (size_t i = 0; i < r->n_images; i++) {
+		const struct kp_recipe_image *image = &r->images[i];
+
+		put_number(&bins[F_OBJECTS], image->size);
+		if (image->has_xxh3)
+			kp_compose_span(&bins[F_HASHES],
+					(struct kp_span){image->xxh3, KP_RECIPE_HASH});
+		else if (!image->host && image->size)
+			put_number(&bins[F_UNKNOWN], i);
+	}
+	for (size_t i = 0; i < r->n_containers; i++)
+		put_number(&bins[F_CONTAINERS], r->containers[i].n_images);
+	for (size_t i = 0; i < r->n_wrappers; i++)
+		put_signed(&bins[F_WRAPPERS],
+			   r->wrapper_container[i] -
+				   (i ? r->wrapper_container[i - 1] + UINT64_C(1) : 0));
+	for (size_t i = 0; i < r->n_forms; i++) {
+		const struct kp_recipe_form *f = &r->forms[i];
+		uint8_t hash[8];
+
+		put_number(forms, f->form.version);
+		put_number(forms, f->form.method);
+		put_number(forms, (uint64_t)f->form.level);
+		put_number(forms, f->form.long_range);
+		put_number(forms, f->kept);
+		kp_put_le64(hash, f->form.hash);
+		kp_compose_span(forms, (struct kp_span){hash, sizeof(hash)});
+		kp_compose_span(forms, (struct kp_span){f->xxh3, sizeof(f->xxh3)});
+	}
+	put_parts(&bins[F_PARTS], r);
+	kp_compose_span(&bins[F_BYTES], (struct kp_span){r->bytes, r->n_bytes});
 	pack_recipe(&map, r, bins);
 	for (size_t i = 0; i < FIELDS; i++)
 		kp_compose_fini(&bins[i]);
@@ -990,19 +948,19 @@ kpack_error_t kp_recipe_encode(const struct kp_recipe *r, uint8_t **out, size_t 
 	room = ZSTD_compressBound(map.size);
 	data = malloc(room + r->n_kept);
 	ctx = ZSTD_createCCtx();
-	if (map.no_memory || !data || !ctx ||
-	    ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1)) ||
-	    ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
-						map.size > SLOW_MAX ? 3 : 19)) ||
-	    ZSTD_isError(n = ZSTD_compress2(ctx, data, room, map.text, map.size))) {
-		ZSTD_freeCCtx(ctx);
-		free(data);
-		return kp_fail_memory(why, room + r->n_kept, "a recipe");
-	}
+	good = !map.no_memory && data && ctx &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1)) &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
+						    map.size > SLOW_MAX ? 3 : 19));
+	if (good)
+		n = ZSTD_compress2(ctx, data, room, map.text, map.size);
 	ZSTD_freeCCtx(ctx);
+	if (!good || ZSTD_isError(n))
+		return kp_fail_memory(why, room + r->n_kept, "a recipe");
 	if (r->n_kept)
 		memcpy(data + n, r->kept, r->n_kept);
 	*out = data;
 	*size = n + r->n_kept;
+	data = NULL;
 	return KPACK_SUCCESS;
 }

@@ -307,11 +307,11 @@ static void read_wrappers(struct inspect_file *f)
 		const struct kp_elf_wrapper w = elf->wrappers[i];
 		bool fat = w.fields.magic != KP_WRAPPER_HIPK;
 		bool resolved = w.source != KP_POINTER_UNRESOLVED;
-		const struct fatbin_item probe = {.offset = w.target - elf->fatbin_vaddr};
+		const struct fatbin_item probe = {.offset = w.target - elf->fatbin.vaddr};
 		const struct fatbin_item *found = NULL;
 		char text[160];
 
-		if (fat && resolved && w.target >= elf->fatbin_vaddr)
+		if (fat && resolved && w.target >= elf->fatbin.vaddr)
 			found = kp_find(order, n, &probe,
 					KP_BY_NUMBER(struct fatbin_item, offset));
 		/* bytes that only look like a wrapper */

@@ -62,7 +62,7 @@ static void check_restored(int fd, size_t n_wrappers)
 		abort();
 	for (size_t i = 0; i < n_wrappers; i++)
 		if (elf.wrappers[i].fields.magic != KP_WRAPPER_HIPF ||
-		    elf.wrappers[i].target != elf.fatbin_vaddr)
+		    elf.wrappers[i].target != elf.fatbin.vaddr)
 			abort();
 	kp_elf_fini(&elf);
 }
@@ -192,7 +192,7 @@ static void convert(int fd, uint64_t size, const struct kp_fatbin *fat, bool kee
 			abort();
 		if (options.recipe)
 			restore_all(out.fd, fd, fat);
-		change(out.fd, fat->elf.fatbin_size);
+		change(out.fd, fat->elf.fatbin.size);
 	}
 	free((void *)maker.bytes.data);
 	kp_recipe_fini(&recipe);
