@@ -12,7 +12,6 @@
  * unless one alone takes more, and for choosing a dictionary samples of the bytes, not the
  * bytes.
  */
-#include "blocks.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

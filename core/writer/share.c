@@ -6,15 +6,14 @@
  * to be worth it.  Bytes that are found nowhere become unique ones, and their anchors are
  * noted.
  */
-#include "share.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/archive/shared.h"
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
+#include "internal.h"
 
 /* Bytes that are looked up. */
 enum { WINDOW = 512 };

@@ -165,10 +165,17 @@ static void pack_entries(msgpack_packer *pk, const struct kp_writer *w)
 static kpack_error_t pack_names(msgpack_packer *pk, const struct kp_writer *w,
 				struct kpackx_error *why)
 {
-	const char **arches = NULL, *family = w->family;
+	KP_AUTO_FREE const char **arches = NULL;
+	const char *family = w->family;
 	size_t n = 0;
 
-	KP_TRY(kp_entry_list_arches(&w->entries, &arches, &n, why));
+	KP_TRY(kp_new(&arches, w->entries.n, "architectures", why));
+	for (size_t i = 0; i < w->entries.n; i++)
+		arches[i] = w->entries.items[i].arch;
+	qsort(arches, w->entries.n, sizeof(*arches), kp_order_texts);
+	for (size_t i = 0; i < w->entries.n; i++)
+		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
+			arches[n++] = arches[i];
 	if (!family)
 		family = n == 1 ? arches[0] : w->group;
 	pack_text(pk, "group_name");
@@ -179,7 +186,6 @@ static kpack_error_t pack_names(msgpack_packer *pk, const struct kp_writer *w,
 	msgpack_pack_array(pk, n);
 	for (size_t i = 0; i < n; i++)
 		pack_text(pk, arches[i]);
-	free(arches);
 	return KPACK_SUCCESS;
 }
 

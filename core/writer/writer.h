@@ -118,6 +118,10 @@ struct kp_writer_entry {
 	struct kp_more more;     /* its unknown pairs */
 };
 
+/* Most bytes of an entry in the table of contents: names, numbers, MessagePack heads. */
+uint64_t kp_writer_entry_bytes(struct kp_span key, struct kp_span arch,
+			       const struct kp_writer_entry *entry);
+
 /*
  * Check that KEY can be added for ARCH as a new entry.  All names must be valid; the
  * ordinal is not checked.  INVALID_ARGUMENT: the entry exists, or the archive would

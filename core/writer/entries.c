@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Entries are looked up by name while they are added, in a hash table, and sorted once at the
+ * The entries of an archive being written.  They are looked up by name while they are added, in a hash table, and sorted once at the
  * end.  Each has one allocation for key, metadata and unknown pairs; architectures and types,
  * of which there are few, are kept once.
  *
@@ -9,21 +9,21 @@
  * them a loader gets.  BYTES is counted on the way, so that a writer learns before it adds an
  * entry that the table would pass what readers accept.
  */
-#include "entry_list.h"
 #include <stdlib.h>
-#include "core/base/bounds.h"
 #include "core/base/alloc.h"
-#include "core/base/order.h"
+#include "core/base/bounds.h"
 #include "core/base/hash.h"
+#include "core/base/text.h"
+#include "internal.h"
 
 /* --- texts, and finding by name ------------------------------------------------------- */
 
-/* Return the list's own copy of TEXT; there are few distinct texts. */
-static kpack_error_t intern_text(struct kp_entry_list *l, struct kp_string_chain *chain,
+/* Return the writer's own copy of TEXT; there are few distinct texts. */
+static kpack_error_t intern_text(struct kp_writer *w, struct kp_string_chain *chain,
 				 struct kp_span text, const char **out,
 				 struct kpackx_error *why)
 {
-	struct kp_string_table *t = &l->strings;
+	struct kp_string_table *t = &w->entries.strings;
 	size_t known = t->n;
 	uint16_t number;
 	char *copy;
@@ -56,14 +56,14 @@ static uint32_t hash_name(struct kp_span key, struct kp_span arch)
 	return (uint32_t)kp_slot_hash(arch.data, arch.size, seed);
 }
 
-/* The slot of KEY and ARCH, or the free slot where they belong; the list has slots. */
-static uint32_t *find_slot(const struct kp_entry_list *l, uint32_t hash,
-			   struct kp_span key, struct kp_span arch)
+/* The slot of KEY and ARCH, or the free slot where they belong; there are slots. */
+static uint32_t *find_slot(const struct kp_writer *w, uint32_t hash, struct kp_span key,
+			   struct kp_span arch)
 {
-	uint32_t *slot = kp_slots_first(&l->slots, hash);
+	uint32_t *slot = kp_slots_first(&w->entries.slots, hash);
 
-	for (; *slot; slot = kp_slots_next(&l->slots, slot)) {
-		const struct kp_listed *e = &l->items[*slot - 1];
+	for (; *slot; slot = kp_slots_next(&w->entries.slots, slot)) {
+		const struct kp_listed *e = &w->entries.items[*slot - 1];
 
 		if (e->hash == hash && kp_span_is(key, e->key) &&
 		    kp_span_is(arch, e->arch))
@@ -74,43 +74,57 @@ static uint32_t *find_slot(const struct kp_entry_list *l, uint32_t hash,
 
 static uint64_t hash_item(const void *arg, uint32_t item)
 {
-	const struct kp_entry_list *l = arg;
-
-	return l->items[item].hash;
+	return ((const struct kp_writer *)arg)->entries.items[item].hash;
 }
 
 /* --- adding ------------------------------------------------------------------------- */
 
-uint64_t kp_entry_list_bytes(struct kp_span key, struct kp_span arch,
-			     const struct kp_writer_entry *entry)
+uint64_t kp_writer_entry_bytes(struct kp_span key, struct kp_span arch,
+			       const struct kp_writer_entry *entry)
 {
 	return 64 + key.size + 2 * arch.size + entry->type.size + entry->metadata.size +
 	       kp_more_size(&entry->more);
 }
 
-kpack_error_t kp_entry_list_check(const struct kp_entry_list *l, struct kp_span key,
-				  struct kp_span arch,
-				  const struct kp_writer_entry *entry,
-				  struct kpackx_error *why)
+kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span key,
+				    struct kp_span arch,
+				    const struct kp_writer_entry *entry,
+				    struct kpackx_error *why)
 {
+	const struct kp_string_table *t = &w->entries.strings;
 	struct kp_span type = entry->type;
-	size_t strings = l->strings.n + !kp_string_known(&l->strings, arch) +
-			 (!kp_string_known(&l->strings, type) && !kp_span_eq(arch, type));
+	size_t strings = t->n + !kp_string_known(t, arch) +
+			 (!kp_string_known(t, type) && !kp_span_eq(arch, type));
+	/* besides the entries: a row of `blobs` for each frame, hashes, and the texts */
+	uint64_t size = w->entries.bytes + 64 * ((uint64_t)w->n_frames + 1) +
+			8 * (uint64_t)w->n_pieces +
+			kp_writer_entry_bytes(key, arch, entry) + 4 * KP_NAME_MAX;
 
-	if (l->slots.size && *find_slot(l, hash_name(key, arch), key, arch))
+	if (w->share)
+		size += kp_share_objects_bound(w->share);
+	if (w->entries.slots.size && *find_slot(w, hash_name(key, arch), key, arch))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "was added before");
 	if (strings > KP_STRINGS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "more than %d architectures and types", KP_STRINGS_MAX);
+	if (size > KP_TOC_SIZE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "the table of contents would pass %llu bytes",
+			       (unsigned long long)KP_TOC_SIZE_MAX);
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_entry_list_add(struct kp_entry_list *l, struct kp_span key,
-				struct kp_span arch, const struct kp_writer_entry *from,
-				struct kpackx_error *why)
+static bool is_name(struct kp_span s)
+{
+	return s.size && s.size <= KP_NAME_MAX && kp_text_ok(s);
+}
+
+kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
+				  struct kp_span arch, const struct kp_writer_entry *from,
+				  struct kpackx_error *why)
 {
 	size_t more = kp_more_size(&from->more);
-	struct kp_listed e = {
+	struct kp_listed *there, e = {
 		.metadata_size = from->metadata.size,
 		.more_size = more,
 		.n_more = kp_more_count(&from->more),
@@ -118,17 +132,27 @@ kpack_error_t kp_entry_list_add(struct kp_entry_list *l, struct kp_span key,
 		.ordinal = from->ordinal,
 		.hash = hash_name(key, arch),
 	};
-	struct kp_listed *there;
 	uint8_t *metadata;
 	uint32_t *slot;
+	char text[160];
 
-	KP_TRY(kp_room(&l->items, l->n, &l->cap, "entries", why));
-	if (!kp_slots_grow(&l->slots, hash_item, l))
-		return kp_fail_memory(why, l->n * sizeof(*l->items), "entries");
-	KP_TRY(intern_text(l, &l->arch_chain, arch, &e.arch, why));
-	KP_TRY(intern_text(l, &l->type_chain, from->type, &e.type, why));
-	slot = find_slot(l, e.hash, key, arch);
-	there = *slot ? &l->items[*slot - 1] : NULL;
+	if (!is_name(key) || !is_name(arch) || !is_name(from->type))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "entry %s: key, architecture or type is not UTF-8 without "
+			       "control bytes, or empty, or longer than %d bytes",
+			       kp_text_escape(key, text, sizeof(text)), KP_NAME_MAX);
+	if (from->ordinal >= w->n_frames)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "entry %s: ordinal %u of %u",
+			       kp_text_escape(key, text, sizeof(text)), from->ordinal,
+			       w->n_frames);
+	KP_TRY(kp_room(&w->entries.items, w->entries.n, &w->entries.cap, "entries", why));
+	if (!kp_slots_grow(&w->entries.slots, hash_item, w))
+		return kp_fail_memory(why, w->entries.n * sizeof(e), "entries");
+	KP_TRY(intern_text(w, &w->entries.arch_chain, arch, &e.arch, why));
+	KP_TRY(intern_text(w, &w->entries.type_chain, from->type, &e.type, why));
+	slot = find_slot(w, e.hash, key, arch);
+	there = *slot ? &w->entries.items[*slot - 1] : NULL;
 	if (there && there->ordinal != e.ordinal)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "entry %.150s %.40s: added twice with different bytes",
@@ -145,52 +169,13 @@ kpack_error_t kp_entry_list_add(struct kp_entry_list *l, struct kp_span key,
 	e.metadata = metadata;
 	e.more = metadata + from->metadata.size;
 	kp_more_copy(&from->more, metadata + from->metadata.size);
-	l->bytes += kp_entry_list_bytes(key, arch, from);
+	w->entries.bytes += kp_writer_entry_bytes(key, arch, from);
 	if (there) {
 		free(there->key);
 		*there = e;
 		return KPACK_SUCCESS;
 	}
-	kp_slots_put(&l->slots, slot, (uint32_t)l->n);
-	l->items[l->n++] = e;
+	kp_slots_put(&w->entries.slots, slot, (uint32_t)w->entries.n);
+	w->entries.items[w->entries.n++] = e;
 	return KPACK_SUCCESS;
-}
-
-/* --- the whole list ----------------------------------------------------------------- */
-
-void kp_entry_list_sort(struct kp_entry_list *l)
-{
-	if (l->n)
-		kp_sort(l->items, l->n, KP_BY_TEXT(struct kp_listed, key),
-			KP_BY_TEXT(struct kp_listed, arch));
-}
-
-kpack_error_t kp_entry_list_arches(const struct kp_entry_list *l, const char ***out,
-				   size_t *count, struct kpackx_error *why)
-{
-	const char **arches;
-	size_t n = 0;
-
-	KP_TRY(kp_new(&arches, l->n, "architectures", why));
-	for (size_t i = 0; i < l->n; i++)
-		arches[i] = l->items[i].arch;
-	qsort(arches, l->n, sizeof(*arches), kp_order_texts);
-	for (size_t i = 0; i < l->n; i++)
-		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
-			arches[n++] = arches[i];
-	*out = arches;
-	*count = n;
-	return KPACK_SUCCESS;
-}
-
-void kp_entry_list_fini(struct kp_entry_list *l)
-{
-	for (size_t i = 0; i < l->n; i++)
-		free(l->items[i].key);
-	for (size_t i = 0; i < l->strings.n; i++)
-		free((void *)l->strings.texts[i].data);
-	kp_string_table_fini(&l->strings);
-	free(l->items);
-	free(l->slots.slots);
-	*l = (struct kp_entry_list){0};
 }
