@@ -125,13 +125,13 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 {
 	size_t more = kp_more_size(&from->more);
 	struct kp_listed *there, e = {
-		.metadata_size = from->metadata.size,
-		.more_size = more,
-		.n_more = kp_more_count(&from->more),
-		.size = from->size,
-		.ordinal = from->ordinal,
-		.hash = hash_name(key, arch),
-	};
+					 .metadata_size = from->metadata.size,
+					 .more_size = more,
+					 .n_more = kp_more_count(&from->more),
+					 .size = from->size,
+					 .ordinal = from->ordinal,
+					 .hash = hash_name(key, arch),
+				 };
 	uint8_t *metadata;
 	uint32_t *slot;
 	char text[160];

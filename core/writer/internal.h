@@ -169,10 +169,12 @@ struct kp_writer {
 	uint64_t blob_end; /* where the table begins; 0: it has not begun */
 
 	struct {
-		struct kp_listed *items; /* sorted bytewise by key, then arch, at the end */
+		struct kp_listed
+			*items; /* sorted bytewise by key, then arch, at the end */
 		size_t n, cap;
-		struct kp_slots slots; /* of the items by key and arch, until they are sorted */
-		uint64_t bytes;        /* most bytes of them in the table of contents */
+		struct kp_slots
+			slots;  /* of the items by key and arch, until they are sorted */
+		uint64_t bytes; /* most bytes of them in the table of contents */
 		struct kp_string_table strings; /* architectures and types, owned */
 		struct kp_string_chain arch_chain, type_chain;
 	} entries;
