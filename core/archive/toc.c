@@ -198,18 +198,13 @@ struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
 	return facts;
 }
 
-void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
-		 struct kp_meta *out)
+void kp_meta_texts(struct kp_span map, struct kp_meta *out)
 {
-	struct kp_decoding_facts facts = kp_toc_decoding_facts(toc, e);
-	struct kp_mp c = kp_mp_over(kp_toc_meta_map(toc, e));
 	bool has_path = false, has_target = false, has_mode = false, ok;
+	struct kp_mp c = kp_mp_over(map);
 	uint32_t pairs;
 
-	*out = (struct kp_meta){.has_xxh3 = facts.xxh3, .chunk = facts.chunk};
-	if (facts.xxh3)
-		memcpy(out->xxh3, facts.xxh3, sizeof(out->xxh3));
-	if (!e->meta.at || !kp_mp_map(&c, &pairs))
+	if (!map.size || !kp_mp_map(&c, &pairs))
 		return;
 	for (ok = true; ok && pairs; pairs--) {
 		struct kp_span name, *text = NULL;
@@ -235,6 +230,17 @@ void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
 		}
 		ok = text && type == KP_MP_STR ? kp_mp_str(&c, text) : kp_mp_skip(&c);
 	}
+}
+
+void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
+		 struct kp_meta *out)
+{
+	struct kp_decoding_facts facts = kp_toc_decoding_facts(toc, e);
+
+	*out = (struct kp_meta){.has_xxh3 = facts.xxh3, .chunk = facts.chunk};
+	if (facts.xxh3)
+		memcpy(out->xxh3, facts.xxh3, sizeof(out->xxh3));
+	kp_meta_texts(kp_toc_meta_map(toc, e), out);
 }
 
 /* --- one entry -------------------------------------------------------------------- */

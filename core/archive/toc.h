@@ -82,6 +82,12 @@ struct kp_meta {
 	uint64_t chunk; /* decoded bytes per part of a chunked entry; 0: not chunked */
 };
 
+/*
+ * Set the path, target and mode of OUT, which are zero, to those in MAP, which may be empty.  The
+ * first of equal keys counts, and a value of another type is absent.
+ */
+void kp_meta_texts(struct kp_span map, struct kp_meta *out);
+
 /* The fields that decoding needs, which are found without parsing the map. */
 struct kp_decoding_facts {
 	uint64_t chunk; /* as in kp_meta; 0 for schemes whose objects are no frames */
@@ -265,7 +271,7 @@ size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key);
 bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,
 		 size_t *entry);
 
-/* The fields of E.  The first of equal keys counts, and a value of another type is absent. */
+/* The fields of E. */
 void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
 		 struct kp_meta *out);
 struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,

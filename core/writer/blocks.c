@@ -31,9 +31,9 @@ static const uint64_t ENCODERS = UINT64_C(192) << 20;
 enum { LOW, HIGH, LEVELS };
 
 struct blocks_writer {
-	const struct kp_unique *unique;
-	uint64_t count; /* blocks of the unique bytes */
 	struct kp_writer *archive;
+	const struct kp_unique *unique; /* its bytes */
+	uint64_t count;                 /* blocks of them */
 	struct kp_blocks *out;
 
 	/* how they are compressed */
@@ -518,21 +518,23 @@ static kpack_error_t copy_frame(struct blocks_writer *w, const struct kp_shared 
 	return append_frame(w, bytes, size, why);
 }
 
-static kpack_error_t write_all(struct blocks_writer *w, const struct kp_copied *c,
-			       const struct kp_blocks_how *how, struct kpackx_error *why)
+static kpack_error_t write_all(struct blocks_writer *w, uint64_t ns,
+			       struct kpackx_error *why)
 {
+	const struct kp_copied *c = &w->archive->copied;
 	const struct kp_shared *from = c->from;
+	unsigned jobs = w->archive->jobs;
 	struct kp_frame *f;
 	kpack_error_t err;
 
-	w->effort = kp_effort_fixed(how->level);
-	w->most_jobs = how->jobs < 1 ? 1 : how->jobs > BATCH_MAX ? BATCH_MAX : how->jobs;
+	w->effort = kp_effort_fixed(w->archive->level);
+	w->most_jobs = jobs < 1 ? 1 : jobs > BATCH_MAX ? BATCH_MAX : jobs;
 	KP_TRY(kp_new(&w->out->sizes, 4 * ((size_t)w->count + 1), "a table of frames",
 		      why));
 	KP_TRY(kp_new(&w->out->hashes, 8 * ((size_t)w->count + 1), "a table of frames",
 		      why));
-	if (how->ns)
-		KP_TRY(choose_levels(w, how->ns, why));
+	if (ns)
+		KP_TRY(choose_levels(w, ns, why));
 	if (!from) {
 		KP_TRY(write_dictionary(w, why));
 		return write_blocks(w, 0, why);
@@ -556,17 +558,17 @@ static kpack_error_t write_all(struct blocks_writer *w, const struct kp_copied *
 	return write_blocks(w, c->n, why);
 }
 
-kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
-			      const struct kp_blocks_how *how, struct kp_writer *archive,
-			      struct kp_blocks *out, struct kpackx_error *why)
+kpack_error_t kp_writer_pack_blocks(struct kp_writer *archive, uint64_t ns,
+				    struct kp_blocks *out, struct kpackx_error *why)
 {
+	const struct kp_unique *u = &archive->share->unique;
 	struct blocks_writer w = {
+		.archive = archive,
 		.unique = u,
 		.count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0),
-		.archive = archive,
 		.out = out,
 	};
-	kpack_error_t err = write_all(&w, c, how, why);
+	kpack_error_t err = write_all(&w, ns, why);
 
 	for (unsigned i = 0; i < w.n_jobs; i++) {
 		for (int k = 0; k < LEVELS; k++)

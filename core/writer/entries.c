@@ -123,16 +123,15 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  struct kp_span arch, const struct kp_writer_entry *from,
 				  struct kpackx_error *why)
 {
-	size_t more = kp_more_size(&from->more);
-	struct kp_listed *there, e = {
-					 .metadata_size = from->metadata.size,
-					 .more_size = more,
-					 .n_more = kp_more_count(&from->more),
-					 .size = from->size,
-					 .ordinal = from->ordinal,
-					 .hash = hash_name(key, arch),
-				 };
-	uint8_t *metadata;
+	size_t more = kp_more_size(&from->more), n = from->metadata.size;
+	struct kp_listed e = {
+		.n_more = kp_more_count(&from->more),
+		.size = from->size,
+		.ordinal = from->ordinal,
+		.hash = hash_name(key, arch),
+	};
+	struct kp_listed *there;
+	uint8_t *copy;
 	uint32_t *slot;
 	char text[160];
 
@@ -157,18 +156,17 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "entry %.150s %.40s: added twice with different bytes",
 			       there->key, there->arch);
-	e.key = malloc(key.size + 1 + from->metadata.size + more);
+	e.key = malloc(key.size + 1 + n + more);
 	if (!e.key)
-		return kp_fail_memory(why, key.size + from->metadata.size + more,
-				      "an entry");
+		return kp_fail_memory(why, key.size + n + more, "an entry");
 	memcpy(e.key, key.data, key.size);
 	e.key[key.size] = 0;
-	metadata = (uint8_t *)e.key + key.size + 1;
-	if (from->metadata.size)
-		memcpy(metadata, from->metadata.data, from->metadata.size);
-	e.metadata = metadata;
-	e.more = metadata + from->metadata.size;
-	kp_more_copy(&from->more, metadata + from->metadata.size);
+	copy = (uint8_t *)e.key + key.size + 1;
+	if (n)
+		memcpy(copy, from->metadata.data, n);
+	kp_more_copy(&from->more, copy + n);
+	e.metadata = (struct kp_span){copy, n};
+	e.more = (struct kp_span){copy + n, more};
 	w->entries.bytes += kp_writer_entry_bytes(key, arch, from);
 	if (there) {
 		free(there->key);

@@ -112,33 +112,13 @@ struct kp_copied {
 	uint64_t stored; /* bytes of these frames and the dictionary's */
 };
 
-struct kp_blocks_how {
-	int level;
-	uint64_t ns;   /* CPU time for all blocks, whatever LEVEL is; 0: LEVEL */
-	unsigned jobs; /* threads */
-};
-
-/*
- * Copy the frames of C, and its archive's dictionary.  Compress the rest of
- * U, which is flushed, as HOW says, and append the frames to W.  The frames do not depend
- * on the number of threads; memory may allow fewer threads.  The caller frees the tables of
- * OUT, after a failure, too.
- * IO_ERROR; OUT_OF_MEMORY; INVALID_ARGUMENT: a level that zstd does not have.
- */
-kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
-			      const struct kp_blocks_how *how, struct kp_writer *w,
-			      struct kp_blocks *out, struct kpackx_error *why);
-
 /* --- the writer ---------------------------------------------------------------------------- */
 
 /* An entry; all but arch and type is one allocation: key, NUL, metadata, more. */
 struct kp_listed {
 	char *key;
-	const char *arch, *type; /* borrowed from the writer's strings */
-	const uint8_t *metadata;
-	size_t metadata_size;
-	const uint8_t *more; /* unknown pairs */
-	size_t more_size;
+	const char *arch, *type;       /* borrowed from the writer's strings */
+	struct kp_span metadata, more; /* more: unknown pairs */
 	uint64_t size;
 	uint32_t ordinal;
 	uint32_t n_more;
@@ -210,6 +190,16 @@ kpack_error_t kp_writer_hash(struct kp_writer *w, const struct kp_source *stored
  */
 kpack_error_t kp_writer_place(struct kp_writer *w, uint64_t size,
 			      struct kpackx_error *why);
+
+/*
+ * Of a shared archive whose unique bytes are flushed: append the frames that are copied, with
+ * their archive's dictionary, and compress the rest in NS nanoseconds of CPU time; 0: at W's level.
+ * The frames do not depend on the number of threads; memory may allow fewer threads.  The caller
+ * frees the tables of OUT, after a failure, too.
+ * IO_ERROR; OUT_OF_MEMORY; INVALID_ARGUMENT: a level that zstd does not have.
+ */
+kpack_error_t kp_writer_pack_blocks(struct kp_writer *w, uint64_t ns,
+				    struct kp_blocks *out, struct kpackx_error *why);
 
 /*
  * Append the table of contents; the entries must be sorted.  BLOCKS: of a shared archive.

@@ -145,17 +145,16 @@ static void pack_entries(msgpack_packer *pk, const struct kp_writer *w)
 		for (; e < key + n; e++) {
 			pack_text(pk, e->arch);
 			msgpack_pack_map(pk,
-					 (e->metadata_size ? 4 : 3) + (size_t)e->n_more);
+					 (e->metadata.size ? 4 : 3) + (size_t)e->n_more);
 			pack_text(pk, "type");
 			pack_text(pk, e->type);
 			pack_number(pk, "ordinal", e->ordinal);
 			pack_number(pk, "original_size", e->size);
-			if (e->metadata_size) {
+			if (e->metadata.size) {
 				pack_text(pk, "metadata");
-				pack_raw(pk,
-					 (struct kp_span){e->metadata, e->metadata_size});
+				pack_raw(pk, e->metadata);
 			}
-			pack_raw(pk, (struct kp_span){e->more, e->more_size});
+			pack_raw(pk, e->more);
 		}
 	}
 }

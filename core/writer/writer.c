@@ -308,17 +308,13 @@ static kpack_error_t write_end(struct kp_writer *w, struct kp_blocks *blocks,
 	/* nanoseconds that finding repeated content takes for two bytes of objects */
 	enum { SEARCH = 5 };
 	uint8_t header[16] = "KPAK", word[4];
-	uint64_t toc_offset, two = w->effort * UINT64_C(2);
+	uint64_t toc_offset, two = w->effort * UINT64_C(2), ns = 0;
 
 	if (w->share) {
-		struct kp_blocks_how how = {.level = w->level, .jobs = w->jobs};
-
 		if (w->effort)
-			how.ns = 1 +
-				 (two > SEARCH ? two - SEARCH : 0) * (w->share->size / 2);
+			ns = 1 + (two > SEARCH ? two - SEARCH : 0) * (w->share->size / 2);
 		KP_TRY(kp_share_flush(w->share, why));
-		KP_TRY(kp_blocks_write(&w->share->unique, &w->copied, &how, w, blocks,
-				       why));
+		KP_TRY(kp_writer_pack_blocks(w, ns, blocks, why));
 	}
 	toc_offset = w->blob_end = w->end;
 	KP_TRY(kp_writer_pack_toc(w, blocks, why));
