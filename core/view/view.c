@@ -48,12 +48,8 @@ static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *a
 	v->arena = kp_large_alloc(b->arena_cap);
 	if (!b->pending || !v->files || !v->dirs || !b->open_dirs || !v->arena)
 		return kp_view_no_memory(b);
-	if (!kp_view_identify_archives(b) || !kp_view_make_roots(b))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!kp_view_add_archive(b, i))
-			return false;
-	return kp_view_add_bundles(b) && kp_view_settle(b);
+	return kp_view_make_roots(b) && kp_view_add_entries(b) &&
+	       kp_view_add_bundles(b) && kp_view_settle(b);
 }
 
 kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
@@ -75,7 +71,6 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 		free(b->dir_set.slots);
 		free(b->file_set.slots);
 		free(b->text_set.slots);
-		free(b->ordinal_file);
 		free(b->archive_ids);
 		free(b->code);
 	}
