@@ -531,11 +531,6 @@ const char *kp_archive_scheme(const struct kpack_archive *a)
 	return kp_scheme_name(a->toc.scheme);
 }
 
-bool kp_archive_is_plain(const struct kpack_archive *a)
-{
-	return a->toc.scheme == KPACK_COMPRESSION_NOOP;
-}
-
 struct kp_span kp_archive_group(const struct kpack_archive *a)
 {
 	return a->toc.group;

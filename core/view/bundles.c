@@ -153,8 +153,9 @@ static bool add_bundle(struct kp_view_builder *b, const struct kp_view_code *cod
 		if (n && kp_span_eq(id_of(&objects[n - 1]), id_of(&objects[i])))
 			continue;
 		objects[n] = objects[i];
-		rows[++n] = (struct kp_bundle_row){.id = id_of(&objects[n]),
-						   .size = objects[n].size};
+		rows[n + 1] = (struct kp_bundle_row){.id = id_of(&objects[n]),
+						     .size = objects[n].size};
+		n++;
 	}
 	if (n >= KP_BUNDLE_ENTRIES_MAX ||
 	    !kp_bundle_place(rows, n + 1, OBJECT_ALIGN, OBJECT_GAP, &size)) {

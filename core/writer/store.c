@@ -124,12 +124,12 @@ kpack_error_t kp_store_decodes_to(const struct kp_source *stored,
 {
 	enum { PIECE = 256 << 10 };
 	KP_AUTO_FREE uint8_t *buf = malloc(2 * PIECE);
-	struct kp_frames *frames;
-	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_frames *frames = NULL;
+	kpack_error_t err;
 
 	if (!buf)
 		return kp_fail_memory(why, 2 * PIECE, "comparing objects");
-	KP_TRY(kp_frames_open(stored, KP_FRAMES_PIECES, &frames, why));
+	err = kp_frames_open(&frames, stored, KP_FRAMES_PIECES, why);
 	*equal = true;
 	for (uint64_t at = 0, n, done; !err && *equal && at < data->size; at += n) {
 		n = data->size - at < PIECE ? data->size - at : PIECE;
