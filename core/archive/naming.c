@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "core/base/alloc.h"
+#include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
 
@@ -161,11 +162,6 @@ static int is_archive(const struct dirent *d)
 	return kp_is_archive_name(d->d_name);
 }
 
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 kpack_error_t kp_archives_find_at(int fd, const char *source, char ***paths,
 				  size_t *count, struct kpackx_error *why)
 {
@@ -178,7 +174,7 @@ kpack_error_t kp_archives_find_at(int fd, const char *source, char ***paths,
 	if (fstat(fd, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot look at it");
 	if (S_ISDIR(st.st_mode))
-		n = scandirat(fd, ".", &names, is_archive, by_bytes);
+		n = scandirat(fd, ".", &names, is_archive, NULL);
 	if (n < 0)
 		return kp_fail_errno(why, errno, "cannot list it");
 	err = kp_new(&list, (size_t)n, "a list of archives", why);
@@ -200,6 +196,7 @@ kpack_error_t kp_archives_find_at(int fd, const char *source, char ***paths,
 		free(list);
 		return err;
 	}
+	kp_sort(list, (size_t)n, KP_AS_TEXT);
 	*paths = list;
 	*count = (size_t)n;
 	return KPACK_SUCCESS;

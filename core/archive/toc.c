@@ -232,17 +232,6 @@ void kp_meta_texts(struct kp_span map, struct kp_meta *out)
 	}
 }
 
-void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
-		 struct kp_meta *out)
-{
-	struct kp_decoding_facts facts = kp_toc_decoding_facts(toc, e);
-
-	*out = (struct kp_meta){.has_xxh3 = facts.xxh3, .chunk = facts.chunk};
-	if (facts.xxh3)
-		memcpy(out->xxh3, facts.xxh3, sizeof(out->xxh3));
-	kp_meta_texts(kp_toc_meta_map(toc, e), out);
-}
-
 /* --- one entry -------------------------------------------------------------------- */
 
 enum field { ORDINAL, ORIGINAL_SIZE, OFFSET, SIZE, TYPE, METADATA, FIELDS };
@@ -577,27 +566,40 @@ static bool parse_field(struct parser *p, const struct map_field *f, void *to)
 	return ok;
 }
 
-/* SEEN gets a bit for each field; of equal names the first counts.  *MORE: there are others. */
+/*
+ * Parse a map's FIELDS into TO; SEEN gets a bit for each.  Of equal names the first counts: others
+ * are a fault, and unknown pairs are noted in MORE; or OTHERS, unless NULL, says that there are any.
+ */
 static bool parse_fields(struct parser *p, const struct map_field *fields, size_t n,
-			 void *to, unsigned *seen, bool *more)
+			 void *to, unsigned *seen, struct kp_toc_more *more, bool *others)
 {
 	uint32_t pairs;
 
 	if (!kp_mp_map(&p->c, &pairs))
 		return false;
 	while (pairs--) {
+		size_t start = kp_mp_offset(&p->c), i = 0;
 		struct kp_span name;
-		size_t i = 0;
+		bool ok;
 
 		if (!take_name(&p->c, &name))
 			return false;
-		while (i < n && (*seen & 1u << i || !kp_span_is(name, fields[i].name)))
+		while (i < n && !kp_span_is(name, fields[i].name))
 			i++;
-		if (i == n)
-			*more = true;
-		else
+		if (i < n && !(*seen & 1u << i)) {
 			*seen |= 1u << i;
-		if (i == n ? !kp_mp_skip(&p->c) : !parse_field(p, &fields[i], to))
+			ok = parse_field(p, &fields[i], to);
+		} else if (others) {
+			*others = true;
+			ok = kp_mp_skip(&p->c);
+		} else if (i == n) {
+			ok = skip_unknown(p, more, (struct kp_more_run){0}, start);
+		} else {
+			kp_faults_add(&p->toc->faults, false,
+				      "toc: %s twice, the first counts", fields[i].name);
+			ok = kp_mp_skip(&p->c);
+		}
+		if (!ok)
 			return false;
 	}
 	return true;
@@ -625,7 +627,7 @@ static bool parse_blobs(struct parser *p)
 		unsigned seen = 0;
 
 		if (!parse_fields(p, fields, KP_COUNT(fields), &toc->blobs[toc->n_blobs],
-				  &seen, &toc->blobs_more))
+				  &seen, NULL, &toc->blobs_more))
 			return false;
 		if (seen != 3)
 			return kp_mp_fault(&p->c, "a blob without offset and size");
@@ -650,11 +652,12 @@ static bool parse_shared(struct parser *p)
 	};
 	const unsigned needed = (1u << (KP_COUNT(fields) - 1)) - 1;
 	unsigned seen = 0;
-	bool more;
+	bool others;
 
 	if (kp_mp_peek(&p->c) != KP_MP_MAP)
 		return kp_mp_skip(&p->c);
-	if (!parse_fields(p, fields, KP_COUNT(fields), &p->toc->shared, &seen, &more))
+	if (!parse_fields(p, fields, KP_COUNT(fields), &p->toc->shared, &seen, NULL,
+			  &others))
 		return false;
 	p->toc->has_shared = (seen & needed) == needed;
 	return true;
@@ -744,33 +747,10 @@ static bool parse_top(struct parser *p)
 {
 	struct kp_toc *toc = p->toc;
 	unsigned seen = 0;
-	uint32_t pairs;
 
-	if (!kp_mp_map(&p->c, &pairs))
+	if (!parse_fields(p, top_fields, KP_COUNT(top_fields), toc, &seen, &toc->more,
+			  NULL))
 		return false;
-	while (pairs--) {
-		size_t start = kp_mp_offset(&p->c), i = 0;
-		struct kp_span name;
-		bool ok;
-
-		if (!take_name(&p->c, &name))
-			return false;
-		while (i < KP_COUNT(top_fields) && !kp_span_is(name, top_fields[i].name))
-			i++;
-		if (i == KP_COUNT(top_fields)) {
-			ok = skip_unknown(p, &toc->more, (struct kp_more_run){0}, start);
-		} else if (seen & 1u << i) {
-			kp_faults_add(&toc->faults, false,
-				      "toc: %s twice, the first counts",
-				      top_fields[i].name);
-			ok = kp_mp_skip(&p->c);
-		} else {
-			seen |= 1u << i;
-			ok = parse_field(p, &top_fields[i], toc);
-		}
-		if (!ok)
-			return false;
-	}
 	toc->used = toc->in_file = kp_mp_offset(&p->c);
 	/* move each architecture over its head, already read, to make room for a NUL */
 	for (size_t i = 0; i < toc->n_arches; i++) {
@@ -949,7 +929,7 @@ void kp_toc_fini(struct kp_toc *toc)
 	*toc = (struct kp_toc){0};
 }
 
-void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
+bool kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
 			const char *fmt, ...)
 {
 	char text[200];
@@ -960,4 +940,5 @@ void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool r
 	va_end(ap);
 	kp_faults_add_entry(&toc->faults, kp_toc_key(toc, e->binary),
 			    toc->strings[e->arch], refused, text);
+	return refused;
 }

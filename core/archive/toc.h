@@ -271,17 +271,15 @@ size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key);
 bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,
 		 size_t *entry);
 
-/* The fields of E. */
-void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
-		 struct kp_meta *out);
+/* The fields of E that decoding needs. */
 struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
 					       const struct kp_toc_entry *e);
 
 /* The unknown pairs of an entry. */
 struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_entry *e);
 
-/* Add a fault of an entry, with its key and arch; REFUSED: the caller drops the entry. */
-void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
+/* Add a fault of an entry, with its key and arch; returns REFUSED: the caller drops the entry. */
+bool kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
 			const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* Remove the entries for which DROP returns true; DROP adds the fault itself. */

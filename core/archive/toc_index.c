@@ -130,14 +130,6 @@ static void sort_run(const struct kp_toc *toc, struct sort_key *run,
 	}
 }
 
-static bool keys_ascend(const struct kp_toc *toc)
-{
-	for (size_t i = 1; i < toc->n_binaries; i++)
-		if (kp_span_cmp(kp_toc_key(toc, i - 1), kp_toc_key(toc, i)) >= 0)
-			return false;
-	return true;
-}
-
 /* Sort binaries, and their entries with them, by key, then by position; merge equal keys. */
 static bool sort_binaries(struct kp_toc *toc)
 {
@@ -308,10 +300,14 @@ kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 	KP_AUTO_FREE uint16_t *rank = string_ranks(toc);
 	struct kp_toc_more *more = &toc->entries_more;
 	uint32_t key = UINT32_MAX, binary = 0;
+	size_t sorted = 1;
 
 	if (!toc->binaries) /* an empty table: room for the sentinel */
 		KP_TRY(kp_new(&toc->binaries, 1, "sorting the table", why));
-	if (!rank || (!keys_ascend(toc) && !sort_binaries(toc)))
+	while (sorted < toc->n_binaries &&
+	       kp_span_cmp(kp_toc_key(toc, sorted - 1), kp_toc_key(toc, sorted)) < 0)
+		sorted++;
+	if (!rank || (sorted < toc->n_binaries && !sort_binaries(toc)))
 		return kp_fail_memory(why, toc->size, "sorting the table");
 	sort_entries(toc, rank);
 	set_firsts(toc);
@@ -325,8 +321,7 @@ kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 		}
 		run->key = binary;
 	}
-	if (more->n)
-		kp_sort(more->runs, more->n, MORE_ORDER);
+	kp_sort(more->runs, more->n, MORE_ORDER);
 	return KPACK_SUCCESS;
 }
 

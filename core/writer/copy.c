@@ -206,8 +206,7 @@ static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 				.begin = pos, .end = pos + kp_extent_size(c->from, o, k)};
 		}
 	}
-	if (c->n_used)
-		kp_sort(c->used, c->n_used, KP_BY_NUMBER(struct range, begin));
+	kp_sort(c->used, c->n_used, KP_BY_NUMBER(struct range, begin));
 	for (size_t i = 0; i < c->n_used; i++) {
 		const struct range *r = &c->used[i];
 

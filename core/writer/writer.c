@@ -343,9 +343,8 @@ kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: finished already");
 	KP_TRY(kp_writer_check(w, why));
-	if (w->entries.n)
-		kp_sort(w->entries.items, w->entries.n, KP_BY_TEXT(struct kp_listed, key),
-			KP_BY_TEXT(struct kp_listed, arch));
+	kp_sort(w->entries.items, w->entries.n, KP_BY_TEXT(struct kp_listed, key),
+		KP_BY_TEXT(struct kp_listed, arch));
 	w->failed = write_end(w, &blocks, why);
 	free(blocks.sizes);
 	free(blocks.hashes);
