@@ -44,7 +44,7 @@ struct parser {
 	struct kp_toc *toc;
 	struct kpackx_error *why;
 	struct kpackx_error scheme; /* why the scheme is not supported */
-	bool no_memory;
+	bool no_memory, parsed;
 	size_t entries_cap, binaries_cap;
 	struct kp_span key; /* current key; becomes a binary with its first entry */
 	bool key_added;
@@ -53,6 +53,14 @@ struct parser {
 	struct kp_string_table strings;
 	struct kp_string_chain arch_chain, type_chain;
 };
+
+static void parser_fini(struct parser *p)
+{
+	kp_string_table_fini(&p->strings);
+	free(p->own);
+	if (!p->parsed)
+		kp_toc_fini(p->toc);
+}
 
 static bool no_memory(struct parser *p)
 {
@@ -830,37 +838,40 @@ uint64_t kp_toc_hash(const uint8_t *bytes, size_t size)
 
 /* --- the calls -------------------------------------------------------------------- */
 
-static kpack_error_t parse_table(struct parser *p, uint64_t file_size)
+kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
+			   struct kp_toc *toc, struct kpackx_error *why)
 {
 	/* the shortest entry is its architecture's and its map's head, "ordinal", a number */
 	enum { SHORTEST = 1 + 1 + 8 + 1 };
-	struct kp_toc *toc = p->toc;
-	size_t hashed = hashed_size(toc->bytes, toc->size), size = 0;
-	struct kp_hash hash = kp_hash_of(toc->bytes, hashed);
+	KP_AUTO(parser) p = {.toc = toc, .why = why};
+	size_t hashed = hashed_size(bytes, size), texts = 0;
+	struct kp_hash hash = kp_hash_of(bytes, hashed);
 	uint8_t *to;
 	bool ok;
 
+	p.c = kp_mp_over((struct kp_span){bytes, size});
+	*toc = (struct kp_toc){.bytes = bytes, .size = size};
 	/* before the table is parsed, which changes its bytes */
 	toc->hash = kp_le64(hash.bytes);
-	toc->has_table_hash = hashed < toc->size;
-	if (toc->has_table_hash && !kp_hash_is(&hash, toc->bytes + hashed))
-		return kp_fail(p->why, KPACK_ERROR_INVALID_FORMAT,
+	toc->has_table_hash = hashed < size;
+	if (toc->has_table_hash && !kp_hash_is(&hash, bytes + hashed))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "toc: does not match its table_hash: damaged");
 
 	/* room for the most entries there can be; unused memory is given back later */
-	p->entries_cap = toc->size / SHORTEST + 1;
-	toc->entries = kp_large_alloc(p->entries_cap * sizeof(*toc->entries));
-	ok = toc->entries ? parse_top(p) : no_memory(p);
+	p.entries_cap = size / SHORTEST + 1;
+	toc->entries = kp_large_alloc(p.entries_cap * sizeof(*toc->entries));
+	ok = toc->entries ? parse_top(&p) : no_memory(&p);
 	/* the texts outlive the string table */
-	toc->strings = p->strings.texts;
-	toc->n_strings = p->strings.n;
-	p->strings.texts = NULL;
-	if (p->no_memory)
-		return kp_fail_memory(p->why, toc->size, "the table of contents");
-	if (p->scheme.code)
-		return kp_fail(p->why, p->scheme.code, "%s", p->scheme.text);
+	toc->strings = p.strings.texts;
+	toc->n_strings = p.strings.n;
+	p.strings.texts = NULL;
+	if (p.no_memory)
+		return kp_fail_memory(why, size, "the table of contents");
+	if (p.scheme.code)
+		return kp_fail(why, p.scheme.code, "%s", p.scheme.text);
 	if (!ok)
-		return kp_mp_fail(&p->c, "toc", p->why);
+		return kp_mp_fail(&p.c, "toc", why);
 	toc->entries =
 		kp_large_trim(toc->entries, toc->n_entries * sizeof(*toc->entries));
 	/*
@@ -868,10 +879,10 @@ static kpack_error_t parse_table(struct parser *p, uint64_t file_size)
 	 * missing, its name was damaged, or bytes follow the table.
 	 */
 	if ((toc->piece_hashes.data || toc->shared.hashes.data) && !toc->has_table_hash)
-		return kp_fail(p->why, KPACK_ERROR_INVALID_FORMAT,
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "toc: has other hashes, but does not end with its "
 			       "table_hash: damaged");
-	KP_TRY(settle_blobs(p, file_size));
+	KP_TRY(settle_blobs(&p, file_size));
 
 	/*
 	 * Copy the strings and give each a NUL, for which an architecture inside a key has no
@@ -879,8 +890,8 @@ static kpack_error_t parse_table(struct parser *p, uint64_t file_size)
 	 */
 	for (size_t i = 0; i < toc->n_strings; i++)
 		if (toc->strings[i].size <= KP_NAME_MAX)
-			size += toc->strings[i].size + 1;
-	KP_TRY(kp_new(&toc->texts, size, "architectures", p->why));
+			texts += toc->strings[i].size + 1;
+	KP_TRY(kp_new(&toc->texts, texts, "architectures", why));
 	to = toc->texts;
 	for (size_t i = 0; i < toc->n_strings; i++) {
 		struct kp_span *s = &toc->strings[i];
@@ -891,27 +902,9 @@ static kpack_error_t parse_table(struct parser *p, uint64_t file_size)
 		s->data = to;
 		to += s->size + 1;
 	}
-	return kp_toc_index(toc, p->why);
-}
-
-kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
-			   struct kp_toc *out, struct kpackx_error *why)
-{
-	struct kp_toc toc = {.bytes = bytes, .size = size};
-	struct parser p = {
-		.c = kp_mp_over((struct kp_span){bytes, size}),
-		.toc = &toc,
-		.why = why,
-	};
-	kpack_error_t err = parse_table(&p, file_size);
-
-	kp_string_table_fini(&p.strings);
-	free(p.own);
-	if (err)
-		kp_toc_fini(&toc);
-	else
-		*out = toc;
-	return err;
+	KP_TRY(kp_toc_index(toc, why));
+	p.parsed = true;
+	return KPACK_SUCCESS;
 }
 
 void kp_toc_fini(struct kp_toc *toc)

@@ -234,7 +234,7 @@ struct kp_toc {
  * OUT_OF_MEMORY
  */
 kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
-			   struct kp_toc *out, struct kpackx_error *why);
+			   struct kp_toc *toc, struct kpackx_error *why);
 void kp_toc_fini(struct kp_toc *toc);
 
 /*

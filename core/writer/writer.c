@@ -276,11 +276,6 @@ kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
 	return kp_writer_add_source(w, &source, ordinal, why);
 }
 
-uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal)
-{
-	return w->sizes[ordinal];
-}
-
 kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
 				    struct kpackx_error *why)
 {

@@ -97,11 +97,7 @@ struct kp_writer_blocks {
 };
 struct kp_writer_blocks kp_writer_blocks(const struct kp_writer *w);
 
-/*
- * The size of the bytes that were added for an ordinal, and reading these bytes back into
- * BUF.
- */
-uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal);
+/* Read the bytes that were added for an ordinal back into BUF. */
 kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
 				    struct kpackx_error *why);
 
