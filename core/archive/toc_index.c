@@ -422,45 +422,6 @@ static uint32_t path_in(struct kp_span map, struct kp_span key)
 	return (uint32_t)(path.data - map.data);
 }
 
-/*
- * Copy the metadata of a binary's entries to BYTES, and its key unless that is in them: of
- * kernel databases, which have most entries, the key is the path.
- */
-static size_t move_binary(struct kp_toc *toc, size_t binary, uint8_t *bytes, size_t size)
-{
-	struct kp_toc_binary *b = &toc->binaries[binary];
-	struct kp_span key = kp_toc_key(toc, binary);
-	uint32_t found = 0;
-
-	for (uint32_t i = b->first; i < b[1].first; i++) {
-		struct kp_meta_place *meta = &toc->entries[i].meta;
-		size_t notes = 4 * ((size_t)meta->has_chunk + meta->has_xxh3);
-		struct kp_span map = kp_toc_meta_map(toc, &toc->entries[i]);
-		struct kp_mp c = kp_mp_over(map);
-		uint32_t in_map;
-
-		if (!meta->at)
-			continue;
-		kp_mp_skip(&c); /* cannot fail: the parser has read this map */
-		map.size = kp_mp_offset(&c);
-		in_map = found ? 0 : path_in(map, key);
-		memcpy(bytes + size, map.data - notes, notes + map.size);
-		size += notes;
-		meta->at = size & KP_META_AT_MAX;
-		if (in_map)
-			found = (uint32_t)size + in_map;
-		size += map.size;
-	}
-	if (!found) {
-		found = (uint32_t)size;
-		memcpy(bytes + size, key.data, key.size);
-		size += key.size;
-		bytes[size++] = '\0';
-	}
-	b->key = found;
-	return size;
-}
-
 void kp_toc_compact(struct kp_toc *toc)
 {
 	struct kp_span *const others[] = {&toc->group, &toc->family, &toc->frame_index,
@@ -475,8 +436,44 @@ void kp_toc_compact(struct kp_toc *toc)
 	if (!bytes)
 		return;
 	bytes[size++] = '\0'; /* offset 0 means no map, so no map may begin there */
-	for (size_t i = 0; i < toc->n_binaries; i++)
-		size = move_binary(toc, i, bytes, size);
+
+	/*
+	 * The metadata of each binary's entries, and its key unless that is in them: of kernel
+	 * databases, which have most entries, the key is the path.
+	 */
+	for (size_t i = 0; i < toc->n_binaries; i++) {
+		struct kp_toc_binary *b = &toc->binaries[i];
+		struct kp_span key = kp_toc_key(toc, i);
+		uint32_t found = 0;
+
+		for (uint32_t k = b->first; k < b[1].first; k++) {
+			struct kp_meta_place *meta = &toc->entries[k].meta;
+			size_t notes = 4 * ((size_t)meta->has_chunk + meta->has_xxh3);
+			struct kp_span map = kp_toc_meta_map(toc, &toc->entries[k]);
+			struct kp_mp c = kp_mp_over(map);
+			uint32_t in_map;
+
+			if (!meta->at)
+				continue;
+			kp_mp_skip(&c); /* cannot fail: the parser has read this map */
+			map.size = kp_mp_offset(&c);
+			in_map = found ? 0 : path_in(map, key);
+			memcpy(bytes + size, map.data - notes, notes + map.size);
+			size += notes;
+			meta->at = size & KP_META_AT_MAX;
+			if (in_map)
+				found = (uint32_t)size + in_map;
+			size += map.size;
+		}
+		if (!found) {
+			found = (uint32_t)size;
+			memcpy(bytes + size, key.data, key.size);
+			size += key.size;
+			bytes[size++] = '\0';
+		}
+		b->key = found;
+	}
+
 	at = size;
 	for (size_t i = 0; i < toc->n_arches; i++) {
 		memcpy(bytes + size, toc->arches[i].data, toc->arches[i].size);

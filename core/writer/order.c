@@ -3,7 +3,6 @@
  * The order of objects in an archive (writer.h): the rank that an entry gives its object, and
  * whether the objects of an archive were added by rank.
  */
-#include <stdlib.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "internal.h"
@@ -62,38 +61,22 @@ int kp_rank_compare(const struct kp_rank *a, const struct kp_rank *b)
 	return c ? c : kp_span_cmp(a->key, b->key);
 }
 
-struct ranked {
-	struct kp_rank rank;
-	uint32_t ordinal;
-};
-
-static int by_rank(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-	int c = kp_rank_compare(&x->rank, &y->rank);
-
-	return c ? c : KP_ORDER(x->ordinal, y->ordinal);
-}
-
 kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
 				   struct kpackx_error *why)
 {
-	KP_AUTO_FREE struct ranked *list = NULL;
+	KP_AUTO_FREE struct kp_rank *ranks = NULL; /* of each object */
 
-	KP_TRY(kp_new(&list, w->n_frames, "objects", why));
-	for (uint32_t i = 0; i < w->n_frames; i++)
-		list[i].ordinal = i;
+	KP_TRY(kp_new(&ranks, w->n_frames, "objects", why));
 	for (size_t i = 0; i < w->entries.n; i++) {
 		const struct kp_listed *e = &w->entries.items[i];
 		struct kp_rank r = kp_rank_of(kp_span_str(e->key), kp_span_str(e->arch),
 					      e->metadata);
 
-		if (kp_rank_compare(&r, &list[e->ordinal].rank) < 0)
-			list[e->ordinal].rank = r;
+		if (kp_rank_compare(&r, &ranks[e->ordinal]) < 0)
+			ranks[e->ordinal] = r;
 	}
-	qsort(list, w->n_frames, sizeof(*list), by_rank);
 	*ordered = true;
-	for (uint32_t i = 0; i < w->n_frames; i++)
-		*ordered &= list[i].ordinal == i;
+	for (uint32_t i = 1; i < w->n_frames; i++)
+		*ordered &= kp_rank_compare(&ranks[i - 1], &ranks[i]) <= 0;
 	return KPACK_SUCCESS;
 }
