@@ -71,7 +71,7 @@ static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 	uint32_t want;
 
 	KP_TRY(read_header(a, &offset, why));
-	/* the first byte, before reading what may be gigabytes */
+	/* the first byte, before reading what may be a gigabyte of something else */
 	KP_TRY(kp_file_pread(a->fd, offset, &head, 1, why));
 	if ((head & 0xf0) != 0x80 && head != 0xde && head != 0xdf)
 		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
@@ -237,7 +237,11 @@ static uint64_t hashes_size(const struct kpack_archive *a, uint32_t ordinal)
 	return 8 * ((kp_stored_place(a, ordinal).size + KP_PIECE - 1) / KP_PIECE);
 }
 
-/* Find the objects in piece_hashes: the ordinal of each, and its hashes. */
+/*
+ * piece_hashes has, for some objects in order, a u32 ordinal and a u64 for each KP_PIECE of the
+ * stored bytes.  Where an object's hashes end follows from its size, so that a look-up needs a list
+ * of where each begins.
+ */
 static kpack_error_t index_hashes(struct kpack_archive *a, struct kpackx_error *why)
 {
 	struct kp_span s = a->toc.piece_hashes;
@@ -382,7 +386,7 @@ void kp_archive_close(struct kpack_archive *a)
 	kp_shared_close(a->shared);
 	if (a->fd >= 0)
 		close(a->fd);
-	if (a->free_attached)
+	if (a->free_attached) /* before the table, from which it may borrow */
 		a->free_attached(a->attached);
 	kp_toc_fini(&a->toc);
 	free(a->walked);
@@ -411,7 +415,7 @@ int kp_archive_fd(const struct kpack_archive *a)
 
 bool kp_archive_same_toc(const struct kpack_archive *a)
 {
-	struct kpack_archive now = {.fd = a->fd};
+	struct kpack_archive now = {.fd = a->fd}; /* for the header alone */
 	uint64_t offset, size;
 	uint8_t *bytes;
 	bool same = false;
@@ -423,8 +427,9 @@ bool kp_archive_same_toc(const struct kpack_archive *a)
 	bytes = size <= KP_TOC_SIZE_MAX ? malloc((size_t)size) : NULL;
 	if (bytes && !kp_file_pread(a->fd, offset, bytes, (size_t)size, NULL))
 		same = kp_toc_hash(bytes, (size_t)size) == a->toc.hash;
+	/* who asks has seen the file change: its bytes may be others under the same table */
 	for (size_t i = 0; i <= a->toc.n_entries / 8; i++)
-		atomic_store(&a->checked[i], 0); /* the bytes may be others */
+		atomic_store(&a->checked[i], 0);
 	free(bytes);
 	return same;
 }
@@ -472,6 +477,7 @@ bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
 	struct kp_key key = kp_key_split(name);
 	uint8_t buf[KP_NAME_MAX + 2];
 
+	/* as it is named, or with the other form of index 0 */
 	if (kp_archive_find(a, name, arch, entry))
 		return true;
 	if (key.index == 0 && key.binary.size < name.size)

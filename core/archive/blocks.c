@@ -96,6 +96,7 @@ static struct kp_frame **bucket_of(const struct kp_shared *s, uint32_t number)
 	return &pool.buckets[kp_slot_hash(key, sizeof(key), 0) % BUCKETS];
 }
 
+/* The list of READY frames by use: its end is where frames are taken out. */
 static void unlink_used(struct kp_frame *f)
 {
 	*(f->newer ? &f->newer->older : &pool.newest) = f->older;
@@ -359,6 +360,10 @@ kpack_error_t kp_shared_read(const struct kp_shared *s, uint32_t object, uint64_
 	KP_AUTO_FREE struct piece *pieces = NULL;
 	size_t n, cap = 0;
 
+	/*
+	 * Stretches begin at multiples of their size in the object, wherever the read begins, so
+	 * that the blocks of a stretch are within the reach that opening has checked.
+	 */
 	for (uint64_t at = offset; at < end; at = until) {
 		size_t extent = extent_at(s, o, at);
 

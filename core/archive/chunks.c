@@ -153,6 +153,7 @@ static kpack_error_t read_frame(const struct kp_source *stored, void *buf, uint6
 	uint64_t stated, done = 0;
 	kpack_error_t err;
 
+	/* in memory it can be seen that nothing follows the frame */
 	if (stored->size <= STORED_MAX) {
 		KP_TRY(kp_source_load(stored, UINT64_MAX, "a chunk", &bytes, why));
 		s = (struct kp_span){bytes, (size_t)stored->size};
@@ -182,6 +183,7 @@ static kpack_error_t read_blocks(const struct kp_chunks *c, uint64_t k, void *bu
 	KP_AUTO_FREE uint8_t *bytes = NULL;
 	uint8_t *block, *end;
 
+	/* a row may state gigabytes; blocks take no more than bytes that cannot be compressed */
 	if (n < before + after || n > ZSTD_compressBound((size_t)size) + before + after)
 		return fail_mismatch(why);
 	n -= before + after;

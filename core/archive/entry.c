@@ -84,6 +84,7 @@ struct way {
 			      uint64_t size, struct kpackx_error *why);
 };
 
+/* Who reads on has the system read ahead; a part that is read alone needs no more. */
 static kpack_error_t plain_part(struct kp_reader *r, uint64_t offset, uint8_t *buf,
 				uint64_t size, struct kpackx_error *why)
 {
@@ -143,6 +144,7 @@ static kpack_error_t frames_next(struct kp_reader *r, uint8_t *at, uint64_t size
 	uint64_t until = r->done + size, got = 0, more = 0;
 	uint8_t byte, *whole;
 
+	/* through a window, of which only these bytes are copied: nothing shows what follows them */
 	if (r->reused) {
 		KP_TRY(kp_frames_decode(r->frames, at, size, size, &got, why));
 		if (got == size && until == r->size) /* only a checksum may follow */
@@ -334,6 +336,11 @@ uint64_t kp_entry_visits(const struct kpack_archive *a, size_t entry, uint64_t o
 
 /* --- is the size true? ----------------------------------------------------------------- */
 
+/*
+ * A table can state gigabytes for a frame of some bytes, as long as zstd could have compressed them
+ * so well, and callers are about to allocate them.  So the frames are asked first, without
+ * decoding them.
+ */
 kpack_error_t kp_entry_check_size(const struct kpack_archive *a, size_t entry,
 				  struct kpackx_error *why)
 {
@@ -702,6 +709,7 @@ kpack_error_t kp_entry_read_range(const struct kpack_archive *a, size_t entry,
 	kpack_error_t err;
 	bool too_wide = true;
 
+	/* all is compared while it is decoded; of a part, all must have been decoded once */
 	if (n == all) {
 		if (n)
 			KP_TRY(kp_entry_read(a, entry, buf, why));
@@ -715,6 +723,7 @@ kpack_error_t kp_entry_read_range(const struct kpack_archive *a, size_t entry,
 		if (!too_wide)
 			KP_TRY(err);
 	}
+	/* small, or with a window that takes as much memory as the entry */
 	if (n && too_wide) {
 		KP_TRY(kp_entry_check_size(a, entry, why));
 		whole = kp_large_alloc((size_t)all);

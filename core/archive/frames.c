@@ -123,7 +123,10 @@ kpack_error_t kp_frame_measure(struct kp_window *w, uint64_t off,
 	return KPACK_SUCCESS;
 }
 
-/* Bytes that zstd allocates to decode the frame in steps, besides its context. */
+/*
+ * Bytes that zstd allocates to decode the frame in steps, besides its context: the window with room
+ * for a block before and behind it, or all of the content if that is less.
+ */
 static uint64_t window_memory(const struct kp_frame_header *h)
 {
 	uint64_t room = h->window + (UINT64_C(2) << BLOCK_LOG);
@@ -308,7 +311,7 @@ static kpack_error_t want_input(struct kp_frames *f, uint64_t n, struct kpackx_e
 
 	if (have >= n || !left)
 		return KPACK_SUCCESS;
-	/* reads end where pieces end */
+	/* reads end where pieces end: a piece that has a hash is read, and hashed, as a whole */
 	if (left > f->cap - have && n - have > (f->cap - have) / INPUT * INPUT) {
 		uint8_t *bigger = kp_large_alloc(cap);
 
@@ -490,7 +493,7 @@ kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 			return f->in_frame ? cut_short(f, why) : KPACK_SUCCESS;
 		if (!f->in_frame)
 			KP_TRY(begin_frame(f, out.size - out.pos, &once, why));
-		if (once) {
+		if (once) { /* straight into the caller's buffer, without a window */
 			n = ZSTD_decompressDCtx(f->zstd, (uint8_t *)buf + out.pos,
 						out.size - out.pos, f->input + f->in.pos,
 						once - least_of(f->unchecked, once));

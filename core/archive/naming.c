@@ -61,6 +61,7 @@ bool kp_archive_name_split(const char *name, const char *group, unsigned *volume
 	if (size <= n || strncmp(name, group, n) != 0)
 		return false;
 	if (name[n] == '.') {
+		/* one spelling for each volume, as it is made above */
 		if (name[n + 1] < '1' || name[n + 1] > '9')
 			return false;
 		number = strtoull(name + n + 1, &end, 10);
@@ -81,6 +82,7 @@ struct kp_key kp_key_split(struct kp_span key)
 	uint64_t n = 0, scale = 1;
 	size_t at = key.size;
 
+	/* from the end: a binary's own name may have a "#", too */
 	while (at > 0 && key.data[at - 1] >= '0' && key.data[at - 1] <= '9') {
 		n += scale * (uint64_t)(key.data[--at] - '0');
 		scale *= 10;

@@ -81,6 +81,7 @@ static kpack_error_t read_frames(struct kp_shared *s, const struct kp_shared_lay
 {
 	uint64_t at = l->offset, want;
 
+	/* what decides how much memory a reader takes comes first */
 	if (l->block_size < KP_SHARED_BLOCK_MIN || l->block_size > KP_SHARED_BLOCK_MAX ||
 	    l->block_size & (l->block_size - 1))
 		return kp_fail(
@@ -125,6 +126,7 @@ static kpack_error_t read_frames(struct kp_shared *s, const struct kp_shared_lay
 		uint64_t stored = kp_le32(l->frames.data + 4 * (size_t)i);
 		uint64_t size = kp_frame_size(s, i);
 
+		/* more than zstd makes of bytes that it cannot compress is no block of ours */
 		if (!kp_zstd_plausible(stored, size) || stored > size + size / 128 + 1024)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "zstd_shared: frame %u has %llu bytes for %llu", i,

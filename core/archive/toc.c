@@ -713,6 +713,7 @@ static bool parse_scheme(struct parser *p)
 		return false;
 	if (kp_scheme_find(s, &toc->scheme))
 		return true;
+	/* a later version, perhaps: that is another error than bytes that are no MessagePack */
 	kp_fail(&p->scheme, KPACK_ERROR_NOT_IMPLEMENTED,
 		"toc: compression_scheme '%s' is not supported",
 		kp_text_escape(s, text, sizeof(text)));
@@ -862,7 +863,7 @@ kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 	p.entries_cap = size / SHORTEST + 1;
 	toc->entries = kp_large_alloc(p.entries_cap * sizeof(*toc->entries));
 	ok = toc->entries ? parse_top(&p) : no_memory(&p);
-	/* the texts outlive the string table */
+	/* the texts outlive the string table; they are borrowed from the bytes until they are copied */
 	toc->strings = p.strings.texts;
 	toc->n_strings = p.strings.n;
 	p.strings.texts = NULL;

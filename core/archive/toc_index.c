@@ -41,7 +41,10 @@ static int cmp_bytes(const void *a, const void *b)
 	return KP_ORDER(x->binary, y->binary);
 }
 
-/* Sort by the eight bytes, stably; SPARE has room for N. */
+/*
+ * Sort by the eight bytes, stably; SPARE has room for N.  Byte by byte, from the last to the first,
+ * as qsort would make opening a table of 100,000 unsorted keys take a third longer.
+ */
 static void sort_bytes(struct sort_key *run, struct sort_key *spare, size_t n)
 {
 	/* with fewer keys, counting for a radix sort costs more than it saves */
@@ -232,6 +235,7 @@ static size_t sort_arches(struct kp_toc *toc, struct kp_toc_entry *run, size_t n
 	uint32_t binary = run->binary;
 	size_t kept = 0;
 
+	/* most keys have a few architectures, for which a call of qsort_r is dear */
 	for (size_t i = 1; i < n && n <= INSERT_MAX; i++) {
 		struct kp_toc_entry e = run[i];
 		size_t at = i;
@@ -304,6 +308,7 @@ kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 
 	if (!toc->binaries) /* an empty table: room for the sentinel */
 		KP_TRY(kp_new(&toc->binaries, 1, "sorting the table", why));
+	/* our writer sorts its keys, and one pass shows that; others do not */
 	while (sorted < toc->n_binaries &&
 	       kp_span_cmp(kp_toc_key(toc, sorted - 1), kp_toc_key(toc, sorted)) < 0)
 		sorted++;

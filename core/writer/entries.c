@@ -24,7 +24,7 @@ static kpack_error_t intern_text(struct kp_writer *w, struct kp_string_chain *ch
 				 struct kpackx_error *why)
 {
 	struct kp_string_table *t = &w->entries.strings;
-	size_t known = t->n;
+	size_t known = t->n; /* a new text has this number */
 	uint16_t number;
 	char *copy;
 
@@ -150,6 +150,7 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 		return kp_fail_memory(why, w->entries.n * sizeof(e), "entries");
 	KP_TRY(intern_text(w, &w->entries.arch_chain, arch, &e.arch, why));
 	KP_TRY(intern_text(w, &w->entries.type_chain, from->type, &e.type, why));
+	/* whether it was added before: then its ordinal decides */
 	slot = find_slot(w, e.hash, key, arch);
 	there = *slot ? &w->entries.items[*slot - 1] : NULL;
 	if (there && there->ordinal != e.ordinal)

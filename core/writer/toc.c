@@ -240,7 +240,7 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *bl
 	for (size_t i = 0; i < w->entries.n; i++)
 		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
 			arches[n++] = arches[i];
-	if (!family)
+	if (!family) /* what all entries are for */
 		family = n == 1 ? arches[0] : w->group;
 
 	/* pairs besides the caller's; a shared archive has its hashes in zstd_shared */
