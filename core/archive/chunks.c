@@ -66,8 +66,7 @@ static kpack_error_t find_form(struct kp_chunks *c, struct kpackx_error *why)
 kpack_error_t kp_chunks_open(struct kp_chunks *c, const struct kp_source *stored,
 			     uint64_t chunk, uint64_t size, struct kpackx_error *why)
 {
-	uint64_t want = size ? (size - 1) / chunk + 1 : 1; /* an empty frame */
-	uint64_t table, row_size, begin, at = 0;
+	uint64_t want, table, row_size, begin, at = 0;
 	uint8_t foot[KP_SEEK_FOOT], head[KP_SEEK_HEAD];
 	KP_AUTO_FREE uint8_t *rows = NULL;
 	uint32_t n;
@@ -99,6 +98,7 @@ kpack_error_t kp_chunks_open(struct kp_chunks *c, const struct kp_source *stored
 	if (kp_le32(head) != KP_SEEK_FRAME || kp_le32(head + 4) != table - sizeof(head))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "seek table: %u rows do not fit its frame", n);
+	want = size ? (size - 1) / chunk + 1 : 1; /* an empty frame */
 	if (n != want)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "seek table: %u rows for %llu bytes in chunks of %llu", n,

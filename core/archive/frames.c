@@ -253,7 +253,7 @@ kpack_error_t kp_frames_open(struct kp_frames **frames, const struct kp_source *
 		f->zstd = ZSTD_createDCtx();
 	if (!f->input || !f->zstd)
 		return kp_fail_memory(why, INPUT, "decoding");
-	/* begin_frame compares each frame's window with ours; zstd's own limit is less */
+	/* begin_frame compares each frame's window with our limit: zstd's is the widest it has */
 	ZSTD_DCtx_setParameter(f->zstd, ZSTD_d_windowLogMax,
 			       ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
 	kp_frames_limit_window(f, into == KP_FRAMES_PIECES
