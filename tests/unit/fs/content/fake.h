@@ -171,9 +171,9 @@ size_t kp_archive_entry_count(const struct kpack_archive *a)
 enum kp_form kp_entry_form(const struct kpack_archive *a, size_t entry, uint64_t *unit)
 {
 	*unit = a->blocks ? a->blocks : files[entry].chunk;
-	if (a->plain)
-		return KP_FORM_PLAIN;
-	return a->blocks ? KP_FORM_BLOCKS : *unit ? KP_FORM_CHUNKS : KP_FORM_FRAMES;
+	if (a->blocks)
+		return KP_FORM_BLOCKS;
+	return *unit ? KP_FORM_CHUNKS : a->plain ? KP_FORM_PLAIN : KP_FORM_FRAMES;
 }
 
 /* As if all bytes of an entry before the first MiB were in blocks of their own. */
