@@ -71,7 +71,7 @@ static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 	uint32_t want;
 
 	KP_TRY(read_header(a, &offset, why));
-	/* the first byte, before reading what may be gigabytes */
+	/* the first byte, before reading what may be a gigabyte of something else */
 	KP_TRY(kp_file_pread(a->fd, offset, &head, 1, why));
 	if ((head & 0xf0) != 0x80 && head != 0xde && head != 0xdf)
 		return kp_fail(why, KPACK_ERROR_MSGPACK_PARSE_FAILED,
@@ -102,46 +102,9 @@ static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 /* --- where the objects are ------------------------------------------------------------ */
 
 /*
- * The frame index of a zstd blob: N+1 little-endian u64, the offsets of the frames'
- * length words from the blob's start.  The first is 4, they strictly increase, and the
- * last is the blob's size.  Check one that the table of contents has.
+ * The frame index of a zstd blob: N+1 little-endian u64, the offsets of the frames' length words
+ * from the blob's start.  The first is 4, they strictly increase, and the last is the blob's size.
  */
-static kpack_error_t check_index(struct kpack_archive *a, struct kpackx_error *why)
-{
-	struct kp_span index = a->toc.frame_index;
-	size_t n = index.size / 8;
-	uint64_t last = 4;
-	uint8_t word[4];
-
-	if (index.size % 8 || n == 0 || n - 1 > KP_FRAMES_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "frame_index: %zu bytes are not 1 to %u offsets",
-			       index.size, KP_FRAMES_MAX + 1);
-	a->frames = index.data;
-	a->n_frames = (uint32_t)(n - 1);
-	if (kp_frame_at(a->frames, 0) != 4 ||
-	    kp_frame_at(a->frames, a->n_frames) != a->toc.zstd_size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "frame_index: runs from %llu to %llu, not from 4 to %llu",
-			       (ull)kp_frame_at(a->frames, 0),
-			       (ull)kp_frame_at(a->frames, a->n_frames),
-			       (ull)a->toc.zstd_size);
-	for (uint32_t i = 1; i < n; i++) {
-		uint64_t at = kp_frame_at(a->frames, i);
-
-		if (at < last || at - last < 4 || at - last - 4 > UINT32_MAX)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "frame_index: offset %u is %llu after %llu", i,
-				       (ull)at, (ull)last);
-		last = at;
-	}
-	KP_TRY(kp_file_pread(a->fd, a->toc.zstd_offset, word, sizeof(word), why));
-	if (kp_le32(word) != a->n_frames)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "frame_index: %u frames, the blob has %u", a->n_frames,
-			       kp_le32(word));
-	return KPACK_SUCCESS;
-}
 
 /*
  * Make the index of an archive that has none, from the frames' length words.  Small frames
@@ -195,10 +158,14 @@ static kpack_error_t walk_frames(struct kpack_archive *a, struct kpackx_error *w
 	return KPACK_SUCCESS;
 }
 
+/* Find the objects, by scheme: in frames by an index, which is checked if the table has it. */
 static kpack_error_t find_objects(struct kpack_archive *a, struct kpackx_error *why)
 {
 	struct kp_toc *t = &a->toc;
+	size_t n = t->frame_index.size / 8;
+	uint64_t last = 4;
 	kpack_error_t err;
+	uint8_t word[4];
 
 	if (t->scheme == KPACK_COMPRESSION_NOOP)
 		return KPACK_SUCCESS;
@@ -219,7 +186,36 @@ static kpack_error_t find_objects(struct kpack_archive *a, struct kpackx_error *
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "toc: zstd blob: %llu bytes at %llu in a file of %llu",
 			       (ull)t->zstd_size, (ull)t->zstd_offset, (ull)file_size(a));
-	return t->frame_index.data ? check_index(a, why) : walk_frames(a, why);
+	if (!t->frame_index.data)
+		return walk_frames(a, why);
+	if (t->frame_index.size % 8 || n == 0 || n - 1 > KP_FRAMES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: %zu bytes are not 1 to %u offsets",
+			       t->frame_index.size, KP_FRAMES_MAX + 1);
+	a->frames = t->frame_index.data;
+	a->n_frames = (uint32_t)(n - 1);
+	if (kp_frame_at(a->frames, 0) != 4 ||
+	    kp_frame_at(a->frames, a->n_frames) != t->zstd_size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: runs from %llu to %llu, not from 4 to %llu",
+			       (ull)kp_frame_at(a->frames, 0),
+			       (ull)kp_frame_at(a->frames, a->n_frames),
+			       (ull)t->zstd_size);
+	for (uint32_t i = 1; i < n; i++) {
+		uint64_t at = kp_frame_at(a->frames, i);
+
+		if (at < last || at - last < 4 || at - last - 4 > UINT32_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "frame_index: offset %u is %llu after %llu", i,
+				       (ull)at, (ull)last);
+		last = at;
+	}
+	KP_TRY(kp_file_pread(a->fd, t->zstd_offset, word, sizeof(word), why));
+	if (kp_le32(word) != a->n_frames)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "frame_index: %u frames, the blob has %u", a->n_frames,
+			       kp_le32(word));
+	return KPACK_SUCCESS;
 }
 
 struct kp_toc_blob kp_stored_place(const struct kpack_archive *a, uint32_t ordinal)
@@ -241,7 +237,11 @@ static uint64_t hashes_size(const struct kpack_archive *a, uint32_t ordinal)
 	return 8 * ((kp_stored_place(a, ordinal).size + KP_PIECE - 1) / KP_PIECE);
 }
 
-/* Find the objects in piece_hashes: the ordinal of each, and its hashes. */
+/*
+ * piece_hashes has, for some objects in order, a u32 ordinal and a u64 for each KP_PIECE of the
+ * stored bytes.  Where an object's hashes end follows from its size, so that a look-up needs a list
+ * of where each begins.
+ */
 static kpack_error_t index_hashes(struct kpack_archive *a, struct kpackx_error *why)
 {
 	struct kp_span s = a->toc.piece_hashes;
@@ -285,30 +285,26 @@ static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 	uint8_t head[KP_FRAME_HEADER_MAX];
 	struct kp_toc_blob at;
 
-	if (e->ordinal >= n) {
-		kp_toc_entry_fault(toc, e, true, "ordinal %u of %u %s", e->ordinal, n,
-				   a->shared ? "objects"
-				   : none    ? "blobs"
-					     : "frames");
-		return true;
-	}
+	if (e->ordinal >= n)
+		return kp_toc_entry_fault(toc, e, true, "ordinal %u of %u %s", e->ordinal,
+					  n,
+					  a->shared ? "objects"
+					  : none    ? "blobs"
+						    : "frames");
 	if (a->shared) {
 		size = a->shared->objects[e->ordinal].size;
 		if (e->size == KP_TOC_NO_SIZE)
 			e->size = size;
-		if (e->size == size)
-			return false;
-		kp_toc_entry_fault(toc, e, true,
-				   "original_size %llu of an object of %llu bytes",
-				   (ull)e->size, (ull)size);
-		return true;
+		return e->size != size &&
+		       kp_toc_entry_fault(toc, e, true,
+					  "original_size %llu of an object of %llu bytes",
+					  (ull)e->size, (ull)size);
 	}
 	at = kp_stored_place(a, e->ordinal);
-	if (none && !kp_range_ok(file_size(a), at.offset, at.size)) {
-		kp_toc_entry_fault(toc, e, true, "%llu bytes at %llu in a file of %llu",
-				   (ull)at.size, (ull)at.offset, (ull)file_size(a));
-		return true;
-	}
+	if (none && !kp_range_ok(file_size(a), at.offset, at.size))
+		return kp_toc_entry_fault(
+			toc, e, true, "%llu bytes at %llu in a file of %llu",
+			(ull)at.size, (ull)at.offset, (ull)file_size(a));
 	if (e->size == KP_TOC_NO_SIZE && none) {
 		e->size = at.size;
 	} else if (e->size == KP_TOC_NO_SIZE) {
@@ -318,25 +314,18 @@ static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 		/* the first frame of chunks is only the first chunk */
 		if (e->meta.has_chunk ||
 		    kp_file_pread(a->fd, at.offset, head, s.size, NULL) ||
-		    !kp_zstd_content_size(s, &e->size)) {
-			kp_toc_entry_fault(
+		    !kp_zstd_content_size(s, &e->size))
+			return kp_toc_entry_fault(
 				toc, e, true,
 				"no original_size, and none in the frame's header");
-			return true;
-		}
 	}
-	if (none ? e->size != at.size : !kp_zstd_plausible(at.size, e->size)) {
-		kp_toc_entry_fault(toc, e, true,
-				   "original_size %llu of %llu stored bytes",
-				   (ull)e->size, (ull)at.size);
-		return true;
-	}
-	if (e->size > limit) {
-		kp_toc_entry_fault(toc, e, true, "original_size %llu, limit %llu",
-				   (ull)e->size, (ull)limit);
-		return true;
-	}
-	return false;
+	if (none ? e->size != at.size : !kp_zstd_plausible(at.size, e->size))
+		return kp_toc_entry_fault(toc, e, true,
+					  "original_size %llu of %llu stored bytes",
+					  (ull)e->size, (ull)at.size);
+	return e->size > limit &&
+	       kp_toc_entry_fault(toc, e, true, "original_size %llu, limit %llu",
+				  (ull)e->size, (ull)limit);
 }
 
 /* --- opening ---------------------------------------------------------------------- */
@@ -397,7 +386,7 @@ void kp_archive_close(struct kpack_archive *a)
 	kp_shared_close(a->shared);
 	if (a->fd >= 0)
 		close(a->fd);
-	if (a->free_attached)
+	if (a->free_attached) /* before the table, from which it may borrow */
 		a->free_attached(a->attached);
 	kp_toc_fini(&a->toc);
 	free(a->walked);
@@ -426,7 +415,7 @@ int kp_archive_fd(const struct kpack_archive *a)
 
 bool kp_archive_same_toc(const struct kpack_archive *a)
 {
-	struct kpack_archive now = {.fd = a->fd};
+	struct kpack_archive now = {.fd = a->fd}; /* for the header alone */
 	uint64_t offset, size;
 	uint8_t *bytes;
 	bool same = false;
@@ -438,8 +427,9 @@ bool kp_archive_same_toc(const struct kpack_archive *a)
 	bytes = size <= KP_TOC_SIZE_MAX ? malloc((size_t)size) : NULL;
 	if (bytes && !kp_file_pread(a->fd, offset, bytes, (size_t)size, NULL))
 		same = kp_toc_hash(bytes, (size_t)size) == a->toc.hash;
+	/* who asks has seen the file change: its bytes may be others under the same table */
 	for (size_t i = 0; i <= a->toc.n_entries / 8; i++)
-		atomic_store(&a->checked[i], 0); /* the bytes may be others */
+		atomic_store(&a->checked[i], 0);
 	free(bytes);
 	return same;
 }
@@ -487,6 +477,7 @@ bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
 	struct kp_key key = kp_key_split(name);
 	uint8_t buf[KP_NAME_MAX + 2];
 
+	/* as it is named, or with the other form of index 0 */
 	if (kp_archive_find(a, name, arch, entry))
 		return true;
 	if (key.index == 0 && key.binary.size < name.size)
@@ -529,11 +520,6 @@ const char *kp_archive_arch(const struct kpack_archive *a, size_t arch)
 const char *kp_archive_scheme(const struct kpack_archive *a)
 {
 	return kp_scheme_name(a->toc.scheme);
-}
-
-bool kp_archive_is_plain(const struct kpack_archive *a)
-{
-	return a->toc.scheme == KPACK_COMPRESSION_NOOP;
 }
 
 struct kp_span kp_archive_group(const struct kpack_archive *a)
@@ -595,7 +581,12 @@ const struct kp_toc *kp_archive_toc(const struct kpack_archive *a)
 
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out)
 {
-	kp_toc_meta(&a->toc, &a->toc.entries[entry], out);
+	struct kp_decoding_facts facts = kp_archive_decoding_facts(a, entry);
+
+	*out = (struct kp_meta){.has_xxh3 = facts.xxh3, .chunk = facts.chunk};
+	if (facts.xxh3)
+		memcpy(out->xxh3, facts.xxh3, sizeof(out->xxh3));
+	kp_meta_texts(kp_toc_meta_map(&a->toc, &a->toc.entries[entry]), out);
 }
 
 struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a,
@@ -607,12 +598,9 @@ struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)
 {
 	struct kp_span map = kp_toc_meta_map(&a->toc, &a->toc.entries[entry]);
-	struct kp_mp c;
+	struct kp_mp c = kp_mp_over(map);
 
-	if (map.size == 0)
-		return map;
-	c = kp_mp_over(map);
-	if (kp_mp_skip(&c))
+	if (map.size && kp_mp_skip(&c))
 		map.size = kp_mp_offset(&c);
 	return map;
 }

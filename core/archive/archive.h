@@ -104,8 +104,6 @@ const char *kp_archive_arch(const struct kpack_archive *a, size_t arch);
 
 /* "none", "zstd-per-kernel" or "zstd-shared". */
 const char *kp_archive_scheme(const struct kpack_archive *a);
-/* Whether the scheme is "none": entries are stored as they are. */
-bool kp_archive_is_plain(const struct kpack_archive *a);
 /* group_name; empty: absent. */
 struct kp_span kp_archive_group(const struct kpack_archive *a);
 /* The number of frames, blobs or objects, and the bytes of the blob region. */

@@ -96,6 +96,7 @@ static struct kp_frame **bucket_of(const struct kp_shared *s, uint32_t number)
 	return &pool.buckets[kp_slot_hash(key, sizeof(key), 0) % BUCKETS];
 }
 
+/* The list of READY frames by use: its end is where frames are taken out. */
 static void unlink_used(struct kp_frame *f)
 {
 	*(f->newer ? &f->newer->older : &pool.newest) = f->older;
@@ -175,42 +176,6 @@ static void free_frames(struct kp_frame *list)
 	}
 }
 
-/*
- * Find or add a frame, and pin it; if it is BUSY, *DECODES: the caller is to decode it.
- * NULL: out of memory.
- */
-static struct kp_frame *pin_frame(const struct kp_shared *s, uint32_t number,
-				  bool *decodes)
-{
-	struct kp_frame **bucket = bucket_of(s, number), *f = *bucket;
-
-	while (f && (f->owner != s || f->number != number))
-		f = f->same_bucket;
-	*decodes = !f;
-	if (f) {
-		f->pins++;
-		while (f->state == BUSY)
-			kp_lock_wait(&lock);
-		if (f->state == READY) {
-			unlink_used(f);
-			link_newest(f);
-		}
-		return f;
-	}
-	f = calloc(1, sizeof(*f));
-	if (!f)
-		return NULL;
-	f->owner = s;
-	f->number = number;
-	f->decoder = pthread_self();
-	f->pins = 1;
-	f->size = kp_frame_size(s, number);
-	f->same_bucket = *bucket;
-	*bucket = f;
-	pool.held += f->size;
-	return f;
-}
-
 /* Decode the bytes of F, which the caller has pinned as BUSY, without the lock. */
 static kpack_error_t decode_frame(struct kp_frame *f, struct kpackx_error *why)
 {
@@ -240,31 +205,53 @@ static kpack_error_t decode_frame(struct kp_frame *f, struct kpackx_error *why)
 kpack_error_t kp_pool_get(const struct kp_shared *s, uint32_t number,
 			  struct kp_frame **out, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_frame *f;
-	bool decodes, failed;
+	struct kp_frame **bucket = bucket_of(s, number), *f;
+	kpack_error_t err;
 
-	do {
+	for (;;) {
 		kp_lock_take(&lock);
-		f = pin_frame(s, number, &decodes);
-		failed = f && f->state == FAILED;
-		kp_lock_give(&lock);
+		f = *bucket;
+		while (f && (f->owner != s || f->number != number))
+			f = f->same_bucket;
 		if (!f)
-			return kp_fail_memory(why, sizeof(*f), "a block");
-		if (failed) /* another thread's failure; this one reports its own */
-			kp_pool_put(f);
-	} while (failed);
-	if (decodes) {
-		err = decode_frame(f, why);
-		kp_lock_take(&lock);
-		f->state = err ? FAILED : READY;
-		if (err)
-			remove_frame(f);
-		else
+			break;
+		f->pins++;
+		while (f->state == BUSY)
+			kp_lock_wait(&lock);
+		if (f->state == READY) {
+			unlink_used(f);
 			link_newest(f);
-		kp_lock_wake(&lock);
+			kp_lock_give(&lock);
+			*out = f;
+			return KPACK_SUCCESS;
+		}
 		kp_lock_give(&lock);
+		kp_pool_put(f); /* another thread's failure; this one reports its own */
 	}
+	/* it is not there: add it, and decode it without the lock, while others wait for it */
+	f = calloc(1, sizeof(*f));
+	if (f) {
+		f->owner = s;
+		f->number = number;
+		f->decoder = pthread_self();
+		f->pins = 1;
+		f->size = kp_frame_size(s, number);
+		f->same_bucket = *bucket;
+		*bucket = f;
+		pool.held += f->size;
+	}
+	kp_lock_give(&lock);
+	if (!f)
+		return kp_fail_memory(why, sizeof(*f), "a block");
+	err = decode_frame(f, why);
+	kp_lock_take(&lock);
+	f->state = err ? FAILED : READY;
+	if (err)
+		remove_frame(f);
+	else
+		link_newest(f);
+	kp_lock_wake(&lock);
+	kp_lock_give(&lock);
 	if (err)
 		kp_pool_put(f);
 	else
@@ -373,6 +360,10 @@ kpack_error_t kp_shared_read(const struct kp_shared *s, uint32_t object, uint64_
 	KP_AUTO_FREE struct piece *pieces = NULL;
 	size_t n, cap = 0;
 
+	/*
+	 * Stretches begin at multiples of their size in the object, wherever the read begins, so
+	 * that the blocks of a stretch are within the reach that opening has checked.
+	 */
 	for (uint64_t at = offset; at < end; at = until) {
 		size_t extent = extent_at(s, o, at);
 

@@ -28,65 +28,6 @@ static kpack_error_t fail_mismatch(struct kpackx_error *why)
 		       "seek table: a row does not match its frame");
 }
 
-static kpack_error_t read_table(struct kp_chunks *c, struct kpackx_error *why)
-{
-	const struct kp_source *s = &c->stored;
-	uint64_t want = c->size ? (c->size - 1) / c->chunk + 1 : 1; /* an empty frame */
-	uint64_t table, row_size, begin, at = 0;
-	uint8_t foot[KP_SEEK_FOOT], head[KP_SEEK_HEAD];
-	KP_AUTO_FREE uint8_t *rows = NULL;
-	uint32_t n;
-
-	if (s->size < sizeof(head) + sizeof(foot))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "seek table: missing in %llu bytes",
-			       (unsigned long long)s->size);
-	KP_TRY(kp_source_read(s, s->size - sizeof(foot), foot, sizeof(foot), why));
-	if (kp_le32(foot + 5) != KP_SEEK_MAGIC || foot[4] & KP_SEEK_RESERVED)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "seek table: missing");
-	n = kp_le32(foot);
-	row_size = foot[4] & KP_SEEK_SUMS ? 12 : 8;
-	table = sizeof(head) + n * row_size + sizeof(foot);
-	if (table > s->size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "seek table: %u rows in %llu bytes", n,
-			       (unsigned long long)s->size);
-	begin = s->size - table;
-	KP_TRY(kp_source_read(s, begin, head, sizeof(head), why));
-	if (kp_le32(head) != KP_SEEK_FRAME || kp_le32(head + 4) != table - sizeof(head))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "seek table: %u rows do not fit its frame", n);
-	if (n != want)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "seek table: %u rows for %llu bytes in chunks of %llu", n,
-			       (unsigned long long)c->size, (unsigned long long)c->chunk);
-	KP_TRY(kp_new(&rows, n * row_size, "a seek table", why));
-	KP_TRY(kp_new(&c->offsets, (size_t)n + 1, "a seek table", why));
-	if (row_size == 12)
-		KP_TRY(kp_new(&c->checksums, n, "a seek table", why));
-	KP_TRY(kp_source_read(s, begin + sizeof(head), rows, n * row_size, why));
-	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *row = rows + i * row_size;
-
-		if (kp_le32(row + 4) != kp_chunk_size(c, i))
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "seek table: row %u says %u bytes, not %llu", i,
-				       kp_le32(row + 4),
-				       (unsigned long long)kp_chunk_size(c, i));
-		c->offsets[i] = at;
-		if (c->checksums)
-			c->checksums[i] = kp_le32(row + 8);
-		at += kp_le32(row);
-	}
-	if (at != begin)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "seek table: rows add up to %llu of %llu bytes",
-			       (unsigned long long)at, (unsigned long long)begin);
-	c->offsets[n] = at;
-	c->n = n;
-	return KPACK_SUCCESS;
-}
-
 /*
  * Find out what the parts are.  The magic of a frame cannot be a block's header: it would
  * state more than 128 KiB.
@@ -125,12 +66,69 @@ static kpack_error_t find_form(struct kp_chunks *c, struct kpackx_error *why)
 kpack_error_t kp_chunks_open(struct kp_chunks *c, const struct kp_source *stored,
 			     uint64_t chunk, uint64_t size, struct kpackx_error *why)
 {
+	uint64_t want, table, row_size, begin, at = 0;
+	uint8_t foot[KP_SEEK_FOOT], head[KP_SEEK_HEAD];
+	KP_AUTO_FREE uint8_t *rows = NULL;
+	uint32_t n;
+
 	*c = (struct kp_chunks){.stored = *stored, .chunk = chunk, .size = size};
 	if (chunk < KP_CHUNK_MIN || chunk > KP_CHUNK_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "metadata: chunk %llu is outside %d..%d",
 			       (unsigned long long)chunk, KP_CHUNK_MIN, KP_CHUNK_MAX);
-	KP_TRY(read_table(c, why));
+
+	/* the foot says how many rows there are, and so where the head is */
+	if (stored->size < sizeof(head) + sizeof(foot))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: missing in %llu bytes",
+			       (unsigned long long)stored->size);
+	KP_TRY(kp_source_read(stored, stored->size - sizeof(foot), foot, sizeof(foot),
+			      why));
+	if (kp_le32(foot + 5) != KP_SEEK_MAGIC || foot[4] & KP_SEEK_RESERVED)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "seek table: missing");
+	n = kp_le32(foot);
+	row_size = foot[4] & KP_SEEK_SUMS ? 12 : 8;
+	table = sizeof(head) + n * row_size + sizeof(foot);
+	if (table > stored->size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: %u rows in %llu bytes", n,
+			       (unsigned long long)stored->size);
+	begin = stored->size - table;
+	KP_TRY(kp_source_read(stored, begin, head, sizeof(head), why));
+	if (kp_le32(head) != KP_SEEK_FRAME || kp_le32(head + 4) != table - sizeof(head))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: %u rows do not fit its frame", n);
+	want = size ? (size - 1) / chunk + 1 : 1; /* an empty frame */
+	if (n != want)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: %u rows for %llu bytes in chunks of %llu", n,
+			       (unsigned long long)size, (unsigned long long)chunk);
+
+	/* the rows */
+	KP_TRY(kp_new(&rows, n * row_size, "a seek table", why));
+	KP_TRY(kp_new(&c->offsets, (size_t)n + 1, "a seek table", why));
+	if (row_size == 12)
+		KP_TRY(kp_new(&c->checksums, n, "a seek table", why));
+	KP_TRY(kp_source_read(stored, begin + sizeof(head), rows, n * row_size, why));
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *row = rows + i * row_size;
+
+		if (kp_le32(row + 4) != kp_chunk_size(c, i))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "seek table: row %u says %u bytes, not %llu", i,
+				       kp_le32(row + 4),
+				       (unsigned long long)kp_chunk_size(c, i));
+		c->offsets[i] = at;
+		if (c->checksums)
+			c->checksums[i] = kp_le32(row + 8);
+		at += kp_le32(row);
+	}
+	if (at != begin)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: rows add up to %llu of %llu bytes",
+			       (unsigned long long)at, (unsigned long long)begin);
+	c->offsets[n] = at;
+	c->n = n;
 	/* a chunk has a checksum in the table, whose bytes were compared with their hashes */
 	if (c->checksums)
 		c->stored.hashes = NULL;
@@ -150,11 +148,12 @@ static kpack_error_t read_frame(const struct kp_source *stored, void *buf, uint6
 {
 	uint8_t room[KP_FRAME_HEADER_MAX];
 	KP_AUTO_FREE uint8_t *bytes = NULL;
-	struct kp_frames *f;
+	struct kp_frames *f = NULL;
 	struct kp_span s;
 	uint64_t stated, done = 0;
 	kpack_error_t err;
 
+	/* in memory it can be seen that nothing follows the frame */
 	if (stored->size <= STORED_MAX) {
 		KP_TRY(kp_source_load(stored, UINT64_MAX, "a chunk", &bytes, why));
 		s = (struct kp_span){bytes, (size_t)stored->size};
@@ -167,8 +166,9 @@ static kpack_error_t read_frame(const struct kp_source *stored, void *buf, uint6
 	KP_TRY(kp_source_head(stored, 0, room, sizeof(room), &s, why));
 	if (!kp_zstd_content_size(s, &stated) || stated != size)
 		return fail_mismatch(why);
-	KP_TRY(kp_frames_open(stored, KP_FRAMES_WHOLE, &f, why));
-	err = kp_frames_decode(f, buf, size, UINT64_MAX, &done, why);
+	err = kp_frames_open(&f, stored, KP_FRAMES_WHOLE, why);
+	if (!err)
+		err = kp_frames_decode(f, buf, size, UINT64_MAX, &done, why);
 	kp_frames_close(f);
 	return err || done == size ? err : fail_mismatch(why);
 }
@@ -183,6 +183,7 @@ static kpack_error_t read_blocks(const struct kp_chunks *c, uint64_t k, void *bu
 	KP_AUTO_FREE uint8_t *bytes = NULL;
 	uint8_t *block, *end;
 
+	/* a row may state gigabytes; blocks take no more than bytes that cannot be compressed */
 	if (n < before + after || n > ZSTD_compressBound((size_t)size) + before + after)
 		return fail_mismatch(why);
 	n -= before + after;

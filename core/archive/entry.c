@@ -84,6 +84,7 @@ struct way {
 			      uint64_t size, struct kpackx_error *why);
 };
 
+/* Who reads on has the system read ahead; a part that is read alone needs no more. */
 static kpack_error_t plain_part(struct kp_reader *r, uint64_t offset, uint8_t *buf,
 				uint64_t size, struct kpackx_error *why)
 {
@@ -143,6 +144,7 @@ static kpack_error_t frames_next(struct kp_reader *r, uint8_t *at, uint64_t size
 	uint64_t until = r->done + size, got = 0, more = 0;
 	uint8_t byte, *whole;
 
+	/* through a window, of which only these bytes are copied: nothing shows what follows them */
 	if (r->reused) {
 		KP_TRY(kp_frames_decode(r->frames, at, size, size, &got, why));
 		if (got == size && until == r->size) /* only a checksum may follow */
@@ -186,10 +188,21 @@ static kpack_error_t frames_part(struct kp_reader *r, uint64_t offset, uint8_t *
 	return frames_next(r, buf, size, why);
 }
 
-static const struct way PLAIN = {NULL, plain_part};
-static const struct way FRAMES = {frames_next, frames_part};
-static const struct way CHUNKS = {chunks_next, chunks_part};
-static const struct way BLOCKS = {NULL, blocks_part};
+static const struct way ways[] = {
+	[KP_FORM_PLAIN] = {NULL, plain_part},
+	[KP_FORM_FRAMES] = {frames_next, frames_part},
+	[KP_FORM_CHUNKS] = {chunks_next, chunks_part},
+	[KP_FORM_BLOCKS] = {NULL, blocks_part},
+};
+
+enum kp_form kp_entry_form(const struct kpack_archive *a, size_t entry, uint64_t *unit)
+{
+	*unit = a->shared ? a->shared->block_size
+			  : kp_archive_decoding_facts(a, entry).chunk;
+	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
+		return KP_FORM_PLAIN;
+	return a->shared ? KP_FORM_BLOCKS : *unit ? KP_FORM_CHUNKS : KP_FORM_FRAMES;
+}
 
 static bool has_frames(const struct kpack_archive *a)
 {
@@ -229,7 +242,7 @@ kpack_error_t kp_archive_source(const struct kpack_archive *a, uint32_t ordinal,
 	out->hashes = hashes_of(a, ordinal);
 	out->begin = at.offset;
 	out->end = at.offset + at.size;
-	if (kp_archive_is_plain(a) || !a->toc.frame_index.data)
+	if (!has_frames(a) || !a->toc.frame_index.data)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_file_pread(a->fd, at.offset - 4, word, sizeof(word), why));
 	if (kp_le32(word) != at.size)
@@ -306,18 +319,13 @@ uint64_t kp_entry_memory(const struct kpack_archive *a, size_t entry)
 
 	if (a->shared)
 		return kp_shared_memory(a->shared);
-	if (kp_archive_is_plain(a))
+	if (!has_frames(a))
 		return 0;
 	expect_stored(a, entry); /* the caller will decode it */
 	if (read_head(a, entry, &stored, buf, &head, NULL))
 		return 0;
 	return kp_frames_memory(head, KP_FRAMES_STEPS, stored.size,
 				a->toc.entries[entry].size);
-}
-
-uint64_t kp_archive_block_size(const struct kpack_archive *a)
-{
-	return a->shared ? a->shared->block_size : 0;
 }
 
 uint64_t kp_entry_visits(const struct kpack_archive *a, size_t entry, uint64_t offset,
@@ -328,22 +336,16 @@ uint64_t kp_entry_visits(const struct kpack_archive *a, size_t entry, uint64_t o
 
 /* --- is the size true? ----------------------------------------------------------------- */
 
-static kpack_error_t compare_sizes(uint64_t stated, uint64_t size,
-				   struct kpackx_error *why)
-{
-	if (stated == size)
-		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-		       "frame decodes to %llu bytes instead of %llu",
-		       (unsigned long long)stated, (unsigned long long)size);
-}
-
+/*
+ * A table can state gigabytes for a frame of some bytes, as long as zstd could have compressed them
+ * so well, and callers are about to allocate them.  So the frames are asked first, without
+ * decoding them.
+ */
 kpack_error_t kp_entry_check_size(const struct kpack_archive *a, size_t entry,
 				  struct kpackx_error *why)
 {
-	uint64_t size = a->toc.entries[entry].size, sum = 0, frame;
+	uint64_t size = a->toc.entries[entry].size, sum = 0, at = 0, frame;
 	uint8_t head[KP_FRAME_HEADER_MAX];
-	struct kp_decoding_facts facts;
 	struct kp_frame_header h;
 	struct kp_source stored;
 	struct kp_window w;
@@ -357,20 +359,13 @@ kpack_error_t kp_entry_check_size(const struct kpack_archive *a, size_t entry,
 	if (!kp_frame_header_read((struct kp_span){head, n}, &h) ||
 	    h.content == KP_FRAME_SIZE_UNKNOWN)
 		return KPACK_SUCCESS; /* decoding will find out */
-	if (!h.skippable && h.content >= size)
-		return compare_sizes(h.content, size, why);
-	facts = kp_archive_decoding_facts(a, entry);
-	if (!h.skippable && facts.chunk) { /* a valid seek table has the size */
-		struct kp_chunks c;
-		kpack_error_t err = kp_chunks_open(&c, &stored, facts.chunk, size, NULL);
-
-		kp_chunks_fini(&c);
-		if (!err)
-			return KPACK_SUCCESS;
+	/* the first frame is as large as all of them should be, or larger; or add up all headers */
+	if (!h.skippable && h.content >= size) {
+		sum = h.content;
+		at = stored.size;
 	}
-	/* there are several frames, or the size is false: add up the headers of all frames */
 	kp_window_init(&w, &stored);
-	for (uint64_t at = 0; at < stored.size; at += frame) {
+	for (; at < stored.size; at += frame) {
 		kpack_error_t err = kp_frame_measure(&w, at, &h, &frame, why);
 
 		if (err == KPACK_ERROR_IO_ERROR)
@@ -384,7 +379,11 @@ kpack_error_t kp_entry_check_size(const struct kpack_archive *a, size_t entry,
 			return KPACK_SUCCESS; /* decoding will find out */
 		sum = h.content > UINT64_MAX - sum ? UINT64_MAX : sum + h.content;
 	}
-	return compare_sizes(sum, size, why);
+	if (sum == size)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+		       "frame decodes to %llu bytes instead of %llu",
+		       (unsigned long long)sum, (unsigned long long)size);
 }
 
 /* --- readers --------------------------------------------------------------------------- */
@@ -414,13 +413,9 @@ static kpack_error_t open_frames(struct kp_reader *r, enum kp_frames_into into,
 	r->reused = into == KP_FRAMES_PIECES;
 	if (r->reused && r->size > STEP)
 		r->unit = STEP;
-	if (r->idle) {
-		r->frames = r->idle;
-		r->idle = NULL;
-		KP_TRY(kp_frames_reopen(r->frames, &r->stored, into, why));
-	} else {
-		KP_TRY(kp_frames_open(&r->stored, into, &r->frames, why));
-	}
+	r->frames = r->idle;
+	r->idle = NULL;
+	KP_TRY(kp_frames_open(&r->frames, &r->stored, into, why));
 	/* the xxh3 covers more: nothing is hashed twice */
 	if (r->hash && r->how != KP_READ_VERIFY)
 		kp_frames_ignore_checksums(r->frames);
@@ -438,9 +433,11 @@ kpack_error_t kp_reader_reopen(struct kp_reader *r, const struct kpack_archive *
 		[KP_READ_PIECES] = KP_FRAMES_PIECES, [KP_READ_VERIFY] = KP_FRAMES_WHOLE,
 		[KP_READ_PARTS] = KP_FRAMES_PIECES,
 	};
-	struct kp_decoding_facts facts = kp_archive_decoding_facts(a, entry);
+	const uint8_t *xxh3 = kp_archive_decoding_facts(a, entry).xxh3;
 	const struct kp_toc_entry *e = &a->toc.entries[entry];
 	bool by_table = how == KP_READ_VERIFY || how == KP_READ_PARTS;
+	uint64_t unit;
+	enum kp_form form = kp_entry_form(a, entry, &unit);
 	kpack_error_t err;
 
 	*r = (struct kp_reader){.idle = r->idle,
@@ -453,15 +450,15 @@ kpack_error_t kp_reader_reopen(struct kp_reader *r, const struct kpack_archive *
 				.object = e->ordinal,
 				.proves = how != KP_READ_PARTS,
 				.reused = how == KP_READ_PIECES};
-	if (facts.xxh3 && how != KP_READ_PARTS) {
-		r->want = facts.xxh3;
+	r->way = &ways[form];
+	if (xxh3 && how != KP_READ_PARTS) {
+		r->want = xxh3;
 		r->hash = kp_hasher_new();
 		if (!r->hash)
 			return kp_fail_memory(why, 0, "hashing");
 	}
-	if (a->shared) {
+	if (form == KP_FORM_BLOCKS) {
 		/* in long steps: a block may be needed at several places of an object */
-		r->way = &BLOCKS;
 		r->reused |= by_table;
 		if (how != KP_READ_STEPS)
 			r->step = SHARED_UNIT;
@@ -470,24 +467,22 @@ kpack_error_t kp_reader_reopen(struct kp_reader *r, const struct kpack_archive *
 		return KPACK_SUCCESS;
 	}
 	if (into[how] != KP_FRAMES_WHOLE &&
-	    (how != KP_READ_PARTS || (!kp_archive_is_plain(a) && !facts.chunk)))
+	    (how != KP_READ_PARTS || form == KP_FORM_FRAMES))
 		expect_stored(a, entry);
 	KP_TRY(kp_archive_source(a, e->ordinal, &r->stored, why));
-	if (kp_archive_is_plain(a)) {
-		r->way = &PLAIN;
+	if (form == KP_FORM_PLAIN) {
 		r->reused |= by_table;
 		if (r->reused && r->size > STEP)
 			r->unit = STEP;
 		return KPACK_SUCCESS;
 	}
 	/* only a reader of chunks compares the checksums in a seek table, if there is one */
-	if (facts.chunk &&
-	    (by_table || (how != KP_READ_PIECES && !facts.xxh3 && !r->stored.hashes))) {
-		err = kp_chunks_open(&r->chunks, &r->stored, facts.chunk, r->size, why);
+	if (form == KP_FORM_CHUNKS &&
+	    (by_table || (how != KP_READ_PIECES && !xxh3 && !r->stored.hashes))) {
+		err = kp_chunks_open(&r->chunks, &r->stored, unit, r->size, why);
 		if (!err) {
-			r->way = &CHUNKS;
 			r->reused = by_table;
-			r->unit = facts.chunk;
+			r->unit = unit;
 			if (r->chunks.footer && how != KP_READ_PARTS) {
 				r->sum = XXH64_createState();
 				if (!r->sum)
@@ -501,8 +496,8 @@ kpack_error_t kp_reader_reopen(struct kp_reader *r, const struct kpack_archive *
 		kp_chunks_fini(&r->chunks);
 	}
 	/* the checksums of a seek table, if there are any, are not compared then */
-	r->way = &FRAMES;
-	r->proves &= !facts.chunk;
+	r->way = &ways[KP_FORM_FRAMES];
+	r->proves &= form != KP_FORM_CHUNKS;
 	return open_frames(r, into[how], why);
 }
 
@@ -552,10 +547,10 @@ uint64_t kp_reader_chunks(const struct kp_reader *r)
 	return r->chunks.n;
 }
 
-kpack_error_t kp_reader_limit_window(struct kp_reader *r, uint64_t max,
-				     struct kpackx_error *why)
+void kp_reader_limit_window(struct kp_reader *r, uint64_t max)
 {
-	return r->frames ? kp_frames_limit_window(r->frames, max, why) : KPACK_SUCCESS;
+	if (r->frames)
+		kp_frames_limit_window(r->frames, max);
 }
 
 bool kp_reader_too_wide(const struct kp_reader *r)
@@ -674,7 +669,7 @@ kpack_error_t kp_entry_check_parts(const struct kpack_archive *a, size_t entry,
 		err = buf ? KPACK_SUCCESS : kp_fail_memory(why, r->unit, "decoding");
 		if (!err && most < UINT64_C(1) << KP_WINDOW_LOG_MAX &&
 		    how == KP_READ_PIECES)
-			err = kp_reader_limit_window(r, most, why);
+			kp_reader_limit_window(r, most);
 		for (uint64_t done = 0; !err && done < size;)
 			err = kp_reader_next(r, buf, r->unit, &done, why);
 		too_wide = kp_reader_too_wide(r);
@@ -714,6 +709,7 @@ kpack_error_t kp_entry_read_range(const struct kpack_archive *a, size_t entry,
 	kpack_error_t err;
 	bool too_wide = true;
 
+	/* all is compared while it is decoded; of a part, all must have been decoded once */
 	if (n == all) {
 		if (n)
 			KP_TRY(kp_entry_read(a, entry, buf, why));
@@ -727,6 +723,7 @@ kpack_error_t kp_entry_read_range(const struct kpack_archive *a, size_t entry,
 		if (!too_wide)
 			KP_TRY(err);
 	}
+	/* small, or with a window that takes as much memory as the entry */
 	if (n && too_wide) {
 		KP_TRY(kp_entry_check_size(a, entry, why));
 		whole = kp_large_alloc((size_t)all);

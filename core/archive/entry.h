@@ -118,8 +118,7 @@ uint64_t kp_reader_unit(const struct kp_reader *r);
 uint64_t kp_reader_chunks(const struct kp_reader *r);
 
 /* KP_READ_PIECES: refuse windows of more than MAX bytes. */
-kpack_error_t kp_reader_limit_window(struct kp_reader *r, uint64_t max,
-				     struct kpackx_error *why);
+void kp_reader_limit_window(struct kp_reader *r, uint64_t max);
 /* Whether decoding failed because a frame has a window of more than the limit. */
 bool kp_reader_too_wide(const struct kp_reader *r);
 
@@ -133,11 +132,19 @@ kpack_error_t kp_reader_reopen(struct kp_reader *r, const struct kpack_archive *
 			       size_t entry, enum kp_read_how how,
 			       struct kpackx_error *why);
 
-/* --- blocks --------------------------------------------------------------------------- */
+/* --- parts ---------------------------------------------------------------------------- */
 
-/* Bytes of the blocks that A's entries share; 0: its scheme has none. */
-uint64_t kp_archive_block_size(const struct kpack_archive *a);
-/* ... and kp_shared_visits for an entry in such blocks. */
+/* What decoding a part of an entry takes. */
+enum kp_form {
+	KP_FORM_PLAIN,  /* reading its bytes */
+	KP_FORM_FRAMES, /* decoding all bytes before it, too */
+	KP_FORM_CHUNKS, /* decoding the chunks that it is in */
+	KP_FORM_BLOCKS, /* ... blocks, which entries share and which stay decoded for a while */
+};
+
+/* The form of an entry; *UNIT: the bytes of a chunk, as its metadata says, or block, or 0. */
+enum kp_form kp_entry_form(const struct kpack_archive *a, size_t entry, uint64_t *unit);
+/* KP_FORM_BLOCKS: kp_shared_visits for the entry. */
 uint64_t kp_entry_visits(const struct kpack_archive *a, size_t entry, uint64_t offset,
 			 uint64_t size);
 

@@ -123,7 +123,10 @@ kpack_error_t kp_frame_measure(struct kp_window *w, uint64_t off,
 	return KPACK_SUCCESS;
 }
 
-/* Bytes that zstd allocates to decode the frame in steps, besides its context. */
+/*
+ * Bytes that zstd allocates to decode the frame in steps, besides its context: the window with room
+ * for a block before and behind it, or all of the content if that is less.
+ */
 static uint64_t window_memory(const struct kp_frame_header *h)
 {
 	uint64_t room = h->window + (UINT64_C(2) << BLOCK_LOG);
@@ -214,30 +217,24 @@ struct kp_frames {
 	bool too_wide;
 };
 
-kpack_error_t kp_frames_limit_window(struct kp_frames *f, uint64_t max,
-				     struct kpackx_error *why)
+void kp_frames_limit_window(struct kp_frames *f, uint64_t max)
 {
 	ZSTD_bounds logs = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
 	uint64_t least = UINT64_C(1) << logs.lowerBound;
 	uint64_t most = UINT64_C(1) << logs.upperBound;
-	int log = logs.lowerBound;
-	size_t err;
 
 	f->window_max = max < least ? least : max > most ? most : max;
-	while (UINT64_C(1) << log < f->window_max)
-		log++;
-	err = ZSTD_DCtx_setParameter(f->zstd, ZSTD_d_windowLogMax, log);
-	if (ZSTD_isError(err))
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "decoder: %s",
-			       ZSTD_getErrorName(err));
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_frames_reopen(struct kp_frames *f, const struct kp_source *stored,
-			       enum kp_frames_into into, struct kpackx_error *why)
+kpack_error_t kp_frames_open(struct kp_frames **frames, const struct kp_source *stored,
+			     enum kp_frames_into into, struct kpackx_error *why)
 {
 	size_t cap = INPUT + KP_FRAME_HEADER_MAX;
+	struct kp_frames *f;
 
+	if (!*frames)
+		KP_TRY(kp_new(frames, 1, "decoding", why));
+	f = *frames;
 	*f = (struct kp_frames){.stored = *stored,
 				.into = into,
 				.zstd = f->zstd,
@@ -256,25 +253,13 @@ kpack_error_t kp_frames_reopen(struct kp_frames *f, const struct kp_source *stor
 		f->zstd = ZSTD_createDCtx();
 	if (!f->input || !f->zstd)
 		return kp_fail_memory(why, INPUT, "decoding");
-	return kp_frames_limit_window(
-		f,
-		into == KP_FRAMES_PIECES ? UINT64_C(1) << KP_WINDOW_LOG_MAX : UINT64_MAX,
-		why);
-}
-
-kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into into,
-			     struct kp_frames **out, struct kpackx_error *why)
-{
-	struct kp_frames *f;
-	kpack_error_t err;
-
-	KP_TRY(kp_new(&f, 1, "decoding", why));
-	err = kp_frames_reopen(f, stored, into, why);
-	if (err)
-		kp_frames_close(f);
-	else
-		*out = f;
-	return err;
+	/* begin_frame compares each frame's window with our limit: zstd's is the widest it has */
+	ZSTD_DCtx_setParameter(f->zstd, ZSTD_d_windowLogMax,
+			       ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
+	kp_frames_limit_window(f, into == KP_FRAMES_PIECES
+					  ? UINT64_C(1) << KP_WINDOW_LOG_MAX
+					  : UINT64_MAX);
+	return KPACK_SUCCESS;
 }
 
 void kp_frames_close(struct kp_frames *f)
@@ -326,7 +311,7 @@ static kpack_error_t want_input(struct kp_frames *f, uint64_t n, struct kpackx_e
 
 	if (have >= n || !left)
 		return KPACK_SUCCESS;
-	/* reads end where pieces end */
+	/* reads end where pieces end: a piece that has a hash is read, and hashed, as a whole */
 	if (left > f->cap - have && n - have > (f->cap - have) / INPUT * INPUT) {
 		uint8_t *bigger = kp_large_alloc(cap);
 
@@ -390,28 +375,6 @@ uint64_t kp_frames_memory(struct kp_span head, enum kp_frames_into into, uint64_
 }
 
 /*
- * Have the whole frame in memory, if it has at most LIMIT stored bytes; *SIZE becomes
- * its stored bytes, or 0: it is longer, cut short, or damaged.  Where the frame ends is only
- * known by its blocks, so that twice as much is read until the end is there.
- */
-static kpack_error_t load_frame(struct kp_frames *f, uint64_t limit, size_t *size,
-				struct kpackx_error *why)
-{
-	uint64_t most = least_of(stored_left(f), limit);
-	uint64_t want = stored_left(f) <= limit ? most : least_of(most, f->cap);
-
-	for (;; want = least_of(most, 2 * want)) {
-		KP_TRY(want_input(f, want, why));
-		*size = ZSTD_findFrameCompressedSize(f->input + f->in.pos, input_left(f));
-		if (!ZSTD_isError(*size))
-			return KPACK_SUCCESS;
-		*size = 0;
-		if (want == most)
-			return KPACK_SUCCESS;
-	}
-}
-
-/*
  * A frame begins.  *ONCE becomes the stored bytes that are to be decoded in one call; 0:
  * it is decoded in steps.
  */
@@ -430,7 +393,23 @@ static kpack_error_t begin_frame(struct kp_frames *f, uint64_t room, size_t *onc
 	    h.skippable)
 		return KPACK_SUCCESS;
 	if (wants_once(f->into, &h, stored_left(f), room, &limit)) {
-		KP_TRY(load_frame(f, limit, once, why));
+		uint64_t most = least_of(stored_left(f), limit);
+		uint64_t want = stored_left(f) <= limit ? most : least_of(most, f->cap);
+
+		/*
+		 * Where the frame ends is only known by its blocks, so that twice as much is read
+		 * until the end is there; or until it is longer, cut short, or damaged.
+		 */
+		for (;; want = least_of(most, 2 * want)) {
+			KP_TRY(want_input(f, want, why));
+			*once = ZSTD_findFrameCompressedSize(f->input + f->in.pos,
+							     input_left(f));
+			if (!ZSTD_isError(*once))
+				break;
+			*once = 0;
+			if (want == most)
+				break;
+		}
 		/* no window of that size for a few damaged bytes: let zstd report them */
 		if (!*once && window_memory(&h) > HOLD_MAX)
 			*once = input_left(f);
@@ -468,22 +447,6 @@ static kpack_error_t cut_short(const struct kp_frames *f, struct kpackx_error *w
 		       (unsigned long long)f->decoded);
 }
 
-static kpack_error_t decode_once(struct kp_frames *f, size_t stored, ZSTD_outBuffer *out,
-				 struct kpackx_error *why)
-{
-	size_t n = ZSTD_decompressDCtx(f->zstd, (uint8_t *)out->dst + out->pos,
-				       out->size - out->pos, f->input + f->in.pos,
-				       stored - least_of(f->unchecked, stored));
-
-	if (ZSTD_isError(n))
-		return fail_zstd(n, out->size, why);
-	f->unchecked = 0;
-	f->in.pos += stored;
-	f->decoded += n;
-	out->pos += n;
-	return KPACK_SUCCESS;
-}
-
 /*
  * A step when OUT is full decodes what is left of the frame: no more than its checksum.  A byte
  * of room shows whether there is more, without which zstd would only say that it is not done.
@@ -498,11 +461,8 @@ static kpack_error_t decode_step(struct kp_frames *f, ZSTD_outBuffer *out,
 
 	KP_TRY(want_input(f, 1, why));
 	n = ZSTD_decompressStream(f->zstd, into, &f->in);
-	if (ZSTD_isError(n)) {
-		f->too_wide =
-			ZSTD_getErrorCode(n) == ZSTD_error_frameParameter_windowTooLarge;
+	if (ZSTD_isError(n))
 		return fail_zstd(n, out->size, why);
-	}
 	f->decoded += into->pos - before;
 	f->in_frame = n != 0;
 	f->full = n != 0 && into->pos == into->size;
@@ -526,15 +486,26 @@ kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 	ZSTD_outBuffer out = {buf, (size_t)size, (size_t)*done};
 
 	while (out.pos < until) {
-		size_t once = 0;
+		size_t once = 0, n;
 
 		/* everything was read, and everything that was read was written */
 		if (!stored_left(f) && !f->full)
 			return f->in_frame ? cut_short(f, why) : KPACK_SUCCESS;
 		if (!f->in_frame)
 			KP_TRY(begin_frame(f, out.size - out.pos, &once, why));
-		KP_TRY(once ? decode_once(f, once, &out, why)
-			    : decode_step(f, &out, why));
+		if (once) { /* straight into the caller's buffer, without a window */
+			n = ZSTD_decompressDCtx(f->zstd, (uint8_t *)buf + out.pos,
+						out.size - out.pos, f->input + f->in.pos,
+						once - least_of(f->unchecked, once));
+			if (ZSTD_isError(n))
+				return fail_zstd(n, out.size, why);
+			f->unchecked = 0;
+			f->in.pos += once;
+			f->decoded += n;
+			out.pos += n;
+		} else {
+			KP_TRY(decode_step(f, &out, why));
+		}
 		*done = out.pos;
 	}
 	return KPACK_SUCCESS;

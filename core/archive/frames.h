@@ -100,19 +100,15 @@ enum kp_frames_into {
  * With KP_FRAMES_WHOLE most frames are decoded in one call, with KP_FRAMES_STEPS small
  * ones, so that more is decoded than is asked for.  Then no window is held but the frame's
  * stored bytes: up to 32 MiB, or as many as the window would have.
+ *
+ * *F is NULL, or its frames are not decoded any more and its memory is used.  The caller closes
+ * *F, after an error, too.
  */
-kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into into,
-			     struct kp_frames **out, struct kpackx_error *why);
+kpack_error_t kp_frames_open(struct kp_frames **f, const struct kp_source *stored,
+			     enum kp_frames_into into, struct kpackx_error *why);
 void kp_frames_close(struct kp_frames *f); /* NULL is allowed */
 
-/*
- * As kp_frames_open, with the memory of F, whose frames are not decoded any more.  After
- * an error F can be reopened or closed.
- */
-kpack_error_t kp_frames_reopen(struct kp_frames *f, const struct kp_source *stored,
-			       enum kp_frames_into into, struct kpackx_error *why);
-
-/* Bytes of memory that F has now, and would still have after kp_frames_reopen. */
+/* Bytes of memory that F has now, and that another run of frames would use. */
 uint64_t kp_frames_held(const struct kp_frames *f);
 
 /*
@@ -135,8 +131,7 @@ kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
  * KP_FRAMES_PIECES: refuse windows of more than MAX bytes.  MAX is clamped to zstd's
  * smallest and largest window.
  */
-kpack_error_t kp_frames_limit_window(struct kp_frames *f, uint64_t max,
-				     struct kpackx_error *why);
+void kp_frames_limit_window(struct kp_frames *f, uint64_t max);
 
 /*
  * KP_FRAMES_PIECES: the frames decode to at most SIZE bytes, so that no wider windows are

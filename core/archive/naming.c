@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "core/base/alloc.h"
+#include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
 
@@ -60,6 +61,7 @@ bool kp_archive_name_split(const char *name, const char *group, unsigned *volume
 	if (size <= n || strncmp(name, group, n) != 0)
 		return false;
 	if (name[n] == '.') {
+		/* one spelling for each volume, as it is made above */
 		if (name[n + 1] < '1' || name[n + 1] > '9')
 			return false;
 		number = strtoull(name + n + 1, &end, 10);
@@ -80,6 +82,7 @@ struct kp_key kp_key_split(struct kp_span key)
 	uint64_t n = 0, scale = 1;
 	size_t at = key.size;
 
+	/* from the end: a binary's own name may have a "#", too */
 	while (at > 0 && key.data[at - 1] >= '0' && key.data[at - 1] <= '9') {
 		n += scale * (uint64_t)(key.data[--at] - '0');
 		scale *= 10;
@@ -161,11 +164,6 @@ static int is_archive(const struct dirent *d)
 	return kp_is_archive_name(d->d_name);
 }
 
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 kpack_error_t kp_archives_find_at(int fd, const char *source, char ***paths,
 				  size_t *count, struct kpackx_error *why)
 {
@@ -178,7 +176,7 @@ kpack_error_t kp_archives_find_at(int fd, const char *source, char ***paths,
 	if (fstat(fd, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot look at it");
 	if (S_ISDIR(st.st_mode))
-		n = scandirat(fd, ".", &names, is_archive, by_bytes);
+		n = scandirat(fd, ".", &names, is_archive, NULL);
 	if (n < 0)
 		return kp_fail_errno(why, errno, "cannot list it");
 	err = kp_new(&list, (size_t)n, "a list of archives", why);
@@ -200,6 +198,7 @@ kpack_error_t kp_archives_find_at(int fd, const char *source, char ***paths,
 		free(list);
 		return err;
 	}
+	kp_sort(list, (size_t)n, KP_AS_TEXT);
 	*paths = list;
 	*count = (size_t)n;
 	return KPACK_SUCCESS;

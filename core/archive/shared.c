@@ -81,6 +81,7 @@ static kpack_error_t read_frames(struct kp_shared *s, const struct kp_shared_lay
 {
 	uint64_t at = l->offset, want;
 
+	/* what decides how much memory a reader takes comes first */
 	if (l->block_size < KP_SHARED_BLOCK_MIN || l->block_size > KP_SHARED_BLOCK_MAX ||
 	    l->block_size & (l->block_size - 1))
 		return kp_fail(
@@ -125,6 +126,7 @@ static kpack_error_t read_frames(struct kp_shared *s, const struct kp_shared_lay
 		uint64_t stored = kp_le32(l->frames.data + 4 * (size_t)i);
 		uint64_t size = kp_frame_size(s, i);
 
+		/* more than zstd makes of bytes that it cannot compress is no block of ours */
 		if (!kp_zstd_plausible(stored, size) || stored > size + size / 128 + 1024)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "zstd_shared: frame %u has %llu bytes for %llu", i,
@@ -170,24 +172,6 @@ static uint64_t stored_at(const struct kp_shared *s, uint64_t pos)
 }
 
 /*
- * The first block from BLOCK on with LEFT bytes, of N, or N.  NEXT has for each block without
- * such bytes a later one from which to look on.
- */
-static uint32_t block_with_some(const uint64_t *left, uint32_t *next, uint32_t n,
-				uint32_t block)
-{
-	uint32_t found = block, after;
-
-	while (found < n && !left[found])
-		found = next[found];
-	for (; block < found; block = after) {
-		after = next[block];
-		next[block] = found;
-	}
-	return found;
-}
-
-/*
  * The unique bytes FROM on are of no extent of the first kind, as in archives whose blocks
  * were copied from another one: so much of each block as an object has of it is its part,
  * until all of the block is given away.
@@ -198,7 +182,8 @@ static kpack_error_t share_leftovers(struct kp_shared *s, uint64_t from,
 	struct kp_shared_object *o = s->objects;
 	uint32_t n = s->n_frames - s->first_block;
 	KP_AUTO_FREE uint64_t *left = NULL; /* bytes of each block that nobody has */
-	KP_AUTO_FREE uint32_t *next = NULL; /* see block_with_some */
+	/* of each block without such bytes, a later one from which to look for one with some */
+	KP_AUTO_FREE uint32_t *next = NULL;
 
 	if (from == s->unique_size)
 		return KPACK_SUCCESS;
@@ -224,8 +209,14 @@ static kpack_error_t share_leftovers(struct kp_shared *s, uint64_t from,
 		pos = pos < from ? from : pos;
 		for (uint32_t b = (uint32_t)(pos / s->block_size);; b++) {
 			uint64_t begin, until, stored, size, had;
+			uint32_t found = b, after;
 
-			b = block_with_some(left, next, n, b);
+			while (found < n && !left[found])
+				found = next[found];
+			for (; b < found; b = after) {
+				after = next[b];
+				next[b] = found;
+			}
 			if (b > (end - 1) / s->block_size)
 				break;
 			begin = b * s->block_size;

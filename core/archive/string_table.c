@@ -43,6 +43,7 @@ enum kp_strings_result kp_string_other(struct kp_string_table *t,
 		return KP_STRINGS_NO_MEMORY;
 	slot = find_slot(t, text);
 	if (!*slot) {
+		/* entries have 16 bits for a number */
 		if (t->n == KP_STRINGS_MAX)
 			return KP_STRINGS_FULL;
 		if (!kp_grow(&t->texts, t->n, &t->cap, sizeof(*t->texts)) ||

@@ -44,7 +44,7 @@ struct parser {
 	struct kp_toc *toc;
 	struct kpackx_error *why;
 	struct kpackx_error scheme; /* why the scheme is not supported */
-	bool no_memory;
+	bool no_memory, parsed;
 	size_t entries_cap, binaries_cap;
 	struct kp_span key; /* current key; becomes a binary with its first entry */
 	bool key_added;
@@ -53,6 +53,14 @@ struct parser {
 	struct kp_string_table strings;
 	struct kp_string_chain arch_chain, type_chain;
 };
+
+static void parser_fini(struct parser *p)
+{
+	kp_string_table_fini(&p->strings);
+	free(p->own);
+	if (!p->parsed)
+		kp_toc_fini(p->toc);
+}
 
 static bool no_memory(struct parser *p)
 {
@@ -198,18 +206,13 @@ struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
 	return facts;
 }
 
-void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
-		 struct kp_meta *out)
+void kp_meta_texts(struct kp_span map, struct kp_meta *out)
 {
-	struct kp_decoding_facts facts = kp_toc_decoding_facts(toc, e);
-	struct kp_mp c = kp_mp_over(kp_toc_meta_map(toc, e));
 	bool has_path = false, has_target = false, has_mode = false, ok;
+	struct kp_mp c = kp_mp_over(map);
 	uint32_t pairs;
 
-	*out = (struct kp_meta){.has_xxh3 = facts.xxh3, .chunk = facts.chunk};
-	if (facts.xxh3)
-		memcpy(out->xxh3, facts.xxh3, sizeof(out->xxh3));
-	if (!e->meta.at || !kp_mp_map(&c, &pairs))
+	if (!map.size || !kp_mp_map(&c, &pairs))
 		return;
 	for (ok = true; ok && pairs; pairs--) {
 		struct kp_span name, *text = NULL;
@@ -571,27 +574,40 @@ static bool parse_field(struct parser *p, const struct map_field *f, void *to)
 	return ok;
 }
 
-/* SEEN gets a bit for each field; of equal names the first counts.  *MORE: there are others. */
+/*
+ * Parse a map's FIELDS into TO; SEEN gets a bit for each.  Of equal names the first counts: others
+ * are a fault, and unknown pairs are noted in MORE; or OTHERS, unless NULL, says that there are any.
+ */
 static bool parse_fields(struct parser *p, const struct map_field *fields, size_t n,
-			 void *to, unsigned *seen, bool *more)
+			 void *to, unsigned *seen, struct kp_toc_more *more, bool *others)
 {
 	uint32_t pairs;
 
 	if (!kp_mp_map(&p->c, &pairs))
 		return false;
 	while (pairs--) {
+		size_t start = kp_mp_offset(&p->c), i = 0;
 		struct kp_span name;
-		size_t i = 0;
+		bool ok;
 
 		if (!take_name(&p->c, &name))
 			return false;
-		while (i < n && (*seen & 1u << i || !kp_span_is(name, fields[i].name)))
+		while (i < n && !kp_span_is(name, fields[i].name))
 			i++;
-		if (i == n)
-			*more = true;
-		else
+		if (i < n && !(*seen & 1u << i)) {
 			*seen |= 1u << i;
-		if (i == n ? !kp_mp_skip(&p->c) : !parse_field(p, &fields[i], to))
+			ok = parse_field(p, &fields[i], to);
+		} else if (others) {
+			*others = true;
+			ok = kp_mp_skip(&p->c);
+		} else if (i == n) {
+			ok = skip_unknown(p, more, (struct kp_more_run){0}, start);
+		} else {
+			kp_faults_add(&p->toc->faults, false,
+				      "toc: %s twice, the first counts", fields[i].name);
+			ok = kp_mp_skip(&p->c);
+		}
+		if (!ok)
 			return false;
 	}
 	return true;
@@ -619,7 +635,7 @@ static bool parse_blobs(struct parser *p)
 		unsigned seen = 0;
 
 		if (!parse_fields(p, fields, KP_COUNT(fields), &toc->blobs[toc->n_blobs],
-				  &seen, &toc->blobs_more))
+				  &seen, NULL, &toc->blobs_more))
 			return false;
 		if (seen != 3)
 			return kp_mp_fault(&p->c, "a blob without offset and size");
@@ -644,11 +660,12 @@ static bool parse_shared(struct parser *p)
 	};
 	const unsigned needed = (1u << (KP_COUNT(fields) - 1)) - 1;
 	unsigned seen = 0;
-	bool more;
+	bool others;
 
 	if (kp_mp_peek(&p->c) != KP_MP_MAP)
 		return kp_mp_skip(&p->c);
-	if (!parse_fields(p, fields, KP_COUNT(fields), &p->toc->shared, &seen, &more))
+	if (!parse_fields(p, fields, KP_COUNT(fields), &p->toc->shared, &seen, NULL,
+			  &others))
 		return false;
 	p->toc->has_shared = (seen & needed) == needed;
 	return true;
@@ -696,6 +713,7 @@ static bool parse_scheme(struct parser *p)
 		return false;
 	if (kp_scheme_find(s, &toc->scheme))
 		return true;
+	/* a later version, perhaps: that is another error than bytes that are no MessagePack */
 	kp_fail(&p->scheme, KPACK_ERROR_NOT_IMPLEMENTED,
 		"toc: compression_scheme '%s' is not supported",
 		kp_text_escape(s, text, sizeof(text)));
@@ -738,33 +756,10 @@ static bool parse_top(struct parser *p)
 {
 	struct kp_toc *toc = p->toc;
 	unsigned seen = 0;
-	uint32_t pairs;
 
-	if (!kp_mp_map(&p->c, &pairs))
+	if (!parse_fields(p, top_fields, KP_COUNT(top_fields), toc, &seen, &toc->more,
+			  NULL))
 		return false;
-	while (pairs--) {
-		size_t start = kp_mp_offset(&p->c), i = 0;
-		struct kp_span name;
-		bool ok;
-
-		if (!take_name(&p->c, &name))
-			return false;
-		while (i < KP_COUNT(top_fields) && !kp_span_is(name, top_fields[i].name))
-			i++;
-		if (i == KP_COUNT(top_fields)) {
-			ok = skip_unknown(p, &toc->more, (struct kp_more_run){0}, start);
-		} else if (seen & 1u << i) {
-			kp_faults_add(&toc->faults, false,
-				      "toc: %s twice, the first counts",
-				      top_fields[i].name);
-			ok = kp_mp_skip(&p->c);
-		} else {
-			seen |= 1u << i;
-			ok = parse_field(p, &top_fields[i], toc);
-		}
-		if (!ok)
-			return false;
-	}
 	toc->used = toc->in_file = kp_mp_offset(&p->c);
 	/* move each architecture over its head, already read, to make room for a NUL */
 	for (size_t i = 0; i < toc->n_arches; i++) {
@@ -844,37 +839,40 @@ uint64_t kp_toc_hash(const uint8_t *bytes, size_t size)
 
 /* --- the calls -------------------------------------------------------------------- */
 
-static kpack_error_t parse_table(struct parser *p, uint64_t file_size)
+kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
+			   struct kp_toc *toc, struct kpackx_error *why)
 {
 	/* the shortest entry is its architecture's and its map's head, "ordinal", a number */
 	enum { SHORTEST = 1 + 1 + 8 + 1 };
-	struct kp_toc *toc = p->toc;
-	size_t hashed = hashed_size(toc->bytes, toc->size), size = 0;
-	struct kp_hash hash = kp_hash_of(toc->bytes, hashed);
+	KP_AUTO(parser) p = {.toc = toc, .why = why};
+	size_t hashed = hashed_size(bytes, size), texts = 0;
+	struct kp_hash hash = kp_hash_of(bytes, hashed);
 	uint8_t *to;
 	bool ok;
 
+	p.c = kp_mp_over((struct kp_span){bytes, size});
+	*toc = (struct kp_toc){.bytes = bytes, .size = size};
 	/* before the table is parsed, which changes its bytes */
 	toc->hash = kp_le64(hash.bytes);
-	toc->has_table_hash = hashed < toc->size;
-	if (toc->has_table_hash && !kp_hash_is(&hash, toc->bytes + hashed))
-		return kp_fail(p->why, KPACK_ERROR_INVALID_FORMAT,
+	toc->has_table_hash = hashed < size;
+	if (toc->has_table_hash && !kp_hash_is(&hash, bytes + hashed))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "toc: does not match its table_hash: damaged");
 
 	/* room for the most entries there can be; unused memory is given back later */
-	p->entries_cap = toc->size / SHORTEST + 1;
-	toc->entries = kp_large_alloc(p->entries_cap * sizeof(*toc->entries));
-	ok = toc->entries ? parse_top(p) : no_memory(p);
-	/* the texts outlive the string table */
-	toc->strings = p->strings.texts;
-	toc->n_strings = p->strings.n;
-	p->strings.texts = NULL;
-	if (p->no_memory)
-		return kp_fail_memory(p->why, toc->size, "the table of contents");
-	if (p->scheme.code)
-		return kp_fail(p->why, p->scheme.code, "%s", p->scheme.text);
+	p.entries_cap = size / SHORTEST + 1;
+	toc->entries = kp_large_alloc(p.entries_cap * sizeof(*toc->entries));
+	ok = toc->entries ? parse_top(&p) : no_memory(&p);
+	/* the texts outlive the string table; they are borrowed from the bytes until they are copied */
+	toc->strings = p.strings.texts;
+	toc->n_strings = p.strings.n;
+	p.strings.texts = NULL;
+	if (p.no_memory)
+		return kp_fail_memory(why, size, "the table of contents");
+	if (p.scheme.code)
+		return kp_fail(why, p.scheme.code, "%s", p.scheme.text);
 	if (!ok)
-		return kp_mp_fail(&p->c, "toc", p->why);
+		return kp_mp_fail(&p.c, "toc", why);
 	toc->entries =
 		kp_large_trim(toc->entries, toc->n_entries * sizeof(*toc->entries));
 	/*
@@ -882,10 +880,10 @@ static kpack_error_t parse_table(struct parser *p, uint64_t file_size)
 	 * missing, its name was damaged, or bytes follow the table.
 	 */
 	if ((toc->piece_hashes.data || toc->shared.hashes.data) && !toc->has_table_hash)
-		return kp_fail(p->why, KPACK_ERROR_INVALID_FORMAT,
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "toc: has other hashes, but does not end with its "
 			       "table_hash: damaged");
-	KP_TRY(settle_blobs(p, file_size));
+	KP_TRY(settle_blobs(&p, file_size));
 
 	/*
 	 * Copy the strings and give each a NUL, for which an architecture inside a key has no
@@ -893,8 +891,8 @@ static kpack_error_t parse_table(struct parser *p, uint64_t file_size)
 	 */
 	for (size_t i = 0; i < toc->n_strings; i++)
 		if (toc->strings[i].size <= KP_NAME_MAX)
-			size += toc->strings[i].size + 1;
-	KP_TRY(kp_new(&toc->texts, size, "architectures", p->why));
+			texts += toc->strings[i].size + 1;
+	KP_TRY(kp_new(&toc->texts, texts, "architectures", why));
 	to = toc->texts;
 	for (size_t i = 0; i < toc->n_strings; i++) {
 		struct kp_span *s = &toc->strings[i];
@@ -905,27 +903,9 @@ static kpack_error_t parse_table(struct parser *p, uint64_t file_size)
 		s->data = to;
 		to += s->size + 1;
 	}
-	return kp_toc_index(toc, p->why);
-}
-
-kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
-			   struct kp_toc *out, struct kpackx_error *why)
-{
-	struct kp_toc toc = {.bytes = bytes, .size = size};
-	struct parser p = {
-		.c = kp_mp_over((struct kp_span){bytes, size}),
-		.toc = &toc,
-		.why = why,
-	};
-	kpack_error_t err = parse_table(&p, file_size);
-
-	kp_string_table_fini(&p.strings);
-	free(p.own);
-	if (err)
-		kp_toc_fini(&toc);
-	else
-		*out = toc;
-	return err;
+	KP_TRY(kp_toc_index(toc, why));
+	p.parsed = true;
+	return KPACK_SUCCESS;
 }
 
 void kp_toc_fini(struct kp_toc *toc)
@@ -943,7 +923,7 @@ void kp_toc_fini(struct kp_toc *toc)
 	*toc = (struct kp_toc){0};
 }
 
-void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
+bool kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
 			const char *fmt, ...)
 {
 	char text[200];
@@ -954,4 +934,5 @@ void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool r
 	va_end(ap);
 	kp_faults_add_entry(&toc->faults, kp_toc_key(toc, e->binary),
 			    toc->strings[e->arch], refused, text);
+	return refused;
 }

@@ -82,6 +82,12 @@ struct kp_meta {
 	uint64_t chunk; /* decoded bytes per part of a chunked entry; 0: not chunked */
 };
 
+/*
+ * Set the path, target and mode of OUT, which are zero, to those in MAP, which may be empty.  The
+ * first of equal keys counts, and a value of another type is absent.
+ */
+void kp_meta_texts(struct kp_span map, struct kp_meta *out);
+
 /* The fields that decoding needs, which are found without parsing the map. */
 struct kp_decoding_facts {
 	uint64_t chunk; /* as in kp_meta; 0 for schemes whose objects are no frames */
@@ -228,7 +234,7 @@ struct kp_toc {
  * OUT_OF_MEMORY
  */
 kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
-			   struct kp_toc *out, struct kpackx_error *why);
+			   struct kp_toc *toc, struct kpackx_error *why);
 void kp_toc_fini(struct kp_toc *toc);
 
 /*
@@ -265,17 +271,15 @@ size_t kp_toc_lower_bound(const struct kp_toc *toc, struct kp_span key);
 bool kp_toc_find(const struct kp_toc *toc, struct kp_span key, struct kp_span arch,
 		 size_t *entry);
 
-/* The fields of E.  The first of equal keys counts, and a value of another type is absent. */
-void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
-		 struct kp_meta *out);
+/* The fields of E that decoding needs. */
 struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
 					       const struct kp_toc_entry *e);
 
 /* The unknown pairs of an entry. */
 struct kp_more kp_toc_entry_more(const struct kp_toc *toc, const struct kp_toc_entry *e);
 
-/* Add a fault of an entry, with its key and arch; REFUSED: the caller drops the entry. */
-void kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
+/* Add a fault of an entry, with its key and arch; returns REFUSED: the caller drops the entry. */
+bool kp_toc_entry_fault(struct kp_toc *toc, const struct kp_toc_entry *e, bool refused,
 			const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* Remove the entries for which DROP returns true; DROP adds the fault itself. */

@@ -91,10 +91,11 @@ static kpack_error_t begin_zstd(struct decoder *d, uint64_t decoded,
 			       "the zstd frame says %" PRIu64
 			       " bytes, the header %" PRIu64,
 			       stated, decoded);
-	KP_TRY(kp_frames_open(&d->src, KP_FRAMES_PIECES, &d->zstd, why));
+	KP_TRY(kp_frames_open(&d->zstd, &d->src, KP_FRAMES_PIECES, why));
 	/* a window takes no more memory than the payload, whose size is checked */
 	kp_frames_narrow_windows(d->zstd, decoded);
-	return kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10), why);
+	kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10));
+	return KPACK_SUCCESS;
 }
 
 #if KP_WITH_ZLIB

@@ -131,7 +131,7 @@ struct kp_view_builder {
 	/*
 	 * cache of file names under toc/: few distinct names, each used under many keys
 	 */
-	struct {
+	struct kp_view_toc_name {
 		const uint8_t *arch, *type;
 		uint32_t index;
 		uint32_t text;
@@ -192,10 +192,8 @@ bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t te
 			 enum kp_view_kind kind, uint32_t number);
 /* Note that PATH is not shown, and the REASON. */
 void kp_view_conflict(struct kp_view_builder *b, struct kp_span path, const char *reason);
-/* Identify the archives, before the first of them is added. */
-bool kp_view_identify_archives(struct kp_view_builder *b);
-/* Add all names of all entries of one archive. */
-bool kp_view_add_archive(struct kp_view_builder *b, size_t archive);
+/* Add all names of all entries. */
+bool kp_view_add_entries(struct kp_view_builder *b);
 /* Add a bundle's file, whose identity is ID and which has the entry GLOBAL. */
 bool kp_view_new_file(struct kp_view_builder *b, uint64_t id, uint32_t global,
 		      uint32_t *file);

@@ -32,13 +32,6 @@ struct object {
 	size_t position; /* in the order of archives */
 };
 
-/* A bundle that is being made; arrays have room for each entry of the group. */
-struct draft {
-	struct object *objects;
-	struct kp_bundle_row *rows; /* one more than objects, for the host */
-	size_t n;
-};
-
 /* --- entries with code -------------------------------------------------------------- */
 
 /*
@@ -118,118 +111,94 @@ static int compare_objects(const void *a, const void *b)
 }
 
 /*
- * Take the objects of COUNT entries, sorted by ID, which is the order in which clang writes them;
- * the first of equal IDs stays: the archive that comes first wins here, as it does in toc.
+ * Add the bundle of COUNT entries, which have the same directory and number, to the view, and a
+ * file for it.
  */
-static void take_objects(const struct kp_view_builder *b, const struct kp_view_code *code,
-			 size_t count, struct draft *d)
+static bool add_bundle(struct kp_view_builder *b, const struct kp_view_code *code,
+		       size_t count)
 {
-	size_t n = 0;
+	KP_AUTO_FREE struct object *objects = malloc(count * sizeof(*objects));
+	KP_AUTO_FREE struct kp_bundle_row *rows = malloc((count + 1) * sizeof(*rows));
+	KP_AUTO_FREE char *path = NULL;
+	uint64_t size, hash; /* hash: of everything that decides the bytes */
+	struct kp_view *v = b->v;
+	struct kp_entry_info info;
+	uint32_t text, file;
+	size_t n = 0, header;
+	char name[32];
 
+	if (!objects || !rows)
+		return kp_view_no_memory(b);
+	snprintf(name, sizeof(name), "%u.hipfb", code->index);
 	for (size_t i = 0; i < count; i++) {
-		struct kpack_archive *a = b->v->archives[code[i].archive];
-		struct object *o = &d->objects[n];
-		struct kp_entry_info info;
+		struct kpack_archive *a = v->archives[code[i].archive];
 		struct kp_meta meta;
 
 		kp_archive_entry(a, code[i].entry, &info);
 		kp_archive_meta(a, code[i].entry, &meta);
-		*o = (struct object){
+		objects[n] = (struct object){
 			.size = info.size, .file = code[i].file, .position = i};
-		n += name_object(&info, &meta, o);
+		n += name_object(&info, &meta, &objects[n]);
 	}
-	qsort(d->objects, n, sizeof(*d->objects), compare_objects);
-	d->n = 0;
-	for (size_t i = 0; i < n; i++)
-		if (!d->n ||
-		    !kp_span_eq(id_of(&d->objects[d->n - 1]), id_of(&d->objects[i])))
-			d->objects[d->n++] = d->objects[i];
-}
 
-/* Add the bundle of D, whose first entry is GLOBAL, to the view, and a file for it. */
-static bool store_bundle(struct kp_view_builder *b, const struct draft *d,
-			 uint32_t global, uint64_t size, uint32_t *file)
-{
-	size_t header_size = (size_t)kp_bundle_header_size(d->rows, d->n + 1);
-	struct kp_view *v = b->v;
-	struct kp_view_composed *c;
-	uint64_t hash; /* of everything that decides the bytes */
+	/*
+	 * Sorted by ID, as clang writes them; the first of equal IDs stays: the archive that comes
+	 * first wins here, as it does in toc.
+	 */
+	qsort(objects, n, sizeof(*objects), compare_objects);
+	count = n;
+	rows[0] = (struct kp_bundle_row){.id = kp_span_str(HOST_ID)};
+	n = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (n && kp_span_eq(id_of(&objects[n - 1]), id_of(&objects[i])))
+			continue;
+		objects[n] = objects[i];
+		rows[n + 1] = (struct kp_bundle_row){.id = id_of(&objects[n]),
+						     .size = objects[n].size};
+		n++;
+	}
+	if (n >= KP_BUNDLE_ENTRIES_MAX ||
+	    !kp_bundle_place(rows, n + 1, OBJECT_ALIGN, OBJECT_GAP, &size)) {
+		struct kp_span key;
 
-	if (v->n_parts + d->n > UINT32_MAX ||
-	    !kp_grow(&v->headers, v->headers_size + header_size, &b->headers_cap, 1) ||
-	    !kp_grow(&v->parts, v->n_parts + d->n, &b->parts_cap, sizeof(*v->parts)) ||
+		kp_archive_entry(v->archives[code->archive], code->entry, &info);
+		key = kp_key_split(info.key).binary;
+		if (asprintf(&path, KP_BUNDLES_NAME "/%.*s/%s", (int)key.size,
+			     (const char *)key.data, name) < 0)
+			path = NULL;
+		kp_view_conflict(b, kp_span_str(path ? path : KP_BUNDLES_NAME),
+				 "has too many code objects, or would be too large");
+		return true;
+	}
+
+	header = (size_t)kp_bundle_header_size(rows, n + 1);
+	if (v->n_parts + n > UINT32_MAX ||
+	    !kp_grow(&v->headers, v->headers_size + header, &b->headers_cap, 1) ||
+	    !kp_grow(&v->parts, v->n_parts + n, &b->parts_cap, sizeof(*v->parts)) ||
 	    !kp_grow(&v->bundles, v->n_bundles, &b->bundles_cap, sizeof(*v->bundles)))
 		return kp_view_no_memory(b);
-	c = &v->bundles[v->n_bundles];
-	*c = (struct kp_view_composed){
+	v->bundles[v->n_bundles] = (struct kp_view_composed){
 		.size = size,
 		.header = v->headers_size,
-		.header_size = (uint32_t)header_size,
+		.header_size = (uint32_t)header,
 		.first = (uint32_t)v->n_parts,
-		.count = (uint32_t)d->n,
-		.global = global,
+		.count = (uint32_t)n,
+		.global = v->bases[code->archive] + code->entry,
 	};
-	kp_bundle_header_write(d->rows, d->n + 1, v->headers + v->headers_size);
-	hash = kp_hash64(v->headers + v->headers_size, header_size, 0);
-	v->headers_size += header_size;
-	for (size_t i = 0; i < d->n; i++) {
-		uint64_t id = v->files[d->objects[i].file].id;
+	kp_bundle_header_write(rows, n + 1, v->headers + v->headers_size);
+	hash = kp_hash64(v->headers + v->headers_size, header, 0);
+	v->headers_size += header;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t id = v->files[objects[i].file].id;
 
 		hash = kp_hash64(&id, sizeof(id), hash);
 		v->parts[v->n_parts++] = (struct kp_view_part){
-			.offset = d->rows[i + 1].offset, .file = d->objects[i].file};
+			.offset = rows[i + 1].offset, .file = objects[i].file};
 	}
-	return kp_view_new_file(b, hash, v->bases[v->n_archives] + v->n_bundles++, file);
-}
-
-/* Report that the bundle NUMBER.hipfb in the directory of CODE cannot be made. */
-static void refuse_bundle(struct kp_view_builder *b, const struct kp_view_code *code,
-			  const char *name)
-{
-	struct kp_entry_info info;
-	struct kp_key key;
-	char *path = NULL;
-
-	kp_archive_entry(b->v->archives[code->archive], code->entry, &info);
-	key = kp_key_split(info.key);
-	if (asprintf(&path, KP_BUNDLES_NAME "/%.*s/%s", (int)key.binary.size,
-		     (const char *)key.binary.data, name) < 0)
-		path = NULL;
-	kp_view_conflict(b, kp_span_str(path ? path : KP_BUNDLES_NAME),
-			 "has too many code objects, or would be too large");
-	free(path);
-}
-
-/* Add the bundle of COUNT entries, which have the same directory and number. */
-static bool add_bundle(struct kp_view_builder *b, const struct kp_view_code *code,
-		       size_t count)
-{
-	uint32_t text, file, global = b->v->bases[code->archive] + code->entry;
-	struct draft d = {.objects = malloc(count * sizeof(*d.objects)),
-			  .rows = malloc((count + 1) * sizeof(*d.rows))};
-	bool ok = (d.objects && d.rows) || kp_view_no_memory(b);
-	uint64_t size;
-	char name[32];
-
-	if (!ok)
-		goto out;
-	take_objects(b, code, count, &d);
-	snprintf(name, sizeof(name), "%u.hipfb", code->index);
-	d.rows[0] = (struct kp_bundle_row){.id = kp_span_str(HOST_ID)};
-	for (size_t i = 0; i < d.n; i++)
-		d.rows[i + 1] = (struct kp_bundle_row){.id = id_of(&d.objects[i]),
-						       .size = d.objects[i].size};
-	if (d.n < KP_BUNDLE_ENTRIES_MAX &&
-	    kp_bundle_place(d.rows, d.n + 1, OBJECT_ALIGN, OBJECT_GAP, &size))
-		ok = store_bundle(b, &d, global, size, &file) &&
-		     kp_view_intern(b, kp_span_str(name), &text) &&
-		     kp_view_add_pending(b, code->dir, text, KP_VIEW_BUNDLE, file);
-	else
-		refuse_bundle(b, code, name);
-out:
-	free(d.objects);
-	free(d.rows);
-	return ok;
+	return kp_view_new_file(b, hash, v->bases[v->n_archives] + v->n_bundles++,
+				&file) &&
+	       kp_view_intern(b, kp_span_str(name), &text) &&
+	       kp_view_add_pending(b, code->dir, text, KP_VIEW_BUNDLE, file);
 }
 
 /* --- all bundles -------------------------------------------------------------------- */

@@ -134,28 +134,32 @@ static bool is_unhashed(const struct entry *e)
 	return e->content.stored == UINT64_MAX;
 }
 
-/* Identify the content of E, and fetch the slot that find_file will read first. */
-static void identify_ahead(const struct kp_view_builder *b, struct entry *e)
-{
-	identify_content(b->v->archives[b->archive], b->archive_ids[b->archive], &e->info,
-			 &e->meta, &e->content);
-	e->id = kp_hash64(&e->content, sizeof(e->content), b->readers);
-	if (is_unhashed(e))
-		return;
-	e->place = kp_slot_hash(&e->content, sizeof(e->content), 0);
-	if (b->file_set.size)
-		__builtin_prefetch(kp_slots_first(&b->file_set, e->place), 1);
-}
-
-/* Return the file with the content of E, created as needed. */
+/*
+ * Return the file with the content of E, created as needed.  Entries of one ordinal and size are
+ * one file.
+ */
 static bool find_file(struct kp_view_builder *b, struct entry *e, uint32_t *file)
 {
-	bool first = !b->ordinal_file[e->info.ordinal];
+	uint32_t known = b->ordinal_file[e->info.ordinal], *slot;
 	struct kp_view *v = b->v;
-	uint32_t *slot, global = v->bases[b->archive] + (uint32_t)e->number;
+	uint32_t global = v->bases[b->archive] + (uint32_t)e->number;
 
-	if (is_unhashed(e) && first && !b->has_twin)
-		return kp_view_new_file(b, e->id, global, file);
+	if (known) {
+		struct kp_entry_info other;
+		size_t first;
+		struct kpack_archive *a = kp_view_entry(v, known - 1, &first);
+
+		*file = known - 1;
+		kp_archive_entry(a, first, &other);
+		if (other.size == e->info.size)
+			return true;
+	}
+	if (is_unhashed(e) && !known && !b->has_twin) {
+		if (!kp_view_new_file(b, e->id, global, file))
+			return false;
+		b->ordinal_file[e->info.ordinal] = *file + 1;
+		return true;
+	}
 	/* room for all entries: the set never grows */
 	if (!b->file_set.size &&
 	    !kp_slots_reserve(&b->file_set, v->bases[v->n_archives], NULL, NULL))
@@ -163,70 +167,20 @@ static bool find_file(struct kp_view_builder *b, struct entry *e, uint32_t *file
 	if (is_unhashed(e))
 		e->place = kp_slot_hash(&e->content, sizeof(e->content), 0);
 	slot = kp_slots_first(&b->file_set, e->place);
-	for (; *slot; slot = kp_slots_next(&b->file_set, slot)) {
-		*file = *slot - 1;
-		if (v->files[*file].id == e->id && same_content(b, *file, &e->content))
-			return true;
+	while (*slot && (v->files[*slot - 1].id != e->id ||
+			 !same_content(b, *slot - 1, &e->content)))
+		slot = kp_slots_next(&b->file_set, slot);
+	if (!*slot) {
+		if (!kp_view_new_file(b, e->id, global, file))
+			return false;
+		kp_slots_put(&b->file_set, slot, *file);
 	}
-	if (!kp_view_new_file(b, e->id, global, file))
-		return false;
-	kp_slots_put(&b->file_set, slot, *file);
-	return true;
-}
-
-/* Return the file of E.  Entries of one ordinal and size are one file. */
-static bool file_of(struct kp_view_builder *b, struct entry *e, uint32_t *file)
-{
-	uint32_t known = b->ordinal_file[e->info.ordinal];
-
-	if (known) {
-		struct kp_entry_info other;
-		size_t first;
-		struct kpack_archive *a = kp_view_entry(b->v, known - 1, &first);
-
-		kp_archive_entry(a, first, &other);
-		if (other.size == e->info.size) {
-			*file = known - 1;
-			return true;
-		}
-	}
-	if (!find_file(b, e, file))
-		return false;
+	*file = *slot - 1;
 	b->ordinal_file[e->info.ordinal] = *file + 1;
 	return true;
 }
 
 /* --- the names of an entry --------------------------------------------------------- */
-
-/* Arena offset of the file name under toc/; NO_NAME: not a valid file name. */
-static const uint32_t NO_NAME = UINT32_MAX;
-
-static bool toc_name(struct kp_view_builder *b, const struct kp_entry_info *info,
-		     uint32_t *text)
-{
-	size_t at = ((uintptr_t)info->arch.data + 31 * (uintptr_t)info->type.data +
-		     7 * b->split.index) %
-		    256;
-	char name[256];
-	size_t size;
-
-	if (b->toc_names[at].arch == info->arch.data &&
-	    b->toc_names[at].type == info->type.data &&
-	    b->toc_names[at].index == b->split.index) {
-		*text = b->toc_names[at].text;
-		return true;
-	}
-	*text = NO_NAME;
-	if (!kp_toc_file_name(info->arch, b->split.index, info->type, name, &size))
-		return true;
-	if (!kp_view_intern(b, (struct kp_span){(uint8_t *)name, size}, text))
-		return false;
-	b->toc_names[at].arch = info->arch.data;
-	b->toc_names[at].type = info->type.data;
-	b->toc_names[at].index = b->split.index;
-	b->toc_names[at].text = *text;
-	return true;
-}
 
 /* Note that NAME, of an entry of the current archive, cannot be shown. */
 static void refuse_name(struct kp_view_builder *b, struct kp_span name, const char *why)
@@ -256,7 +210,9 @@ static void refuse_dirs(struct kp_view_builder *b, struct kp_span name)
 static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *info,
 			 enum kp_view_kind kind, uint32_t file)
 {
-	uint32_t text;
+	struct kp_view_toc_name *known;
+	char name[256];
+	size_t size;
 
 	if (b->key != info->key.data) {
 		b->key = info->key.data;
@@ -269,17 +225,29 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 		refuse_name(b, info->key, "key is no path inside the mount");
 		return true;
 	}
-	if (!toc_name(b, info, &text))
-		return false;
-	if (text == NO_NAME) {
-		refuse_name(b, info->key, "architecture and type give no file name");
-		return true;
+	known = &b->toc_names[((uintptr_t)info->arch.data +
+			       31 * (uintptr_t)info->type.data + 7 * b->split.index) %
+			      KP_COUNT(b->toc_names)];
+	if (known->arch != info->arch.data || known->type != info->type.data ||
+	    known->index != b->split.index) {
+		if (!kp_toc_file_name(info->arch, b->split.index, info->type, name,
+				      &size)) {
+			refuse_name(b, info->key,
+				    "architecture and type give no file name");
+			return true;
+		}
+		if (!kp_view_intern(b, (struct kp_span){(uint8_t *)name, size},
+				    &known->text))
+			return false;
+		known->arch = info->arch.data;
+		known->type = info->type.data;
+		known->index = b->split.index;
 	}
 	if (b->key_dir == KP_VIEW_ROOT &&
 	    !kp_view_resolve(b, KP_VIEW_TOC_DIR, b->split.binary, &b->key_dir))
 		return false;
 	if (b->key_dir != KP_VIEW_NO_DIR)
-		return kp_view_add_pending(b, b->key_dir, text, kind, file);
+		return kp_view_add_pending(b, b->key_dir, known->text, kind, file);
 	b->key_dir = KP_VIEW_ROOT;
 	refuse_dirs(b, info->key);
 	return true;
@@ -341,7 +309,7 @@ static bool add_entry(struct kp_view_builder *b, struct entry *e)
 	uint32_t file;
 	size_t size;
 
-	if (!file_of(b, e, &file) ||
+	if (!find_file(b, e, &file) ||
 	    !add_toc_name(b, &e->info, has_path ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC, file))
 		return false;
 	if (has_path && e->meta.path.size)
@@ -357,17 +325,41 @@ static bool add_entry(struct kp_view_builder *b, struct entry *e)
 			file);
 }
 
-/* Entries that are read before the first of them is added: memory is slow to answer. */
-enum { AHEAD = 16 };
-
-static bool add_entries(struct kp_view_builder *b, struct kpack_archive *a)
+static bool add_archive(struct kp_view_builder *b, size_t archive)
 {
+	/* entries that are read before the first of them is added: memory is slow to answer */
+	enum { AHEAD = 16 };
+	struct kpack_archive *a = b->v->archives[archive];
 	size_t count = kp_archive_entry_count(a);
+	KP_AUTO_FREE uint32_t *ordinal_file = NULL;
 	struct entry entries[AHEAD];
+
+	/* what was noted is of another archive */
+	b->archive = archive;
+	b->key = NULL;
+	memset(b->toc_names, 0, sizeof(b->toc_names));
+	memset(b->selected, 0, sizeof(b->selected));
+	if (b->options && b->options->shared) {
+		const struct stat *st = kp_archive_stat(a);
+		const uint32_t facts[] = {st->st_uid, st->st_gid, st->st_mode & 0444};
+
+		b->readers = kp_hash64(facts, sizeof(facts), 0);
+	}
+	b->dirs_left = KP_DIRS_SPARE + kp_archive_toc(a)->in_file / KP_DIRS_RATIO;
+	b->has_twin = false;
+	for (size_t i = 0; i < b->v->n_archives; i++)
+		b->has_twin |=
+			i != archive && b->archive_ids[i] == b->archive_ids[archive];
+	ordinal_file = kp_large_zalloc((size_t)kp_archive_ordinal_count(a) + 1,
+				       sizeof(uint32_t));
+	if (!ordinal_file)
+		return kp_view_no_memory(b);
+	b->ordinal_file = ordinal_file;
 
 	for (size_t next = 0; next < count;) {
 		size_t n = 0;
 
+		/* read entries, and fetch the slots that find_file will read first */
 		for (; next < count && n < AHEAD; next++) {
 			struct entry *e = &entries[n];
 
@@ -377,10 +369,18 @@ static bool add_entries(struct kp_view_builder *b, struct kpack_archive *a)
 				continue;
 			e->number = next;
 			kp_archive_meta(a, next, &e->meta);
-			identify_ahead(b, e);
+			identify_content(a, b->archive_ids[archive], &e->info, &e->meta,
+					 &e->content);
+			e->id = kp_hash64(&e->content, sizeof(e->content), b->readers);
 			n++;
+			if (is_unhashed(e))
+				continue;
+			e->place = kp_slot_hash(&e->content, sizeof(e->content), 0);
+			if (b->file_set.size)
+				__builtin_prefetch(kp_slots_first(&b->file_set, e->place),
+						   1);
 		}
-		/* fetch the files that find_file will compare first */
+		/* ... and the files that it will compare first */
 		for (size_t i = 0; i < n && b->file_set.size; i++) {
 			uint32_t file =
 				is_unhashed(&entries[i])
@@ -397,7 +397,7 @@ static bool add_entries(struct kp_view_builder *b, struct kpack_archive *a)
 	return true;
 }
 
-bool kp_view_identify_archives(struct kp_view_builder *b)
+bool kp_view_add_entries(struct kp_view_builder *b)
 {
 	const struct kp_view *v = b->v;
 
@@ -406,35 +406,8 @@ bool kp_view_identify_archives(struct kp_view_builder *b)
 		return kp_view_no_memory(b);
 	for (size_t i = 0; i < v->n_archives; i++)
 		b->archive_ids[i] = archive_id(v->archives[i]);
+	for (size_t i = 0; i < v->n_archives; i++)
+		if (!add_archive(b, i))
+			return false;
 	return true;
-}
-
-bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
-{
-	struct kpack_archive *a = b->v->archives[archive];
-	bool ok;
-
-	b->archive = archive;
-	b->key = NULL;
-	if (b->options && b->options->shared) {
-		const struct stat *st = kp_archive_stat(a);
-		const uint32_t facts[] = {st->st_uid, st->st_gid, st->st_mode & 0444};
-
-		b->readers = kp_hash64(facts, sizeof(facts), 0);
-	}
-	b->dirs_left = KP_DIRS_SPARE + kp_archive_toc(a)->in_file / KP_DIRS_RATIO;
-	b->has_twin = false;
-	for (size_t i = 0; i < b->v->n_archives; i++)
-		b->has_twin |=
-			i != archive && b->archive_ids[i] == b->archive_ids[archive];
-	memset(b->toc_names, 0, sizeof(b->toc_names)); /* of another archive */
-	b->ordinal_file = kp_large_zalloc((size_t)kp_archive_ordinal_count(a) + 1,
-					  sizeof(uint32_t));
-	if (!b->ordinal_file)
-		return kp_view_no_memory(b);
-	memset(b->selected, 0, sizeof(b->selected));
-	ok = add_entries(b, a);
-	free(b->ordinal_file);
-	b->ordinal_file = NULL;
-	return ok;
 }

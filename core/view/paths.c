@@ -198,36 +198,28 @@ static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span
 	return true;
 }
 
-/* The number of leading components that PATH below ROOT shares with the last path. */
-static size_t shared_components(const struct kp_view_last *last, uint32_t root,
-				struct kp_span path)
+bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span path,
+		     uint32_t *dir)
 {
+	struct kp_view_last *last = &b->last[root == KP_VIEW_TOC_DIR];
 	size_t most = path.size < last->size ? path.size : last->size;
-	size_t same = 0, n = 0;
+	size_t same = 0, n = 0, begin;
 
-	if (last->root != root)
-		return 0;
+	/* the leading components that it shares with the last path */
 	while (same + 8 <= most &&
 	       kp_le64(last->path + same) == kp_le64(path.data + same))
 		same += 8;
 	while (same < most && last->path[same] == path.data[same])
 		same++;
-	while (n < last->count && last->ends[n] <= same &&
+	while (last->root == root && n < last->count && last->ends[n] <= same &&
 	       (last->ends[n] == path.size || path.data[last->ends[n]] == '/'))
 		n++;
-	return n;
-}
-
-bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span path,
-		     uint32_t *dir)
-{
-	struct kp_view_last *last = &b->last[root == KP_VIEW_TOC_DIR];
-	size_t n = shared_components(last, root, path);
-	size_t begin = n ? last->ends[n - 1] + 1 : 0;
-
-	b->makes_dirs = b->dirs_left > KP_PATH_DEPTH_MAX; /* all that it needs, or none */
-	last->root = root;
+	begin = n ? last->ends[n - 1] + 1 : 0;
 	*dir = n ? last->dirs[n - 1] : root;
+
+	/* the others are looked up, or made: all that it needs, or none */
+	b->makes_dirs = b->dirs_left > KP_PATH_DEPTH_MAX;
+	last->root = root;
 	while (begin < path.size) {
 		const uint8_t *slash = memchr(path.data + begin, '/', path.size - begin);
 		size_t end = slash ? (size_t)(slash - path.data) : path.size;

@@ -7,33 +7,6 @@
 #include <stdlib.h>
 #include "builder.h"
 
-/*
- * Sort names by directory (counting sort); names of a directory keep the order of adding.
- */
-static bool gather_names(struct kp_view_builder *b)
-{
-	struct kp_view *v = b->v;
-	uint32_t at = 0;
-
-	v->names = kp_large_alloc((b->n_pending + 1) * sizeof(*v->names));
-	if (!v->names)
-		return kp_view_no_memory(b);
-	for (size_t i = 0; i < b->n_pending; i++)
-		v->dirs[b->pending[i].parent].count++;
-	for (uint32_t d = 0; d < v->n_dirs; d++) {
-		v->dirs[d].first = at;
-		at += v->dirs[d].count;
-		v->dirs[d].count = 0;
-	}
-	for (size_t i = 0; i < b->n_pending; i++) {
-		struct kp_view_dir *dir = &v->dirs[b->pending[i].parent];
-		v->names[dir->first + dir->count++] = b->pending[i].name;
-	}
-	free(b->pending);
-	b->pending = NULL;
-	return true;
-}
-
 /* Sorted by text; directories before files; then in the order of adding. */
 struct sort_item {
 	struct kp_view_entry_name name;
@@ -55,21 +28,6 @@ static int cmp_item(const void *a, const void *b, void *arg)
 	if (x_dir != y_dir)
 		return KP_ORDER(y_dir, x_dir);
 	return KP_ORDER(x->position, y->position);
-}
-
-static bool sort_names(struct kp_view_builder *b, struct kp_view_dir *dir)
-{
-	struct kp_view_entry_name *n = b->v->names + dir->first;
-	struct sort_item *items = malloc(dir->count * sizeof(*items));
-	if (!items)
-		return kp_view_no_memory(b);
-	for (uint32_t i = 0; i < dir->count; i++)
-		items[i] = (struct sort_item){n[i], i};
-	qsort_r(items, dir->count, sizeof(*items), cmp_item, b->v);
-	for (uint32_t i = 0; i < dir->count; i++)
-		n[i] = items[i].name;
-	free(items);
-	return true;
 }
 
 /*
@@ -95,55 +53,45 @@ static struct kp_span path_of(const struct kp_view_builder *b, uint32_t dir,
 	return (struct kp_span){buf + at, cap - at};
 }
 
-/*
- * Whether the contents of two files agree.  Files whose archives have other readers, or
- * that are stored differently or in chunks, are not linked, because the hash alone is not
- * enough then; but which of the two is shown does not matter, so they do not conflict.
- */
-static bool files_agree(const struct kp_view_builder *b,
-			const struct kp_view_entry_name *x,
-			const struct kp_view_entry_name *y)
-{
-	size_t in_x, in_y;
-	struct kpack_archive *x_at = kp_view_entry(b->v, kp_node_number(x->node), &in_x);
-	struct kpack_archive *y_at = kp_view_entry(b->v, kp_node_number(y->node), &in_y);
-	struct kp_entry_info x_info, y_info;
-	struct kp_meta x_meta, y_meta;
-
-	if (kp_view_same_content(x_at, in_x, y_at, in_y))
-		return true;
-	kp_archive_entry(x_at, in_x, &x_info);
-	kp_archive_entry(y_at, in_y, &y_info);
-	kp_archive_meta(x_at, in_x, &x_meta);
-	kp_archive_meta(y_at, in_y, &y_meta);
-	return x_meta.has_xxh3 && y_meta.has_xxh3 && x_info.size == y_info.size &&
-	       memcmp(x_meta.xxh3, y_meta.xxh3, sizeof(x_meta.xxh3)) == 0;
-}
-
+/* Note that the name LOST in DIR is not shown, as KEPT is equal; not if their contents agree. */
 static void note_clash(struct kp_view_builder *b, uint32_t dir,
 		       const struct kp_view_entry_name *kept,
 		       const struct kp_view_entry_name *lost)
 {
 	bool is_dir = kp_node_kind(kept->node) == KP_VIEW_DIR;
+	struct kp_entry_info x_info, y_info;
+	struct kpack_archive *x = NULL, *y;
+	struct kp_meta x_meta, y_meta;
 	uint8_t buf[KP_NAME_MAX + 512];
-	const char *loser, *winner;
 	char *reason = NULL;
-	size_t entry;
+	size_t in_x, in_y;
 	int n;
 
-	/* the same content twice is not a conflict */
 	if (kept->node == lost->node ||
-	    (!is_dir && (kp_node_number(kept->node) == kp_node_number(lost->node) ||
-			 files_agree(b, kept, lost))))
+	    (!is_dir && kp_node_number(kept->node) == kp_node_number(lost->node)))
 		return;
-	loser = kp_archive_path(kp_view_entry(b->v, kp_node_number(lost->node), &entry));
-	winner = is_dir ? "a directory has this name"
-			: kp_archive_path(kp_view_entry(b->v, kp_node_number(kept->node),
-							&entry));
+	y = kp_view_entry(b->v, kp_node_number(lost->node), &in_y);
+	if (!is_dir) {
+		/*
+		 * Files whose archives have other readers, or that are stored differently or in
+		 * chunks, are not linked, because the hash alone is not enough then; but which of
+		 * the two is shown does not matter.
+		 */
+		x = kp_view_entry(b->v, kp_node_number(kept->node), &in_x);
+		kp_archive_entry(x, in_x, &x_info);
+		kp_archive_entry(y, in_y, &y_info);
+		kp_archive_meta(x, in_x, &x_meta);
+		kp_archive_meta(y, in_y, &y_meta);
+		if (kp_view_same_content(x, in_x, y, in_y) ||
+		    (x_meta.has_xxh3 && y_meta.has_xxh3 && x_info.size == y_info.size &&
+		     memcmp(x_meta.xxh3, y_meta.xxh3, sizeof(x_meta.xxh3)) == 0))
+			return;
+	}
 	n = asprintf(&reason,
 		     is_dir ? "%s; the file of %s is not shown"
 			    : "%s comes first; other content of %s is not shown",
-		     winner, loser);
+		     is_dir ? "a directory has this name" : kp_archive_path(x),
+		     kp_archive_path(y));
 	kp_view_conflict(b, path_of(b, dir, kept->text, buf, sizeof(buf)),
 			 n < 0 ? "exists twice" : reason);
 	if (n >= 0)
@@ -156,6 +104,7 @@ static bool settle_names(struct kp_view_builder *b, uint32_t d)
 	const struct kp_view *v = b->v;
 	struct kp_view_dir *dir = &v->dirs[d];
 	struct kp_view_entry_name *n = v->names + dir->first;
+	KP_AUTO_FREE struct sort_item *items = NULL;
 	uint32_t sorted = 1, kept = 0;
 
 	/* in nearly every directory they are: keys come sorted from the table of contents */
@@ -164,16 +113,21 @@ static bool settle_names(struct kp_view_builder *b, uint32_t d)
 		sorted++;
 	if (sorted >= dir->count)
 		return true;
-	if (!sort_names(b, dir))
-		return false;
+	items = malloc(dir->count * sizeof(*items));
+	if (!items)
+		return kp_view_no_memory(b);
+	for (uint32_t i = 0; i < dir->count; i++)
+		items[i] = (struct sort_item){n[i], i};
+	qsort_r(items, dir->count, sizeof(*items), cmp_item, b->v);
 	for (uint32_t i = 0; i < dir->count; i++) {
+		n[kept] = items[i].name;
 		/* some texts are stored more than once */
-		if (kept && (n[kept - 1].text == n[i].text ||
+		if (kept && (n[kept - 1].text == n[kept].text ||
 			     kp_span_eq(kp_view_text(v, n[kept - 1].text),
-					kp_view_text(v, n[i].text))))
-			note_clash(b, d, &n[kept - 1], &n[i]);
+					kp_view_text(v, n[kept].text))))
+			note_clash(b, d, &n[kept - 1], &n[kept]);
 		else
-			n[kept++] = n[i];
+			kept++;
 	}
 	dir->count = kept;
 	return true;
@@ -182,9 +136,26 @@ static bool settle_names(struct kp_view_builder *b, uint32_t d)
 bool kp_view_settle(struct kp_view_builder *b)
 {
 	struct kp_view *v = b->v;
+	uint32_t at = 0;
 
-	if (!gather_names(b))
-		return false;
+	/* sort the names by directory: count those of each, and put each at its place */
+	v->names = kp_large_alloc((b->n_pending + 1) * sizeof(*v->names));
+	if (!v->names)
+		return kp_view_no_memory(b);
+	for (size_t i = 0; i < b->n_pending; i++)
+		v->dirs[b->pending[i].parent].count++;
+	for (uint32_t d = 0; d < v->n_dirs; d++) {
+		v->dirs[d].first = at;
+		at += v->dirs[d].count;
+		v->dirs[d].count = 0;
+	}
+	for (size_t i = 0; i < b->n_pending; i++) {
+		struct kp_view_dir *dir = &v->dirs[b->pending[i].parent];
+
+		v->names[dir->first + dir->count++] = b->pending[i].name;
+	}
+	free(b->pending);
+	b->pending = NULL;
 	for (uint32_t d = 0; d < v->n_dirs; d++)
 		if (!settle_names(b, d))
 			return false;

@@ -14,29 +14,36 @@
 #include <stdlib.h>
 #include "builder.h"
 
-static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *archives,
-		       size_t n)
+kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
+			  const struct kp_view_options *options, struct kp_view **out,
+			  struct kpackx_error *why)
 {
-	struct kp_view *v = b->v;
+	KP_AUTO_FREE struct kp_view_builder *b = calloc(1, sizeof(*b));
+	struct kp_view *v = calloc(1, sizeof(*v));
+	bool ok = false;
 	uint64_t total = 0;
 	size_t keys = 0;
 
+	if (!b || !v)
+		goto out;
+	b->v = v;
+	b->options = options;
 	v->archives = malloc((n + 1) * sizeof(struct kpack_archive *));
 	v->bases = malloc((n + 1) * sizeof(*v->bases));
 	if (!v->archives || !v->bases)
-		return kp_view_no_memory(b);
+		goto out;
 	v->n_archives = n;
 	for (size_t i = 0; i < n; i++) {
 		v->archives[i] = archives[i];
 		v->bases[i] = (uint32_t)total;
 		total += kp_archive_entry_count(archives[i]);
+		keys += kp_archive_toc(archives[i])->n_binaries;
 		if (total > KP_NODE_MAX)
-			return kp_view_no_memory(b);
+			goto out;
 	}
 	v->bases[n] = (uint32_t)total;
+
 	/* room, in huge pages, for a name and a file of each entry, and a directory of each key */
-	for (size_t i = 0; i < n; i++)
-		keys += kp_archive_toc(v->archives[i])->n_binaries;
 	b->dirs_cap = b->open_dirs_cap = keys + keys / 8 + 256;
 	b->pending_cap = (size_t)total + b->dirs_cap;
 	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
@@ -46,45 +53,24 @@ static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *a
 	b->open_dirs = kp_large_alloc(b->open_dirs_cap * sizeof(*b->open_dirs));
 	b->arena_cap = 64 * keys + 4096;
 	v->arena = kp_large_alloc(b->arena_cap);
-	if (!b->pending || !v->files || !v->dirs || !b->open_dirs || !v->arena)
-		return kp_view_no_memory(b);
-	if (!kp_view_identify_archives(b) || !kp_view_make_roots(b))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!kp_view_add_archive(b, i))
-			return false;
-	return kp_view_add_bundles(b) && kp_view_settle(b);
-}
-
-kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
-			  const struct kp_view_options *options, struct kp_view **out,
-			  struct kpackx_error *why)
-{
-	struct kp_view_builder *b = calloc(1, sizeof(*b));
-	struct kp_view *v = calloc(1, sizeof(*v));
-	bool ok = b && v;
-
-	if (ok) {
-		b->v = v;
-		b->options = options;
-		ok = build_view(b, archives, n);
-	}
+	ok = b->pending && v->files && v->dirs && b->open_dirs && v->arena &&
+	     kp_view_make_roots(b) && kp_view_add_entries(b) && kp_view_add_bundles(b) &&
+	     kp_view_settle(b);
+out:
 	if (b) {
 		free(b->pending);
 		free(b->open_dirs);
 		free(b->dir_set.slots);
 		free(b->file_set.slots);
 		free(b->text_set.slots);
-		free(b->ordinal_file);
 		free(b->archive_ids);
 		free(b->code);
 	}
-	free(b);
 	if (!ok) {
 		kp_view_free(v);
 		return kp_fail_memory(why, 0, "the tree");
 	}
-	/* free what was allocated but not used */
+	/* give back what was allocated but not used */
 	v->arena = kp_large_trim(v->arena, v->arena_size);
 	v->files = kp_large_trim(v->files, v->n_files * sizeof(*v->files));
 	v->dirs = kp_large_trim(v->dirs, v->n_dirs * sizeof(*v->dirs));

@@ -12,10 +12,10 @@
  * unless one alone takes more, and for choosing a dictionary samples of the bytes, not the
  * bytes.
  */
-#include "blocks.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <zstd.h>
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
 #include "effort.h"
@@ -31,15 +31,15 @@ static const uint64_t ENCODERS = UINT64_C(192) << 20;
 enum { LOW, HIGH, LEVELS };
 
 struct blocks_writer {
-	const struct kp_unique *unique;
-	uint64_t count; /* blocks of the unique bytes */
 	struct kp_writer *archive;
+	const struct kp_unique *unique; /* its bytes */
+	uint64_t count;                 /* blocks of them */
 	struct kp_blocks *out;
 
 	/* how they are compressed */
 	struct kp_effort effort;
-	struct kp_dictionary *dictionaries[LEVELS]; /* NULL: none */
-	uint32_t *densities; /* of all blocks, if there are two levels */
+	ZSTD_CDict *dictionaries[LEVELS]; /* NULL: none */
+	uint32_t *densities;              /* of all blocks, if there are two levels */
 
 	/* blocks that are compressed at the same time */
 	uint64_t first; /* number of the first one */
@@ -205,31 +205,6 @@ static void sift_down(struct choice *c, size_t i)
 	}
 }
 
-/*
- * Take the best part out of the heap, and its samples with it; false: no part is worth
- * anything.  The worth of a part only sinks, so that only the first one has to be looked at.
- */
-static bool take_best(struct choice *c, size_t *part)
-{
-	while (c->n_heap) {
-		size_t best = c->heap[0];
-		uint64_t worth = worth_now(c, best);
-
-		if (worth == c->parts[best].worth) {
-			c->heap[0] = c->heap[--c->n_heap];
-			sift_down(c, 0);
-			*part = best;
-			for (size_t i = c->parts[best].first; i < samples_end(c, best);
-			     i++)
-				c->seen[c->values[i]].blocks = 0;
-			return worth;
-		}
-		c->parts[best].worth = worth;
-		sift_down(c, 0);
-	}
-	return false;
-}
-
 /* Choose at most MOST bytes for OUT; *SIZE 0: there is nothing worth it. */
 static kpack_error_t choose_dictionary(const struct blocks_writer *w, size_t most,
 				       uint8_t *out, size_t *size,
@@ -258,8 +233,24 @@ static kpack_error_t choose_dictionary(const struct blocks_writer *w, size_t mos
 	}
 	for (size_t i = c.n_heap / 2; i-- > 0;)
 		sift_down(&c, i);
-	while (n < most / PART && take_best(&c, &chosen[n]))
-		n++;
+	while (n < most / PART && c.n_heap) {
+		size_t best = c.heap[0];
+		uint64_t worth = worth_now(&c, best);
+
+		/* worth only sinks, so that only the first part has to be looked at */
+		if (worth != c.parts[best].worth) {
+			c.parts[best].worth = worth;
+			sift_down(&c, 0);
+			continue;
+		}
+		if (!worth)
+			break;
+		chosen[n++] = best;
+		c.heap[0] = c.heap[--c.n_heap];
+		sift_down(&c, 0);
+		for (size_t i = c.parts[best].first; i < samples_end(&c, best); i++)
+			c.seen[c.values[i]].blocks = 0;
+	}
 	/* the best part is the last one: encoders with small tables find it best */
 	while (n-- && !err) {
 		uint64_t at = (uint64_t)chosen[n] * PART, left = w->unique->size - at;
@@ -426,10 +417,14 @@ static kpack_error_t choose_levels(struct blocks_writer *w, uint64_t ns,
 static kpack_error_t use_dictionary(struct blocks_writer *w, struct kp_span bytes,
 				    struct kpackx_error *why)
 {
-	KP_TRY(kp_dictionary_new(w->effort.low, bytes, &w->dictionaries[LOW], why));
-	if (w->effort.low == w->effort.high)
-		return KPACK_SUCCESS;
-	return kp_dictionary_new(w->effort.high, bytes, &w->dictionaries[HIGH], why);
+	const int levels[LEVELS] = {w->effort.low, w->effort.high};
+
+	for (int i = 0; i < (w->densities ? LEVELS : 1); i++) {
+		w->dictionaries[i] = ZSTD_createCDict(bytes.data, bytes.size, levels[i]);
+		if (!w->dictionaries[i])
+			return kp_fail_memory(why, bytes.size, "a dictionary");
+	}
+	return KPACK_SUCCESS;
 }
 
 /*
@@ -497,7 +492,7 @@ static kpack_error_t write_dictionary(struct blocks_writer *w, struct kpackx_err
 		return append_frame(w, frame, size, why);
 	}
 	for (int i = 0; i < LEVELS; i++) {
-		kp_dictionary_free(w->dictionaries[i]);
+		ZSTD_freeCDict(w->dictionaries[i]);
 		w->dictionaries[i] = NULL;
 	}
 	return KPACK_SUCCESS;
@@ -523,25 +518,39 @@ static kpack_error_t copy_frame(struct blocks_writer *w, const struct kp_shared 
 	return append_frame(w, bytes, size, why);
 }
 
-/* Write the frames of C, and what follows with C's dictionary. */
-static kpack_error_t write_after(struct blocks_writer *w, const struct kp_copied *c,
-				 struct kpackx_error *why)
+static kpack_error_t write_all(struct blocks_writer *w, uint64_t ns,
+			       struct kpackx_error *why)
 {
-	uint32_t first = c->from->first_block;
-	struct kp_span dictionary;
+	const struct kp_copied *c = &w->archive->copied;
+	const struct kp_shared *from = c->from;
+	unsigned jobs = w->archive->jobs;
 	struct kp_frame *f;
 	kpack_error_t err;
 
-	w->out->dictionary_size = c->from->dictionary_size;
-	if (first)
-		KP_TRY(copy_frame(w, c->from, 0, why));
+	w->effort = kp_effort_fixed(w->archive->level);
+	w->most_jobs = jobs < 1 ? 1 : jobs > BATCH_MAX ? BATCH_MAX : jobs;
+	KP_TRY(kp_new(&w->out->sizes, 4 * ((size_t)w->count + 1), "a table of frames",
+		      why));
+	KP_TRY(kp_new(&w->out->hashes, 8 * ((size_t)w->count + 1), "a table of frames",
+		      why));
+	if (ns)
+		KP_TRY(choose_levels(w, ns, why));
+	if (!from) {
+		KP_TRY(write_dictionary(w, why));
+		return write_blocks(w, 0, why);
+	}
+	/* the frames of the other archive, and what follows with its dictionary */
+	w->out->dictionary_size = from->dictionary_size;
+	if (from->first_block)
+		KP_TRY(copy_frame(w, from, 0, why));
 	for (uint32_t i = 0; i < c->n; i++)
-		KP_TRY(copy_frame(w, c->from, first + c->blocks[i], why));
-	if (first && c->n < w->count) {
-		KP_TRY(kp_pool_get(c->from, 0, &f, why));
-		dictionary = (struct kp_span){kp_frame_bytes(f),
-					      (size_t)c->from->dictionary_size};
-		err = use_dictionary(w, dictionary, why);
+		KP_TRY(copy_frame(w, from, from->first_block + c->blocks[i], why));
+	if (from->first_block && c->n < w->count) {
+		KP_TRY(kp_pool_get(from, 0, &f, why));
+		err = use_dictionary(w,
+				     (struct kp_span){kp_frame_bytes(f),
+						      (size_t)from->dictionary_size},
+				     why);
 		kp_pool_put(f);
 		if (err)
 			return err;
@@ -549,34 +558,17 @@ static kpack_error_t write_after(struct blocks_writer *w, const struct kp_copied
 	return write_blocks(w, c->n, why);
 }
 
-static kpack_error_t write_all(struct blocks_writer *w, const struct kp_copied *c,
-			       const struct kp_blocks_how *how, struct kpackx_error *why)
+kpack_error_t kp_writer_pack_blocks(struct kp_writer *archive, uint64_t ns,
+				    struct kp_blocks *out, struct kpackx_error *why)
 {
-	w->effort = kp_effort_fixed(how->level);
-	w->most_jobs = how->jobs < 1 ? 1 : how->jobs > BATCH_MAX ? BATCH_MAX : how->jobs;
-	KP_TRY(kp_new(&w->out->sizes, 4 * ((size_t)w->count + 1), "a table of frames",
-		      why));
-	KP_TRY(kp_new(&w->out->hashes, 8 * ((size_t)w->count + 1), "a table of frames",
-		      why));
-	if (how->ns)
-		KP_TRY(choose_levels(w, how->ns, why));
-	if (c->from)
-		return write_after(w, c, why);
-	KP_TRY(write_dictionary(w, why));
-	return write_blocks(w, 0, why);
-}
-
-kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
-			      const struct kp_blocks_how *how, struct kp_writer *archive,
-			      struct kp_blocks *out, struct kpackx_error *why)
-{
+	const struct kp_unique *u = &archive->share->unique;
 	struct blocks_writer w = {
+		.archive = archive,
 		.unique = u,
 		.count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0),
-		.archive = archive,
 		.out = out,
 	};
-	kpack_error_t err = write_all(&w, c, how, why);
+	kpack_error_t err = write_all(&w, ns, why);
 
 	for (unsigned i = 0; i < w.n_jobs; i++) {
 		for (int k = 0; k < LEVELS; k++)
@@ -586,7 +578,7 @@ kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied 
 	for (size_t i = 0; w.blocks && i < w.cap; i++)
 		free(w.blocks[i].frame);
 	for (int i = 0; i < LEVELS; i++)
-		kp_dictionary_free(w.dictionaries[i]);
+		ZSTD_freeCDict(w.dictionaries[i]);
 	free(w.jobs);
 	free(w.blocks);
 	free(w.densities);

@@ -5,10 +5,10 @@
  *
  * Blocks are copied in these steps:
  *
- *   find_used     the bytes of the other archive's run that the wanted objects have
- *   plan_moves    which of them are whole blocks, which are copied and come first, and where
- *                 all others come to lie behind them
- *   plan_copy     whether that is allowed and worth it; until here nothing is written
+ *   plan_copy     the bytes of the other archive's run that the wanted objects have, and whether
+ *                 copying is allowed and worth it; until here nothing is written
+ *   plan_moves    for that: which of them are whole blocks, which are copied and come first, and
+ *                 where all others come to lie behind them
  *   add_objects   the bytes are appended, whole blocks first, and the objects' extents moved
  *
  * Only whole blocks can stay as they are: of another one some bytes are not wanted, and a frame
@@ -103,38 +103,6 @@ struct blocks_copy {
 	size_t n_extents, extents_cap;
 };
 
-static kpack_error_t find_used(struct blocks_copy *c, struct kpackx_error *why)
-{
-	size_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_objects; i++) {
-		const struct kp_shared_object *o = &c->from->objects[c->objects[i]];
-
-		for (size_t k = o->first; k < o[1].first; k++) {
-			uint64_t pos = c->from->extents[k].pos;
-
-			KP_TRY(kp_room(&c->used, c->n_used, &c->used_cap, "extents",
-				       why));
-			c->used[c->n_used++] = (struct range){
-				.begin = pos, .end = pos + kp_extent_size(c->from, o, k)};
-		}
-	}
-	if (c->n_used)
-		kp_sort(c->used, c->n_used, KP_BY_NUMBER(struct range, begin));
-	for (size_t i = 0; i < c->n_used; i++) {
-		const struct range *r = &c->used[i];
-
-		if (!n || r->begin > c->used[n - 1].end)
-			c->used[n++] = *r;
-		else if (r->end > c->used[n - 1].end)
-			c->used[n - 1].end = r->end;
-	}
-	c->n_used = n;
-	for (size_t i = 0; i < n; i++)
-		c->used_bytes += c->used[i].end - c->used[i].begin;
-	return KPACK_SUCCESS;
-}
-
 /* The bytes of R that are whole blocks; none: an empty range at its end. */
 static struct range whole_part(const struct range *r)
 {
@@ -219,15 +187,39 @@ static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 {
 	uint64_t n_whole = 0, size = c->from->dictionary_size, own, stored;
 	struct kp_reach reach;
+	size_t n = 0;
 	bool trained;
 
 	*worth = false;
 	if (c->from->block_size != KP_SHARE_BLOCK)
 		return KPACK_SUCCESS;
-	KP_TRY(find_used(c, why));
+	/* the extents of all objects, sorted; then what overlaps or touches is one range */
+	for (uint32_t i = 0; i < c->n_objects; i++) {
+		const struct kp_shared_object *o = &c->from->objects[c->objects[i]];
+
+		for (size_t k = o->first; k < o[1].first; k++) {
+			uint64_t pos = c->from->extents[k].pos;
+
+			KP_TRY(kp_room(&c->used, c->n_used, &c->used_cap, "extents",
+				       why));
+			c->used[c->n_used++] = (struct range){
+				.begin = pos, .end = pos + kp_extent_size(c->from, o, k)};
+		}
+	}
+	kp_sort(c->used, c->n_used, KP_BY_NUMBER(struct range, begin));
 	for (size_t i = 0; i < c->n_used; i++) {
+		const struct range *r = &c->used[i];
+
+		if (!n || r->begin > c->used[n - 1].end)
+			c->used[n++] = *r;
+		else if (r->end > c->used[n - 1].end)
+			c->used[n - 1].end = r->end;
+	}
+	c->n_used = n;
+	for (size_t i = 0; i < n; i++) {
 		struct range whole = whole_part(&c->used[i]);
 
+		c->used_bytes += c->used[i].end - c->used[i].begin;
 		n_whole += (whole.end - whole.begin) / KP_SHARE_BLOCK;
 	}
 	if (n_whole == 0 ||

@@ -19,10 +19,6 @@ struct kp_encoder {
 	int level;
 };
 
-struct kp_dictionary {
-	ZSTD_CDict *zstd;
-};
-
 kpack_error_t kp_encoder_new(int level, struct kp_encoder **out, struct kpackx_error *why)
 {
 	struct kp_encoder *e;
@@ -61,32 +57,10 @@ size_t kp_encoder_memory(const struct kp_encoder *e)
 	return ZSTD_sizeof_CCtx(e->ctx) + ZSTD_sizeof_CCtx(e->parts);
 }
 
-kpack_error_t kp_dictionary_new(int level, struct kp_span data,
-				struct kp_dictionary **out, struct kpackx_error *why)
-{
-	struct kp_dictionary *d;
-
-	KP_TRY(kp_new(&d, 1, "a dictionary", why));
-	d->zstd = ZSTD_createCDict(data.data, data.size, level);
-	if (!d->zstd) {
-		free(d);
-		return kp_fail_memory(why, data.size, "a dictionary");
-	}
-	*out = d;
-	return KPACK_SUCCESS;
-}
-
-void kp_dictionary_free(struct kp_dictionary *d)
-{
-	if (d)
-		ZSTD_freeCDict(d->zstd);
-	free(d);
-}
-
-kpack_error_t kp_encoder_use(struct kp_encoder *e, const struct kp_dictionary *d,
+kpack_error_t kp_encoder_use(struct kp_encoder *e, const struct ZSTD_CDict_s *d,
 			     struct kpackx_error *why)
 {
-	size_t err = ZSTD_CCtx_refCDict(e->ctx, d ? d->zstd : NULL);
+	size_t err = ZSTD_CCtx_refCDict(e->ctx, d);
 
 	if (ZSTD_isError(err))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "dictionary: %s",

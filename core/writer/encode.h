@@ -19,19 +19,13 @@ kpack_error_t kp_encoder_new(int level, struct kp_encoder **out,
 			     struct kpackx_error *why);
 void kp_encoder_free(struct kp_encoder *e); /* NULL is allowed */
 
-/* Bytes of content that frames refer to; their decoder must have the same bytes. */
-struct kp_dictionary;
 /*
- * DATA, which is copied, for encoders of LEVEL.  It does not begin with
- * KP_TRAINED_DICTIONARY.  Usable by several encoders at the same time.
+ * Let E use D, a dictionary for its level, for frames that are not in chunks; NULL: none.  Its
+ * bytes are content that frames refer to, so that it does not begin with KP_TRAINED_DICTIONARY;
+ * whoever decodes them must have the same.  Borrowed; usable by several encoders at once.
  */
-kpack_error_t kp_dictionary_new(int level, struct kp_span data,
-				struct kp_dictionary **out, struct kpackx_error *why);
-void kp_dictionary_free(struct kp_dictionary *d); /* NULL is allowed */
-/*
- * Let E use D, which is borrowed, for frames that are not in chunks; NULL: none.
- */
-kpack_error_t kp_encoder_use(struct kp_encoder *e, const struct kp_dictionary *d,
+struct ZSTD_CDict_s;
+kpack_error_t kp_encoder_use(struct kp_encoder *e, const struct ZSTD_CDict_s *d,
 			     struct kpackx_error *why);
 /* Bytes that E holds now. */
 size_t kp_encoder_memory(const struct kp_encoder *e);

@@ -3,31 +3,9 @@
  * The order of objects in an archive (writer.h): the rank that an entry gives its object, and
  * whether the objects of an archive were added by rank.
  */
-#include <stdlib.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
-#include "core/base/msgpack_read.h"
 #include "internal.h"
-
-/* The "path" of a map of metadata; empty: it has none. */
-static struct kp_span path_in(struct kp_span map)
-{
-	struct kp_span none = {0}, name, path;
-	struct kp_mp c = kp_mp_over(map);
-	uint32_t pairs;
-
-	if (!map.size || !kp_mp_map(&c, &pairs))
-		return none;
-	for (; pairs; pairs--) {
-		if (kp_mp_peek(&c) != KP_MP_STR || !kp_mp_str(&c, &name))
-			return none;
-		if (kp_span_is(name, "path") && kp_mp_peek(&c) == KP_MP_STR)
-			return kp_mp_str(&c, &path) ? path : none;
-		if (!kp_mp_skip(&c))
-			return none;
-	}
-	return none;
-}
 
 /* Move the "@kind" or "@kind.2" of a binary's key from the end of PATH to KIND. */
 static void split_kind(struct kp_span *path, struct kp_span *kind)
@@ -54,8 +32,11 @@ struct kp_rank kp_rank_of(struct kp_span key, struct kp_span arch,
 			  struct kp_span metadata)
 {
 	struct kp_key split = kp_key_split(key);
-	struct kp_rank r = {.path = path_in(metadata), .key = key, .named = true};
+	struct kp_rank r = {.key = key, .named = true};
+	struct kp_meta meta = {0};
 
+	kp_meta_texts(metadata, &meta);
+	r.path = meta.path;
 	if (r.path.size)
 		return r;
 	r.path = split.binary;
@@ -80,39 +61,22 @@ int kp_rank_compare(const struct kp_rank *a, const struct kp_rank *b)
 	return c ? c : kp_span_cmp(a->key, b->key);
 }
 
-struct ranked {
-	struct kp_rank rank;
-	uint32_t ordinal;
-};
-
-static int by_rank(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-	int c = kp_rank_compare(&x->rank, &y->rank);
-
-	return c ? c : KP_ORDER(x->ordinal, y->ordinal);
-}
-
 kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
 				   struct kpackx_error *why)
 {
-	KP_AUTO_FREE struct ranked *list = NULL;
+	KP_AUTO_FREE struct kp_rank *ranks = NULL; /* of each object */
 
-	KP_TRY(kp_new(&list, w->n_frames, "objects", why));
-	for (uint32_t i = 0; i < w->n_frames; i++)
-		list[i].ordinal = i;
+	KP_TRY(kp_new(&ranks, w->n_frames, "objects", why));
 	for (size_t i = 0; i < w->entries.n; i++) {
 		const struct kp_listed *e = &w->entries.items[i];
-		struct kp_rank r =
-			kp_rank_of(kp_span_str(e->key), kp_span_str(e->arch),
-				   (struct kp_span){e->metadata, e->metadata_size});
+		struct kp_rank r = kp_rank_of(kp_span_str(e->key), kp_span_str(e->arch),
+					      e->metadata);
 
-		if (kp_rank_compare(&r, &list[e->ordinal].rank) < 0)
-			list[e->ordinal].rank = r;
+		if (kp_rank_compare(&r, &ranks[e->ordinal]) < 0)
+			ranks[e->ordinal] = r;
 	}
-	qsort(list, w->n_frames, sizeof(*list), by_rank);
 	*ordered = true;
-	for (uint32_t i = 0; i < w->n_frames; i++)
-		*ordered &= list[i].ordinal == i;
+	for (uint32_t i = 1; i < w->n_frames; i++)
+		*ordered &= kp_rank_compare(&ranks[i - 1], &ranks[i]) <= 0;
 	return KPACK_SUCCESS;
 }

@@ -6,15 +6,14 @@
  * to be worth it.  Bytes that are found nowhere become unique ones, and their anchors are
  * noted.
  */
-#include "share.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/archive/shared.h"
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
+#include "internal.h"
 
 /* Bytes that are looked up. */
 enum { WINDOW = 512 };
@@ -133,42 +132,34 @@ kpack_error_t kp_unique_read(const struct kp_unique *u, uint64_t pos, uint8_t *b
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t open_share(struct kp_share *s, int dir, struct kpackx_error *why)
+kpack_error_t kp_share_new(int dir, struct kp_share **out, struct kpackx_error *why)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	char name[KP_TEMP_NAME_SIZE];
+	struct kp_share *s;
+	kpack_error_t err;
 	int fd;
 
 	pthread_once(&once, fill_rolling_table);
-	s->unique.file.fd = s->unique.file.dir_fd = -1;
-	KP_TRY(kp_new(&s->finder, 1, "objects", why));
-	s->unique.tail = malloc(TAIL);
-	if (!s->unique.tail)
-		return kp_fail_memory(why, TAIL, "unique bytes");
-	fd = fcntl(dir, F_DUPFD_CLOEXEC, 0);
-	if (fd < 0)
-		return kp_fail_errno(why, errno, "the archive's directory");
-	if (!kp_temp_name(name)) {
-		close(fd);
-		return kp_fail_errno(why, errno, "a temporary name");
-	}
-	KP_TRY(kp_outfile_open_at(&s->unique.file, fd, name, 0600, why));
-	kp_outfile_unname(&s->unique.file);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_share_new(int dir, struct kp_share **out, struct kpackx_error *why)
-{
-	struct kp_share *s;
-	kpack_error_t err;
-
 	KP_TRY(kp_new(&s, 1, "objects", why));
-	err = open_share(s, dir, why);
-	if (err)
+	s->unique.file.fd = s->unique.file.dir_fd = -1;
+	err = kp_new(&s->finder, 1, "objects", why);
+	s->unique.tail = malloc(TAIL);
+	if (!err && !s->unique.tail)
+		err = kp_fail_memory(why, TAIL, "unique bytes");
+	if (!err && !kp_temp_name(name))
+		err = kp_fail_errno(why, errno, "a temporary name");
+	if (!err && (fd = fcntl(dir, F_DUPFD_CLOEXEC, 0)) < 0)
+		err = kp_fail_errno(why, errno, "the archive's directory");
+	if (!err)
+		err = kp_outfile_open_at(&s->unique.file, fd, name, 0600, why);
+	if (err) {
 		kp_share_free(s);
-	else
-		*out = s;
-	return err;
+		return err;
+	}
+	kp_outfile_unname(&s->unique.file);
+	*out = s;
+	return KPACK_SUCCESS;
 }
 
 void kp_share_free(struct kp_share *s)
@@ -213,18 +204,6 @@ static struct anchor *anchor_slot(struct anchor *slots, size_t n, uint64_t hash)
 	return &slots[first];
 }
 
-static bool find_anchor(const struct share_finder *f, uint64_t hash, uint64_t *pos)
-{
-	const struct anchor *s = NULL;
-
-	if (f->n_slots)
-		s = anchor_slot(f->slots, f->n_slots, hash | 1);
-	if (!s || s->hash != (hash | 1))
-		return false;
-	*pos = s->pos;
-	return true;
-}
-
 /* Note POS for HASH, in place of the last one. */
 static kpack_error_t put_anchor(struct share_finder *f, uint64_t hash, uint64_t pos,
 				struct kpackx_error *why)
@@ -258,12 +237,6 @@ static unsigned find_warm(const struct share_finder *f, uint64_t block)
 	while (i < f->n_warm && f->warm[i] != block)
 		i++;
 	return i;
-}
-
-static bool is_warm(const struct share_finder *f, uint64_t pos, uint64_t size)
-{
-	return find_warm(f, pos / KP_SHARE_BLOCK) < f->n_warm &&
-	       find_warm(f, (pos + size - 1) / KP_SHARE_BLOCK) < f->n_warm;
 }
 
 /* Append an extent of the object, or lengthen its last one; its blocks are warm now. */
@@ -402,12 +375,16 @@ static bool is_reachable(const struct adding *a, const struct match *m)
 /* Look for a match around the bytes before END; *TAKEN: there is one, and it was taken. */
 static kpack_error_t try_place(struct adding *a, size_t end, uint64_t hash, bool *taken)
 {
+	struct share_finder *f = a->f;
+	const struct anchor *seen =
+		f->n_slots ? anchor_slot(f->slots, f->n_slots, hash | 1) : NULL;
 	struct match m = {.at = end};
 	size_t decides;
 
 	*taken = false;
-	if (!find_anchor(a->f, hash, &m.pos))
+	if (!seen || seen->hash != (hash | 1))
 		return KPACK_SUCCESS;
+	m.pos = seen->pos;
 	KP_TRY(extend_left(a, &m));
 	if (m.size < WINDOW || !is_reachable(a, &m))
 		return KPACK_SUCCESS;
@@ -419,8 +396,10 @@ static kpack_error_t try_place(struct adding *a, size_t end, uint64_t hash, bool
 	decides = decides > COLD_MIN ? decides : COLD_MIN;
 	decides = decides > m.size ? decides : m.size;
 	KP_TRY(extend_right(a, &m, m.at + least_of(decides, a->size - m.at)));
-	if (m.size < COLD_MIN && (m.size < (m.at == a->run ? NEXT_MIN : WARM_MIN) ||
-				  !is_warm(a->f, m.pos, m.size)))
+	if (m.size < COLD_MIN &&
+	    (m.size < (m.at == a->run ? NEXT_MIN : WARM_MIN) ||
+	     find_warm(f, m.pos / KP_SHARE_BLOCK) == f->n_warm ||
+	     find_warm(f, (m.pos + m.size - 1) / KP_SHARE_BLOCK) == f->n_warm))
 		return KPACK_SUCCESS;
 	if (!is_reachable(a, &m))
 		return KPACK_SUCCESS;
@@ -430,7 +409,7 @@ static kpack_error_t try_place(struct adding *a, size_t end, uint64_t hash, bool
 	kp_reach_add(&a->reach, m.at, m.pos, m.size);
 	KP_TRY(push_extent(a->s, m.pos, m.size, false, a->why));
 	a->run = a->done = m.at + m.size;
-	a->f->n_places = 0;
+	f->n_places = 0;
 	*taken = true;
 	return KPACK_SUCCESS;
 }

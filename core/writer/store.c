@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include "core/archive/frames.h"
 #include "core/base/alloc.h"
+#include "internal.h"
 
 struct kp_content kp_content_make(const struct kp_hash *hash, uint64_t size,
 				  uint64_t chunk)
@@ -96,7 +97,7 @@ kpack_error_t kp_store_read(struct kp_store *s, uint32_t ordinal,
 			    struct kp_scratch *scratch, struct kp_span *out,
 			    struct kpackx_error *why)
 {
-	uint64_t size = kp_writer_stored_size(s->writer, ordinal);
+	uint64_t size = s->writer->sizes[ordinal];
 
 	KP_TRY(reserve_scratch(&scratch->stored, &scratch->stored_cap, size, why));
 	KP_TRY(kp_writer_read_stored(s->writer, ordinal, scratch->stored, why));
@@ -124,12 +125,12 @@ kpack_error_t kp_store_decodes_to(const struct kp_source *stored,
 {
 	enum { PIECE = 256 << 10 };
 	KP_AUTO_FREE uint8_t *buf = malloc(2 * PIECE);
-	struct kp_frames *frames;
-	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_frames *frames = NULL;
+	kpack_error_t err;
 
 	if (!buf)
 		return kp_fail_memory(why, 2 * PIECE, "comparing objects");
-	KP_TRY(kp_frames_open(stored, KP_FRAMES_PIECES, &frames, why));
+	err = kp_frames_open(&frames, stored, KP_FRAMES_PIECES, why);
 	*equal = true;
 	for (uint64_t at = 0, n, done; !err && *equal && at < data->size; at += n) {
 		n = data->size - at < PIECE ? data->size - at : PIECE;
@@ -161,8 +162,7 @@ kpack_error_t kp_store_add_file(struct kp_store *s, const struct kp_content *con
 	 * encoder's frame: both are stored beside what is there.
 	 */
 	*shared = false;
-	if (kp_store_find(s, content, &at) &&
-	    kp_writer_stored_size(s->writer, at) == stored->size) {
+	if (kp_store_find(s, content, &at) && s->writer->sizes[at] == stored->size) {
 		if (stored->fd >= 0) {
 			KP_TRY(kp_writer_stored_source(s->writer, at, &file, why));
 			KP_TRY(kp_source_compare(&file, stored, shared, why));

@@ -126,87 +126,36 @@ static int add_to_archive(void *data, const char *bytes, size_t size)
 	return w->failed ? -1 : 0;
 }
 
-static void pack_entry(msgpack_packer *pk, const struct kp_listed *e)
-{
-	msgpack_pack_map(pk, (e->metadata_size ? 4 : 3) + (size_t)e->n_more);
-	pack_text(pk, "type");
-	pack_text(pk, e->type);
-	pack_number(pk, "ordinal", e->ordinal);
-	pack_number(pk, "original_size", e->size);
-	if (e->metadata_size) {
-		pack_text(pk, "metadata");
-		pack_raw(pk, (struct kp_span){e->metadata, e->metadata_size});
-	}
-	pack_raw(pk, (struct kp_span){e->more, e->more_size});
-}
-
+/* The entries are sorted, so that those of a key, whose map they are, follow each other. */
 static void pack_entries(msgpack_packer *pk, const struct kp_writer *w)
 {
-	const struct kp_listed *items = w->entries.items;
-	size_t n = w->entries.n, keys = 0;
+	const struct kp_listed *e = w->entries.items, *end = e + w->entries.n, *key;
+	size_t keys = 0, n;
 
-	for (size_t i = 0; i < n; i++)
-		keys += i == 0 || strcmp(items[i - 1].key, items[i].key) != 0;
+	for (key = e; e < end; key = e++)
+		keys += e == key || strcmp(key->key, e->key) != 0;
 	pack_text(pk, "toc");
 	msgpack_pack_map(pk, keys);
-	for (size_t i = 0, end; i < n; i = end) {
-		end = i + 1;
-		while (end < n && strcmp(items[i].key, items[end].key) == 0)
-			end++;
-		pack_text(pk, items[i].key);
-		msgpack_pack_map(pk, end - i);
-		for (size_t k = i; k < end; k++) {
-			pack_text(pk, items[k].arch);
-			pack_entry(pk, &items[k]);
+	for (e = w->entries.items; e < end;) {
+		key = e;
+		for (n = 1; e + n < end && strcmp(key->key, e[n].key) == 0;)
+			n++;
+		pack_text(pk, key->key);
+		msgpack_pack_map(pk, n);
+		for (; e < key + n; e++) {
+			pack_text(pk, e->arch);
+			msgpack_pack_map(pk,
+					 (e->metadata.size ? 4 : 3) + (size_t)e->n_more);
+			pack_text(pk, "type");
+			pack_text(pk, e->type);
+			pack_number(pk, "ordinal", e->ordinal);
+			pack_number(pk, "original_size", e->size);
+			if (e->metadata.size) {
+				pack_text(pk, "metadata");
+				pack_raw(pk, e->metadata);
+			}
+			pack_raw(pk, e->more);
 		}
-	}
-}
-
-static kpack_error_t pack_names(msgpack_packer *pk, const struct kp_writer *w,
-				struct kpackx_error *why)
-{
-	const char **arches = NULL, *family = w->family;
-	size_t n = 0;
-
-	KP_TRY(kp_entry_list_arches(&w->entries, &arches, &n, why));
-	if (!family)
-		family = n == 1 ? arches[0] : w->group;
-	pack_text(pk, "group_name");
-	pack_text(pk, w->group);
-	pack_text(pk, "gfx_arch_family");
-	pack_text(pk, family);
-	pack_text(pk, "gfx_arches");
-	msgpack_pack_array(pk, n);
-	for (size_t i = 0; i < n; i++)
-		pack_text(pk, arches[i]);
-	free(arches);
-	return KPACK_SUCCESS;
-}
-
-static void pack_blobs(msgpack_packer *pk, const struct kp_writer *w)
-{
-	pack_text(pk, "blobs");
-	msgpack_pack_array(pk, w->n_frames);
-	for (uint32_t i = 0; i < w->n_frames; i++) {
-		msgpack_pack_map(pk, 2);
-		pack_number(pk, "offset", w->offsets[i]);
-		pack_number(pk, "size", w->sizes[i]);
-	}
-}
-
-static void pack_frames(msgpack_packer *pk, const struct kp_writer *w)
-{
-	uint64_t blob_size = w->blob_end - KP_WRITER_BLOB;
-	uint8_t word[8];
-
-	pack_number(pk, "zstd_offset", KP_WRITER_BLOB);
-	pack_number(pk, "zstd_size", blob_size);
-	pack_text(pk, "frame_index");
-	msgpack_pack_bin(pk, 8 * ((size_t)w->n_frames + 1));
-	for (uint32_t i = 0; i <= w->n_frames; i++) {
-		kp_put_le64(word, i < w->n_frames ? w->offsets[i] - 4 - KP_WRITER_BLOB
-						  : blob_size);
-		msgpack_pack_bin_body(pk, word, sizeof(word));
 	}
 }
 
@@ -272,29 +221,69 @@ static kpack_error_t pack_hashes(msgpack_packer *pk, const struct kp_writer *w,
 kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *blocks,
 				 struct kpackx_error *why)
 {
-	/* besides the caller's; a shared archive has the hashes of its frames in zstd_shared */
-	size_t pairs = w->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL ? 11
-		       : w->scheme == KPACK_COMPRESSION_NOOP          ? 9
-								      : 8;
+	uint64_t blob_size = w->blob_end - KP_WRITER_BLOB;
+	KP_AUTO_FREE const char **arches = NULL;
+	const char *family = w->family;
 	struct kp_hash hash;
 	msgpack_packer pk;
+	uint8_t word[8];
+	size_t n = 0;
 
 	w->why = why;
 	w->hasher = kp_hasher_new();
 	if (!w->hasher)
 		return kp_fail_memory(why, 0, "hashing");
+	KP_TRY(kp_new(&arches, w->entries.n, "architectures", why));
+	for (size_t i = 0; i < w->entries.n; i++)
+		arches[i] = w->entries.items[i].arch;
+	qsort(arches, w->entries.n, sizeof(*arches), kp_order_texts);
+	for (size_t i = 0; i < w->entries.n; i++)
+		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
+			arches[n++] = arches[i];
+	if (!family) /* what all entries are for */
+		family = n == 1 ? arches[0] : w->group;
+
+	/* pairs besides the caller's; a shared archive has its hashes in zstd_shared */
 	msgpack_packer_init(&pk, w, add_to_archive);
-	msgpack_pack_map(&pk, pairs + w->n_more);
+	msgpack_pack_map(&pk, w->n_more + (w->share                              ? 8
+					   : w->scheme == KPACK_COMPRESSION_NOOP ? 9
+										 : 11));
 	pack_number(&pk, "format_version", w->share ? 2 : 1);
-	KP_TRY(pack_names(&pk, w, why));
+	pack_text(&pk, "group_name");
+	pack_text(&pk, w->group);
+	pack_text(&pk, "gfx_arch_family");
+	pack_text(&pk, family);
+	pack_text(&pk, "gfx_arches");
+	msgpack_pack_array(&pk, n);
+	for (size_t i = 0; i < n; i++)
+		pack_text(&pk, arches[i]);
 	pack_text(&pk, "compression_scheme");
 	pack_text(&pk, kp_scheme_name(w->scheme));
-	if (w->share)
+
+	/* where the objects are */
+	if (w->share) {
 		KP_TRY(pack_shared(&pk, w, blocks, why));
-	else if (w->scheme == KPACK_COMPRESSION_NOOP)
-		pack_blobs(&pk, w);
-	else
-		pack_frames(&pk, w);
+	} else if (w->scheme == KPACK_COMPRESSION_NOOP) {
+		pack_text(&pk, "blobs");
+		msgpack_pack_array(&pk, w->n_frames);
+		for (uint32_t i = 0; i < w->n_frames; i++) {
+			msgpack_pack_map(&pk, 2);
+			pack_number(&pk, "offset", w->offsets[i]);
+			pack_number(&pk, "size", w->sizes[i]);
+		}
+	} else {
+		pack_number(&pk, "zstd_offset", KP_WRITER_BLOB);
+		pack_number(&pk, "zstd_size", blob_size);
+		pack_text(&pk, "frame_index"); /* of the frames' length words */
+		msgpack_pack_bin(&pk, 8 * ((size_t)w->n_frames + 1));
+		for (uint32_t i = 0; i <= w->n_frames; i++) {
+			kp_put_le64(word, i < w->n_frames
+						  ? w->offsets[i] - 4 - KP_WRITER_BLOB
+						  : blob_size);
+			msgpack_pack_bin_body(&pk, word, sizeof(word));
+		}
+	}
+
 	for (size_t i = 0; i < w->n_more; i++)
 		pack_raw(&pk, w->more[i]);
 	if (!w->share)

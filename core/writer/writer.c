@@ -21,8 +21,7 @@
 #include "core/base/hash.h"
 #include "core/base/scheme.h"
 #include "core/base/alloc.h"
-#include "core/base/text.h"
-#include "core/archive/shared.h"
+#include "core/base/order.h"
 #include "internal.h"
 
 /* --- writing through a buffer ------------------------------------------------------- */
@@ -88,13 +87,21 @@ kpack_error_t kp_writer_append(struct kp_writer *w, const void *data, size_t siz
 
 /* --- opening ------------------------------------------------------------------------ */
 
-/* Begin the archive whose file W has. */
-static kpack_error_t begin_archive(struct kp_writer *w,
-				   const struct kp_writer_options *options,
-				   struct kpackx_error *why)
+/* Begin the archive in FILE, which the writer takes over. */
+static kpack_error_t open_writer(const struct kp_outfile *file,
+				 const struct kp_writer_options *options,
+				 struct kp_writer **out, struct kpackx_error *why)
 {
 	static const uint8_t zeros[KP_WRITER_BLOB + 4];
+	struct kp_writer *w = calloc(1, sizeof(*w));
+	struct kp_outfile unused = *file;
+	kpack_error_t err = KPACK_SUCCESS;
 
+	if (!w) {
+		kp_outfile_close(&unused);
+		return kp_fail_memory(why, sizeof(*w), "an archive");
+	}
+	w->file = *file;
 	w->scheme = options->scheme;
 	w->level = options->level;
 	w->jobs = options->jobs;
@@ -105,35 +112,19 @@ static kpack_error_t begin_archive(struct kp_writer *w,
 	w->family = options->family ? strdup(options->family) : NULL;
 	w->buffer = malloc(KP_WRITER_BUFFER);
 	if (!w->group || (options->family && !w->family) || !w->buffer)
-		return kp_fail_memory(why, KP_WRITER_BUFFER, "an archive");
+		err = kp_fail_memory(why, KP_WRITER_BUFFER, "an archive");
 	w->file.keep = options->keep;
 	w->file.lazy = options->lazy || options->unnamed;
 	if (options->unnamed)
 		kp_outfile_unname(&w->file);
-	if (w->scheme == KP_COMPRESSION_ZSTD_SHARED)
-		KP_TRY(kp_share_new(w->file.dir_fd, &w->share, why));
-	return kp_writer_append(w, zeros,
-				w->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL
-					? KP_WRITER_BLOB + 4
-					: KP_WRITER_BLOB,
-				why);
-}
-
-/* Begin the archive in FILE, which the writer takes over. */
-static kpack_error_t open_writer(const struct kp_outfile *file,
-				 const struct kp_writer_options *options,
-				 struct kp_writer **out, struct kpackx_error *why)
-{
-	struct kp_writer *w = calloc(1, sizeof(*w));
-	struct kp_outfile unused = *file;
-	kpack_error_t err;
-
-	if (!w) {
-		kp_outfile_close(&unused);
-		return kp_fail_memory(why, sizeof(*w), "an archive");
-	}
-	w->file = *file;
-	err = begin_archive(w, options, why);
+	if (!err && w->scheme == KP_COMPRESSION_ZSTD_SHARED)
+		err = kp_share_new(w->file.dir_fd, &w->share, why);
+	if (!err) /* the header, and the count before the frames */
+		err = kp_writer_append(w, zeros,
+				       w->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL
+					       ? KP_WRITER_BLOB + 4
+					       : KP_WRITER_BLOB,
+				       why);
 	if (err)
 		kp_writer_close(w);
 	else
@@ -166,7 +157,13 @@ void kp_writer_close(struct kp_writer *w)
 	if (!w)
 		return;
 	kp_outfile_close(&w->file);
-	kp_entry_list_fini(&w->entries);
+	for (size_t i = 0; i < w->entries.n; i++)
+		free(w->entries.items[i].key);
+	for (size_t i = 0; i < w->entries.strings.n; i++)
+		free((void *)w->entries.strings.texts[i].data);
+	kp_string_table_fini(&w->entries.strings);
+	free(w->entries.items);
+	free(w->entries.slots.slots);
 	kp_share_free(w->share);
 	free(w->copied.blocks);
 	free(w->offsets);
@@ -279,11 +276,6 @@ kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
 	return kp_writer_add_source(w, &source, ordinal, why);
 }
 
-uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal)
-{
-	return w->sizes[ordinal];
-}
-
 kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
 				    struct kpackx_error *why)
 {
@@ -302,53 +294,6 @@ kpack_error_t kp_writer_stored_source(struct kp_writer *w, uint32_t ordinal,
 	return KPACK_SUCCESS;
 }
 
-/* --- entries ------------------------------------------------------------------------ */
-
-static bool is_name(struct kp_span s)
-{
-	return s.size && s.size <= KP_NAME_MAX && kp_text_ok(s);
-}
-
-kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span key,
-				    struct kp_span arch,
-				    const struct kp_writer_entry *entry,
-				    struct kpackx_error *why)
-{
-	/* besides the entries: a row of `blobs` for each frame, hashes, and the texts */
-	uint64_t size = w->entries.bytes + 64 * ((uint64_t)w->n_frames + 1) +
-			8 * (uint64_t)w->n_pieces +
-			kp_entry_list_bytes(key, arch, entry) + 4 * KP_NAME_MAX;
-
-	if (w->share)
-		size += kp_share_objects_bound(w->share);
-	KP_TRY(kp_entry_list_check(&w->entries, key, arch, entry, why));
-	if (size > KP_TOC_SIZE_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "the table of contents would pass %llu bytes",
-			       (unsigned long long)KP_TOC_SIZE_MAX);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
-				  struct kp_span arch,
-				  const struct kp_writer_entry *entry,
-				  struct kpackx_error *why)
-{
-	char text[160];
-
-	if (!is_name(key) || !is_name(arch) || !is_name(entry->type))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "entry %s: key, architecture or type is not UTF-8 without "
-			       "control bytes, or empty, or longer than %d bytes",
-			       kp_text_escape(key, text, sizeof(text)), KP_NAME_MAX);
-	if (entry->ordinal >= w->n_frames)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "entry %s: ordinal %u of %u",
-			       kp_text_escape(key, text, sizeof(text)), entry->ordinal,
-			       w->n_frames);
-	return kp_entry_list_add(&w->entries, key, arch, entry, why);
-}
-
 /* --- the end ------------------------------------------------------------------------ */
 
 /* Write all that follows the objects; BLOCKS is of a shared archive, or zeroed. */
@@ -358,17 +303,13 @@ static kpack_error_t write_end(struct kp_writer *w, struct kp_blocks *blocks,
 	/* nanoseconds that finding repeated content takes for two bytes of objects */
 	enum { SEARCH = 5 };
 	uint8_t header[16] = "KPAK", word[4];
-	uint64_t toc_offset, two = w->effort * UINT64_C(2);
+	uint64_t toc_offset, two = w->effort * UINT64_C(2), ns = 0;
 
 	if (w->share) {
-		struct kp_blocks_how how = {.level = w->level, .jobs = w->jobs};
-
 		if (w->effort)
-			how.ns = 1 +
-				 (two > SEARCH ? two - SEARCH : 0) * (w->share->size / 2);
+			ns = 1 + (two > SEARCH ? two - SEARCH : 0) * (w->share->size / 2);
 		KP_TRY(kp_share_flush(w->share, why));
-		KP_TRY(kp_blocks_write(&w->share->unique, &w->copied, &how, w, blocks,
-				       why));
+		KP_TRY(kp_writer_pack_blocks(w, ns, blocks, why));
 	}
 	toc_offset = w->blob_end = w->end;
 	KP_TRY(kp_writer_pack_toc(w, blocks, why));
@@ -397,7 +338,8 @@ kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: finished already");
 	KP_TRY(kp_writer_check(w, why));
-	kp_entry_list_sort(&w->entries);
+	kp_sort(w->entries.items, w->entries.n, KP_BY_TEXT(struct kp_listed, key),
+		KP_BY_TEXT(struct kp_listed, arch));
 	w->failed = write_end(w, &blocks, why);
 	free(blocks.sizes);
 	free(blocks.hashes);

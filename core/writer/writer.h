@@ -97,11 +97,7 @@ struct kp_writer_blocks {
 };
 struct kp_writer_blocks kp_writer_blocks(const struct kp_writer *w);
 
-/*
- * The size of the bytes that were added for an ordinal, and reading these bytes back into
- * BUF.
- */
-uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal);
+/* Read the bytes that were added for an ordinal back into BUF. */
 kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
 				    struct kpackx_error *why);
 
@@ -117,6 +113,10 @@ struct kp_writer_entry {
 	struct kp_span metadata; /* one MessagePack map, or empty */
 	struct kp_more more;     /* its unknown pairs */
 };
+
+/* Most bytes of an entry in the table of contents: names, numbers, MessagePack heads. */
+uint64_t kp_writer_entry_bytes(struct kp_span key, struct kp_span arch,
+			       const struct kp_writer_entry *entry);
 
 /*
  * Check that KEY can be added for ARCH as a new entry.  All names must be valid; the

@@ -288,10 +288,10 @@ void requests_serve(struct content *c, struct request *list)
 
 /* --- the pieces of an entry ----------------------------------------------------------- */
 
-/* Let R's entry be decoded in small pieces. */
-static void cut_entry(struct request *r)
+/* Let R's entry, of FORM, be decoded in small pieces. */
+static void cut_entry(struct request *r, enum kp_form form)
 {
-	if (kp_archive_is_plain(r->what.origin->archive)) {
+	if (form == KP_FORM_PLAIN) {
 		r->kind = PIECE_PLAIN;
 		r->unit = PLAIN;
 	} else {
@@ -349,22 +349,25 @@ static uint64_t shared_unit(uint64_t block, const struct request *r)
 	return block;
 }
 
-/* Choose the kind and size of the pieces in which R's entry is decoded. */
-static void shape_request(struct content *c, struct request *r, uint64_t chunk)
+/*
+ * Choose the kind and size of the pieces in which R's entry, of FORM, is decoded.  UNIT: the bytes
+ * of its chunk or block.
+ */
+static void shape_request(struct content *c, struct request *r, enum kp_form form,
+			  uint64_t unit)
 {
 	struct kpack_archive *a = r->what.origin->archive;
-	uint64_t block = kp_archive_block_size(a);
+	bool chunk = form == KP_FORM_CHUNKS, fits;
 	struct pieces *ps = &c->pieces;
-	bool fits;
 
 	r->in_parts = r->size <= INLINE_MAX || kp_entry_has_parts(a, r->what.entry);
-	if (r->size > SHARED_WHOLE && block) {
+	if (r->size > SHARED_WHOLE && form == KP_FORM_BLOCKS) {
 		r->kind = PIECE_PLAIN;
-		r->unit = shared_unit(block, r);
+		r->unit = shared_unit(unit, r);
 		return;
 	}
 	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
-	r->unit = chunk ? chunk : r->size;
+	r->unit = chunk ? unit : r->size;
 	fits = (r->unit < r->size ? r->unit : r->size) <= pieces_fair(ps);
 	if (fits && (chunk || r->size < LARGE || is_in_piece(c, r, r->size)))
 		return;
@@ -376,7 +379,7 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 	if (kp_entry_window(a, r->what.entry, &r->window, NULL))
 		r->window = 0; /* the decoder finds out what is wrong */
 	if (!fits) {
-		cut_entry(r);
+		cut_entry(r, form);
 		return;
 	}
 	/*
@@ -392,7 +395,7 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 		r->unit = SEGMENT;
 	} else if (r->size >= pieces_fair(ps) / LARGE_SHARE &&
 		   pieces_is_crowded(ps, r->size)) {
-		cut_entry(r);
+		cut_entry(r, form);
 	}
 	pieces_leave(ps);
 }
@@ -402,13 +405,13 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
  * budget.
  */
 static kpack_error_t check_shape(struct content *c, const struct request *r,
-				 uint64_t chunk, struct kpackx_error *why)
+				 struct kpackx_error *why)
 {
 	uint64_t most = pieces_window(&c->pieces);
 
-	if (chunk && (chunk < KP_CHUNK_MIN || chunk > KP_CHUNK_MAX))
+	if (r->kind == PIECE_CHUNK && (r->unit < KP_CHUNK_MIN || r->unit > KP_CHUNK_MAX))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
-			       (unsigned long long)chunk);
+			       (unsigned long long)r->unit);
 	if (r->kind != PIECE_SEGMENT || r->window <= most)
 		return KPACK_SUCCESS;
 	/* The window may be garbage, if the archive was changed: report that instead. */
@@ -534,18 +537,21 @@ static void decode_ahead(struct content *c, const struct ahead_row *row,
 	for (unsigned i = 0; i < AHEAD_ENTRIES && left < AHEAD_MAX; i++) {
 		struct kpackx_error why = {0};
 		struct kp_entry_info info;
+		enum kp_form form;
 		struct request r;
+		uint64_t unit;
 
 		what.entry += row->step;
 		if (what.entry >= count)
 			return;
-		if (kp_archive_decoding_facts(a, what.entry).chunk)
+		form = kp_entry_form(a, what.entry, &unit);
+		if (form == KP_FORM_CHUNKS)
 			continue;
 		kp_archive_entry(a, what.entry, &info);
 		r = (struct request){.what = what, .size = info.size};
 		if (request_key(&r) >= row->claimed && r.size >= AHEAD_LEAST) {
-			shape_request(c, &r, 0);
-			if (r.kind == PIECE_PLAIN || check_shape(c, &r, 0, &why))
+			shape_request(c, &r, form, unit);
+			if (r.kind == PIECE_PLAIN || check_shape(c, &r, &why))
 				continue;
 			queue_ahead(c, row, &r, AHEAD_MAX - left);
 		}
@@ -562,7 +568,8 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 	struct kpackx_error why = {0};
 	struct kp_entry_info info;
 	struct ahead_row row = {0};
-	uint64_t chunk;
+	enum kp_form form;
+	uint64_t unit;
 	bool in_row = false;
 
 	kp_archive_entry(what.origin->archive, what.entry, &info);
@@ -572,9 +579,9 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 	}
 	r.size = info.size;
 	r.len = len < info.size - off ? len : (size_t)(info.size - off);
-	chunk = kp_archive_decoding_facts(what.origin->archive, what.entry).chunk;
-	shape_request(c, &r, chunk);
-	if (check_shape(c, &r, chunk, &why)) {
+	form = kp_entry_form(what.origin->archive, what.entry, &unit);
+	shape_request(c, &r, form, unit);
+	if (check_shape(c, &r, &why)) {
 		pieces_enter(&c->pieces);
 		count_fault(c, &why, atomic_load(&what.origin->changed));
 		pieces_leave(&c->pieces);

@@ -451,7 +451,8 @@ static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 	most = pass_cost(pass->window) + pass_cost(0);
 	KP_TRY(decoders_open(&d->c->pieces.decoders, d->what, KP_READ_PIECES, most,
 			     &pass->decoder, why));
-	return kp_reader_limit_window(pass->decoder, pass->window, why);
+	kp_reader_limit_window(pass->decoder, pass->window);
+	return KPACK_SUCCESS;
 }
 
 /* An admitted piece that keeps segment NUMBER; NULL: the segment is not kept. */

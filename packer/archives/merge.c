@@ -26,7 +26,7 @@
 #include "core/base/scheme.h"
 #include "core/base/slots.h"
 #include "core/base/text.h"
-#include "core/writer/entry_list.h"
+#include "core/writer/writer.h"
 #include "merge_internal.h"
 #include "packer/cli/rows.h"
 #include "packer/cli/xalloc.h"
@@ -530,7 +530,7 @@ static kpack_error_t check_room(struct merge_plan *p, struct kpackx_error *why)
 		if (item->dropped)
 			continue;
 		merge_item_entry(p, item, &info, NULL);
-		toc += kp_entry_list_bytes(
+		toc += kp_writer_entry_bytes(
 			info.key, info.arch,
 			&(struct kp_writer_entry){.type = info.type,
 						  .metadata = merge_item_map(p, item),

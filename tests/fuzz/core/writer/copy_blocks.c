@@ -16,7 +16,7 @@
 #include "core/base/scheme.h"
 #include "core/writer/encode.h"
 #include "core/archive/shared.h"
-#include "core/writer/share.h"
+#include "core/writer/internal.h"
 #include "core/writer/writer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

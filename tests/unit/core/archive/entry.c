@@ -398,7 +398,7 @@ TEST(windows_have_limits)
 		struct kp_reader *d;
 
 		assert_int_equal(kp_reader_open(a, 0, KP_READ_PIECES, &d, &why), 0);
-		assert_int_equal(kp_reader_limit_window(d, (1 << 20) - less, &why), 0);
+		kp_reader_limit_window(d, (1 << 20) - less);
 		assert_int_equal(kp_reader_next(d, buf, sizeof(buf), &done, &why),
 				 less ? KPACK_ERROR_DECOMPRESSION_FAILED : 0);
 		assert_int_equal(kp_reader_too_wide(d), less);

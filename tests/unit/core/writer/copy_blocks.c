@@ -13,7 +13,7 @@
 #include "core/base/scheme.h"
 #include "core/writer/encode.h"
 #include "core/archive/shared.h"
-#include "core/writer/share.h"
+#include "core/writer/internal.h"
 
 enum { BLOCKS = 5 };
 

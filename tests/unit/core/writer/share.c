@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "core/base/bounds.h"
 #include "core/base/scheme.h"
-#include "core/writer/share.h"
+#include "core/writer/internal.h"
 
 static struct kpackx_error why;
 static uint64_t seed = 1;

@@ -168,16 +168,12 @@ size_t kp_archive_entry_count(const struct kpack_archive *a)
 	return a->entries;
 }
 
-struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a,
-						   size_t entry)
+enum kp_form kp_entry_form(const struct kpack_archive *a, size_t entry, uint64_t *unit)
 {
-	(void)a;
-	return (struct kp_decoding_facts){.chunk = files[entry].chunk};
-}
-
-uint64_t kp_archive_block_size(const struct kpack_archive *a)
-{
-	return a->blocks;
+	*unit = a->blocks ? a->blocks : files[entry].chunk;
+	if (a->blocks)
+		return KP_FORM_BLOCKS;
+	return *unit ? KP_FORM_CHUNKS : a->plain ? KP_FORM_PLAIN : KP_FORM_FRAMES;
 }
 
 /* As if all bytes of an entry before the first MiB were in blocks of their own. */
@@ -216,11 +212,6 @@ kpack_error_t kp_entry_check_parts(const struct kpack_archive *a, size_t entry,
 		return corrupt(why);
 	files[entry].whole = 0;
 	return KPACK_SUCCESS;
-}
-
-bool kp_archive_is_plain(const struct kpack_archive *a)
-{
-	return a->plain;
 }
 
 bool kp_entry_differs(const struct kpackx_error *why)
@@ -311,12 +302,9 @@ uint64_t kp_reader_leave(struct kp_reader *d)
 	return decoder_bytes;
 }
 
-kpack_error_t kp_reader_limit_window(struct kp_reader *d, uint64_t max,
-				     struct kpackx_error *why)
+void kp_reader_limit_window(struct kp_reader *d, uint64_t max)
 {
-	(void)why;
 	d->limit = max;
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_reader_next(struct kp_reader *d, void *buf, uint64_t size,

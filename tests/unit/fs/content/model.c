@@ -75,6 +75,8 @@ static void make_file(struct file *f)
 		f->chunk = ONE_OF(16 * KIB, 64 * KIB, 512 * KIB, 2 * MIB);
 	if (one_in(50))
 		f->chunk = 1;
+	if (archives[f->origin].plain || archives[f->origin].blocks)
+		f->chunk = 0; /* chunks are frames */
 	if (one_in(5))
 		f->fails = below(f->size);
 	if (one_in(8)) {
@@ -162,7 +164,7 @@ static bool must_succeed(const struct read *r, const struct file *f)
 		return true;
 	if (f->whole)
 		return false;
-	if (f->chunk && f->chunk <= fair(least_budget) && !archives[f->origin].blocks)
+	if (f->chunk && f->chunk <= fair(least_budget))
 		return fits(r, f, f->chunk);
 	return is_cut(f) &&
 	       (r->off + r->len - 1) / SEGMENT_SIZE < f->fails / SEGMENT_SIZE;
