@@ -547,41 +547,19 @@ static bool rocfft_probe(const struct library_question *q)
 	return is_database_name(q->path) || is_in_fft(q->path);
 }
 
-/*
- * Refuse a database with the journal of an unfinished change: it is only whole together
- * with the journal, which cannot be played back on a read-only mount.
- */
-static kpack_error_t check_journal(const struct library_question *q,
-				   struct kpackx_error *why)
-{
-	static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
-	KP_AUTO_FREE char *path = xasprintf("%s-journal", q->path);
-	struct file_bytes bytes;
-	uint8_t head[8] = {0};
-	size_t file;
-	kpack_error_t err;
-
-	if (!file_tree_find(q->tree, kp_span_str(path), &file) ||
-	    q->tree->items[file].size < sizeof(head))
-		return KPACK_SUCCESS;
-	KP_TRY(file_tree_open(q->tree, file, &bytes, why));
-	err = kp_source_read(&bytes.source, 0, head, sizeof(head), why);
-	file_bytes_close(&bytes);
-	if (!err && memcmp(head, magic, sizeof(head)) == 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "next to it is the journal of an unfinished change; "
-			       "open it once with sqlite3 to undo the change");
-	return err;
-}
-
 static kpack_error_t rocfft_check(struct library_question *q, struct kpackx_error *why)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *named = kernel_cache_named(q->path, arch) ? arch : NULL;
 	/* elsewhere, a database that is none, or damaged, is no fault of this library */
 	bool expected = named || (is_in_fft(q->path) && is_database_name(q->path));
+	static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+	KP_AUTO_FREE char *journal = xasprintf("%s-journal", q->path);
+	struct file_bytes bytes = {.fd = -1};
 	struct sqlite_file *f = NULL;
+	uint8_t head[8] = {0};
 	kpack_error_t err;
+	size_t file;
 
 	if (!expected && strcmp(content_container(q), "sqlite") != 0)
 		return KPACK_SUCCESS;
@@ -596,8 +574,23 @@ static kpack_error_t rocfft_check(struct library_question *q, struct kpackx_erro
 	if (!err && !q->mine)
 		err = kernel_paths_are_there(f, &q->mine, why);
 	sqlite_file_close(f);
-	if (!err && q->mine && !q->plain)
-		err = check_journal(q, why);
+	/*
+	 * The journal of an unfinished change: the database is only whole together with it, and
+	 * it cannot be played back on a read-only mount.
+	 */
+	if (!err && q->mine && !q->plain &&
+	    file_tree_find(q->tree, kp_span_str(journal), &file) &&
+	    q->tree->items[file].size >= sizeof(head)) {
+		err = file_tree_open(q->tree, file, &bytes, why);
+		if (!err)
+			err = kp_source_read(&bytes.source, 0, head, sizeof(head), why);
+		file_bytes_close(&bytes);
+		if (!err && memcmp(head, magic, sizeof(head)) == 0)
+			err = kp_fail(
+				why, KPACK_ERROR_INVALID_FORMAT,
+				"next to it is the journal of an unfinished change; "
+				"open it once with sqlite3 to undo the change");
+	}
 	/* a file that stays a file may be damaged, and still be for one GPU */
 	if (err == KPACK_ERROR_INVALID_FORMAT && expected && q->plain) {
 		q->mine = true;
