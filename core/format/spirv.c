@@ -79,41 +79,6 @@ static kpack_error_t parse_spirv(const struct kp_source *src, struct kp_containe
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_facts(struct words *w, struct kp_object *out,
-			       struct kpackx_error *why)
-{
-	/* generators of the registry that make code for GPUs */
-	static const struct {
-		unsigned number;
-		const char *name;
-	} names[] = {
-		{6, "LLVM/SPIR-V Translator"},
-		{7, "SPIR-V Tools Assembler"},
-		{8, "Glslang"},
-		{13, "Shaderc over Glslang"},
-		{14, "spiregg"},
-		{17, "SPIR-V Tools Linker"},
-		{21, "Clspv"},
-		{22, "MLIR SPIR-V Serializer"},
-		{43, "LLVM SPIR-V Backend"},
-	};
-	uint32_t generator = w->generator;
-
-	KP_TRY(kp_pairs_print(&out->facts, why, "SPIR-V", "%u.%u",
-			      w->version >> 16 & 0xff, w->version >> 8 & 0xff));
-	if (w->swapped)
-		KP_TRY(kp_pairs_print(&out->facts, why, "byte order", "big-endian"));
-	if (out->arch[0])
-		return kp_pairs_print(&out->facts, why, "generator", "LLVM for AMD GPUs");
-	for (size_t i = 0; i < KP_COUNT(names); i++)
-		if (names[i].number == generator >> 16)
-			return kp_pairs_print(&out->facts, why, "generator",
-					      "%s, version %u", names[i].name,
-					      generator & 0xffff);
-	return kp_pairs_print(&out->facts, why, "generator", "number %u, version %u",
-			      generator >> 16, generator & 0xffff);
-}
-
 /* Add the kernel whose name, ending with a NUL, is in the words [FIRST, END). */
 static kpack_error_t add_kernel(struct words *w, struct kp_object *out, uint64_t first,
 				uint64_t end, struct kpackx_error *why)
@@ -141,12 +106,43 @@ static kpack_error_t add_kernel(struct words *w, struct kp_object *out, uint64_t
 static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_object *out,
 				    struct kpackx_error *why)
 {
+	/* generators of the registry that make code for GPUs */
+	static const struct {
+		unsigned number;
+		const char *name;
+	} names[] = {
+		{6, "LLVM/SPIR-V Translator"},
+		{7, "SPIR-V Tools Assembler"},
+		{8, "Glslang"},
+		{13, "Shaderc over Glslang"},
+		{14, "spiregg"},
+		{17, "SPIR-V Tools Linker"},
+		{21, "Clspv"},
+		{22, "MLIR SPIR-V Serializer"},
+		{43, "LLVM SPIR-V Backend"},
+	};
+	struct kp_pairs *facts = &out->facts;
 	uint64_t end = src->size / 4;
 	uint32_t head = 0, model;
 	struct words w;
+	size_t i = 0;
 
 	KP_TRY(begin_words(&w, src, out->arch, why));
-	KP_TRY(add_facts(&w, out, why));
+	KP_TRY(kp_pairs_print(facts, why, "SPIR-V", "%u.%u", w.version >> 16 & 0xff,
+			      w.version >> 8 & 0xff));
+	if (w.swapped)
+		KP_TRY(kp_pairs_print(facts, why, "byte order", "big-endian"));
+	while (i < KP_COUNT(names) && names[i].number != w.generator >> 16)
+		i++;
+	if (out->arch[0])
+		KP_TRY(kp_pairs_print(facts, why, "generator", "LLVM for AMD GPUs"));
+	else if (i < KP_COUNT(names))
+		KP_TRY(kp_pairs_print(facts, why, "generator", "%s, version %u",
+				      names[i].name, w.generator & 0xffff));
+	else
+		KP_TRY(kp_pairs_print(facts, why, "generator", "number %u, version %u",
+				      w.generator >> 16, w.generator & 0xffff));
+
 	/* the entry points precede the first function */
 	for (uint64_t at = HEADER_WORDS; at < end; at += head >> 16) {
 		KP_TRY(get_word(&w, at, &head, why));
