@@ -270,7 +270,7 @@ static kpack_error_t add_kernel(const struct library_question *q, struct facts *
 	kpack_error_t err;
 	size_t file;
 
-	if (!file_tree_find(q->tree, kp_span_str(path), &file))
+	if (!file_tree_find(q->tree, path, &file))
 		return KPACK_SUCCESS;
 	KP_TRY(file_tree_open(q->tree, file, &bytes, why));
 	err = load_json(&bytes.source, &json, why);

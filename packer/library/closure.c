@@ -141,7 +141,7 @@ static const char *find_beside(const struct closure *c, const char *path,
 		KP_AUTO_FREE char *wanted = beside(path, name, endings);
 		size_t file;
 
-		if (file_tree_find(c->tree, kp_span_str(wanted), &file))
+		if (file_tree_find(c->tree, wanted, &file))
 			return c->tree->items[file].path;
 	}
 	return NULL;
@@ -242,8 +242,7 @@ static void need_merged(struct closure *c, const struct tensile_index *index,
 			solves = true;
 			in_assembly |= index->kernels[i].assembly;
 		}
-	for (size_t i = file_tree_from(c->tree, kp_span_str(dir)); i < c->tree->count;
-	     i++) {
+	for (size_t i = file_tree_from(c->tree, dir); i < c->tree->count; i++) {
 		struct kp_span name = kp_span_str(c->tree->items[i].path);
 		bool assembly = kp_span_ends(name, ".co"), whole, mine;
 
@@ -332,8 +331,7 @@ static kpack_error_t check_list(struct closure *c, struct kpackx_error *why)
 	/* the list itself, and for YAML one file of each GPU's directory */
 	xgrow(&places, n_places, &cap, sizeof(*places));
 	places[n_places++] = c->path;
-	for (size_t i = file_tree_from(c->tree, kp_span_str(below));
-	     yaml && i < c->tree->count; i++) {
+	for (size_t i = file_tree_from(c->tree, below); yaml && i < c->tree->count; i++) {
 		const char *at = c->tree->items[i].path;
 		size_t dir = end + strcspn(at + end, "/");
 

@@ -84,7 +84,7 @@ static kpack_error_t join_files(struct install_tree *t, struct file_tree *more,
 
 	file_tree_sort(more);
 	for (size_t i = 0; i < more->count && !t->packing; i++)
-		if (file_tree_find(&t->files, kp_span_str(more->items[i].path), &file))
+		if (file_tree_find(&t->files, more->items[i].path, &file))
 			KP_TRY(compare_items(t, &t->files.items[file], &more->items[i],
 					     why));
 	for (size_t i = 0; i < more->count; i++)

@@ -60,26 +60,19 @@ void file_tree_fini(struct file_tree *t)
 	*t = (struct file_tree){0};
 }
 
-size_t file_tree_from(const struct file_tree *t, struct kp_span path)
+size_t file_tree_from(const struct file_tree *t, const char *path)
 {
-	size_t low = 0, high = t->count;
+	const struct file_tree_item probe = {.path = (char *)path};
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (kp_span_cmp(kp_span_str(t->items[mid].path), path) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return kp_lower_bound(t->items, t->count, &probe,
+			      KP_BY_TEXT(struct file_tree_item, path));
 }
 
-bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file)
+bool file_tree_find(const struct file_tree *t, const char *path, size_t *file)
 {
 	size_t at = file_tree_from(t, path);
 
-	if (at == t->count || !kp_span_is(path, t->items[at].path))
+	if (at == t->count || strcmp(t->items[at].path, path) != 0)
 		return false;
 	*file = at;
 	return true;

@@ -40,9 +40,9 @@ void file_tree_sort(struct file_tree *t);
 void file_tree_fini(struct file_tree *t);
 
 /* Number of the first file whose path is not less than PATH. */
-size_t file_tree_from(const struct file_tree *t, struct kp_span path);
+size_t file_tree_from(const struct file_tree *t, const char *path);
 /* Find the number of the file PATH; false: no such file. */
-bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file);
+bool file_tree_find(const struct file_tree *t, const char *path, size_t *file);
 
 /* Open a file's bytes.  IO_ERROR, and the errors of decoding an entry. */
 kpack_error_t file_tree_open(const struct file_tree *t, size_t file,

@@ -37,7 +37,7 @@ enum { COLUMNS_MAX = 12, TEXT_MAX = 200, FACTORS_MAX = 64 };
 /* A path being built, without empty components, "." and "..". */
 struct whole {
 	char text[KP_NAME_MAX + 1];
-	size_t size, depth;
+	size_t size;
 };
 
 /* Append PATH to W; false: it leaves the root, or cannot be a path. */
@@ -53,18 +53,17 @@ static bool enter_path(struct whole *w, struct kp_span path)
 				return false;
 			while (w->size > 0 && w->text[--w->size] != '/')
 				;
-			w->depth--;
 			continue;
 		}
 		if (w->size + name.size + 1 > KP_NAME_MAX ||
-		    w->depth == KP_PATH_DEPTH_MAX || memchr(name.data, 0, name.size))
+		    memchr(name.data, 0, name.size))
 			return false;
 		if (w->size)
 			w->text[w->size++] = '/';
 		memcpy(w->text + w->size, name.data, name.size);
 		w->size += name.size;
-		w->depth++;
 	}
+	w->text[w->size] = '\0';
 	return true;
 }
 
@@ -88,10 +87,7 @@ bool kernel_path_find(const struct file_tree *tree, const char *database,
 			struct whole w = {.size = 0};
 
 			if (enter_path(&w, places[i]) && enter_path(&w, path) &&
-			    w.size > 0 &&
-			    file_tree_find(tree,
-					   (struct kp_span){(uint8_t *)w.text, w.size},
-					   file))
+			    w.size > 0 && file_tree_find(tree, w.text, file))
 				return true;
 		}
 		if (!absolute)
@@ -578,8 +574,7 @@ static kpack_error_t rocfft_check(struct library_question *q, struct kpackx_erro
 	 * The journal of an unfinished change: the database is only whole together with it, and
 	 * it cannot be played back on a read-only mount.
 	 */
-	if (!err && q->mine && !q->plain &&
-	    file_tree_find(q->tree, kp_span_str(journal), &file) &&
+	if (!err && q->mine && !q->plain && file_tree_find(q->tree, journal, &file) &&
 	    q->tree->items[file].size >= sizeof(head)) {
 		err = file_tree_open(q->tree, file, &bytes, why);
 		if (!err)

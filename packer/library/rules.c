@@ -192,22 +192,6 @@ static bool is_of(const char *word, const char *characters)
 	return n > 0 && n <= WORD_MAX && strspn(word, characters) == n;
 }
 
-/* Replace WORD, a target ID, by its canonical spelling, which must not be longer. */
-static bool is_target(char *word)
-{
-	char canonical[KP_TARGET_TEXT_MAX];
-	struct kp_target target;
-
-	if (kp_target_parse(kp_span_str(word), &target, NULL) ||
-	    strncmp(word, "gfx", 3) != 0 || !target.known)
-		return false;
-	kp_target_format(&target, canonical);
-	if (strlen(canonical) > strlen(word))
-		return false;
-	strcpy(word, canonical);
-	return true;
-}
-
 /* Turn the words of a line, of which there are enough, into a rule. */
 static kpack_error_t parse_rule(char *const *words, struct rule *r,
 				struct kpackx_error *why)
@@ -219,8 +203,10 @@ static kpack_error_t parse_rule(char *const *words, struct rule *r,
 		[RULE_GENERIC] = "generic",
 	};
 	const char *wrong = NULL, *is = NULL;
-	char shown[200], *directory = words[DIRECTORY];
+	bool known = false;
+	char shown[200], canonical[KP_TARGET_TEXT_MAX], *directory = words[DIRECTORY];
 	size_t n = strlen(directory);
+	struct kp_target target;
 
 	*r = (struct rule){words[LIBRARY], directory,
 			   words[NAME],    RULE_TARGET,
@@ -230,6 +216,15 @@ static kpack_error_t parse_rule(char *const *words, struct rule *r,
 	for (size_t i = 0; i < KP_COUNT(places); i++)
 		if (strcmp(r->target, places[i]) == 0)
 			r->where = (enum rule_where)i;
+	/* a target ID is replaced by its canonical spelling, which must not be longer */
+	if (r->where == RULE_TARGET && strncmp(r->target, "gfx", 3) == 0 &&
+	    !kp_target_parse(kp_span_str(r->target), &target, NULL) && target.known) {
+		kp_target_format(&target, canonical);
+		if (strlen(canonical) <= strlen(words[ARCH])) {
+			strcpy(words[ARCH], canonical);
+			known = true;
+		}
+	}
 
 	if (!is_of(r->library, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.-") ||
 	    strcmp(r->library, "none") == 0) {
@@ -241,7 +236,7 @@ static kpack_error_t parse_rule(char *const *words, struct rule *r,
 	} else if (strchr(r->name, '/') || strlen(r->name) > PATTERN_MAX) {
 		wrong = r->name;
 		is = "is no pattern of a file's name: no '/', at most 255 bytes";
-	} else if (r->where == RULE_TARGET && !is_target(words[ARCH])) {
+	} else if (r->where == RULE_TARGET && !known) {
 		wrong = words[ARCH];
 		is = "is none of directory, below, name, content, generic, nor a target "
 		     "ID";

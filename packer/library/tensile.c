@@ -34,7 +34,7 @@ static bool has_name(const struct file_tree *tree, struct kp_span dir,
 		KP_AUTO_FREE char *prefix =
 			xasprintf("%.*s%s%s", (int)dir.size, (const char *)dir.data,
 				  dir.size ? "/" : "", prefixes[k] ? prefixes[k] : "gfx");
-		size_t i = file_tree_from(tree, kp_span_str(prefix));
+		size_t i = file_tree_from(tree, prefix);
 
 		while (i < tree->count &&
 		       strncmp(tree->items[i].path, prefix, strlen(prefix)) == 0) {
@@ -57,7 +57,7 @@ static bool has_name(const struct file_tree *tree, struct kp_span dir,
 				return true;
 			behind = xasprintf("%.*s%c", (int)(before + name.size), path,
 					   '/' + 1);
-			i = file_tree_from(tree, kp_span_str(behind));
+			i = file_tree_from(tree, behind);
 		}
 	} while (prefixes[k++]);
 	return false;
@@ -202,7 +202,7 @@ static bool has_file(const struct library_question *q, size_t size, const char *
 	KP_AUTO_FREE char *path = xasprintf("%.*s%s", (int)size, q->path, name);
 	size_t ignored;
 
-	return file_tree_find(q->tree, kp_span_str(path), &ignored);
+	return file_tree_find(q->tree, path, &ignored);
 }
 
 static kpack_error_t tensile_check(struct library_question *q, struct kpackx_error *why)
