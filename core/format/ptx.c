@@ -87,37 +87,27 @@ static bool in_word(int c)
 }
 
 /*
- * Skip blanks and comments; take and return the next character, but do not take it if a
- * word begins.
+ * Skip blanks and comments, and read the next token; of a word that is too long the beginning is kept.
  */
-static int skip_blanks(struct tokens *t)
+static enum kind next_token(struct tokens *t)
 {
-	for (;;) {
-		int c = peek_char(t), before;
+	int c, before;
 
-		if (c < 0 || in_word(c))
-			return c;
+	while ((c = peek_char(t)) >= 0 && !in_word(c)) {
 		take_char(t);
 		if (is_blank(c))
 			continue;
 		if (c != '/' || (peek_char(t) != '/' && peek_char(t) != '*'))
-			return c;
+			break;
 		if (take_char(t) == '/') {
 			while ((c = take_char(t)) >= 0 && c != '\n')
-				;
+				continue;
 			continue;
 		}
 		before = 0; /* the first '*' cannot also end the comment */
 		while ((c = take_char(t)) >= 0 && !(before == '*' && c == '/'))
 			before = c;
 	}
-}
-
-/* Read the next token; of a word that is too long the beginning is kept. */
-static enum kind next_token(struct tokens *t)
-{
-	int c = skip_blanks(t);
-
 	t->size = 0;
 	if (c < 0) {
 		t->kind = END;
