@@ -448,24 +448,6 @@ static bool read_options(struct settings *s)
 /* --- paths ---------------------------------------------------------------------------- */
 
 /*
- * The absolute path of a source, because the working directory will change.  Links are kept:
- * each scan follows them again.
- */
-static char *absolute_source(const char *path)
-{
-	KP_AUTO_FREE char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
-	char *full = NULL;
-	struct stat st;
-
-	if (stat(path, &st) || !here || asprintf(&full, "%s/%s", here, path) < 0) {
-		log_about(LOG_ERR, path, strerror(errno));
-		return NULL;
-	}
-	clean_path(full + 1);
-	return full;
-}
-
-/*
  * Whether this process mounts by itself, as root.  Root without this capability, as in
  * containers, needs fusermount3, which takes a path.
  */
@@ -579,11 +561,20 @@ static enum end take_operands(struct settings *s)
 	for (size_t i = 0; i < s->more_sources.count; i++)
 		if (!strings_add(p, s->more_sources.list[i]))
 			return SYSTEM;
+	/* Absolute paths, because the working directory will change.  Links are kept: each scan
+	 * follows them again. */
 	for (size_t i = 0; i < p->count; i++) {
-		char *full = absolute_source(p->list[i]);
+		const char *path = p->list[i];
+		KP_AUTO_FREE char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
+		char *full = NULL;
+		struct stat st;
 
-		if (!full)
+		if (stat(path, &st) || !here ||
+		    asprintf(&full, "%s/%s", here, path) < 0) {
+			log_about(LOG_ERR, path, strerror(errno));
 			return NO_MOUNT;
+		}
+		clean_path(full + 1);
 		free(p->list[i]);
 		p->list[i] = full;
 	}
