@@ -73,28 +73,6 @@ static bool parse_number(const uint8_t *field, size_t size, uint64_t *out)
 	return i == size;
 }
 
-static kpack_error_t read_header(struct reader *r, uint64_t pos, struct header *h,
-				 struct kpackx_error *why)
-{
-	const uint8_t *p;
-
-	KP_TRY(kp_window_get(&r->headers, pos, HEADER_SIZE, &p, why));
-	if (p[58] != '`' || p[59] != '\n' ||
-	    !parse_number(p + SIZE_OFFSET, SIZE_DIGITS, &h->size))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "offset %" PRIu64 ": no header of a member", pos);
-	memcpy(h->name, p, NAME_SIZE);
-	h->at = pos;
-	h->offset = pos + HEADER_SIZE;
-	if (has_bytes(r, h->name) &&
-	    !kp_range_ok(r->headers.src.size, h->offset, h->size))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "member at offset %" PRIu64 ": %" PRIu64
-			       " bytes pass the end at %" PRIu64,
-			       pos, h->size, r->headers.src.size);
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t add_member(struct reader *r, const struct header *h,
 				struct kp_span name, struct kpackx_error *why)
 {
@@ -213,6 +191,7 @@ static kpack_error_t read_until_damage(const struct kp_source *src, struct kp_ar
 {
 	KP_AUTO_FREE struct reader *r = NULL; /* windows are large */
 	struct kp_span magic = {.size = MAGIC_SIZE};
+	const uint8_t *p;
 	struct header h;
 
 	*out = (struct kp_ar){0};
@@ -225,7 +204,19 @@ static kpack_error_t read_until_damage(const struct kp_source *src, struct kp_ar
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not an ar archive");
 	out->thin = memcmp(magic.data, "!<thin>", 7) == 0;
 	for (uint64_t pos = MAGIC_SIZE, end; pos < src->size; pos = end) {
-		KP_TRY(read_header(r, pos, &h, why));
+		KP_TRY(kp_window_get(&r->headers, pos, HEADER_SIZE, &p, why));
+		if (p[58] != '`' || p[59] != '\n' ||
+		    !parse_number(p + SIZE_OFFSET, SIZE_DIGITS, &h.size))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "offset %" PRIu64 ": no header of a member", pos);
+		memcpy(h.name, p, NAME_SIZE);
+		h.at = pos;
+		h.offset = pos + HEADER_SIZE;
+		if (has_bytes(r, h.name) && !kp_range_ok(src->size, h.offset, h.size))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "member at offset %" PRIu64 ": %" PRIu64
+				       " bytes pass the end at %" PRIu64,
+				       pos, h.size, src->size);
 		end = h.offset + (has_bytes(r, h.name) ? h.size : 0);
 		end += end & 1;
 		KP_TRY(take_member(r, &h, why));
@@ -280,44 +271,6 @@ static kpack_error_t copy_bytes(struct edited *e, uint64_t from, uint64_t size,
 			       size, from);
 	KP_TRY(kp_sink_copy(&sink, &part, why));
 	e->pos += size;
-	return KPACK_SUCCESS;
-}
-
-/*
- * Copy the member's header, let EDIT write its bytes, and put their number into the header
- * if they are others.
- */
-static kpack_error_t put_member(struct edited *e, const struct kp_ar_edit *edit, size_t i,
-				struct kpackx_error *why)
-{
-	const struct kp_ar_member *m = &e->ar->items[i];
-	uint64_t size = m->size, before = m->offset - m->header;
-	bool same = false;
-	char text[24];
-
-	e->headers[i] = e->pos;
-	KP_TRY(copy_bytes(e, m->header, before, why));
-	KP_TRY(edit->write(edit->arg, i, e->out, e->pos, &size, &same, why));
-	if (same) {
-		KP_TRY(copy_bytes(e, m->offset, m->size, why));
-	} else {
-		unsigned pad = kp_ar_padding(e->ar, i, size);
-
-		/* BSD's name behind the header counts */
-		if (snprintf(text, sizeof(text), "%-10" PRIu64,
-			     size + pad + before - HEADER_SIZE) != SIZE_DIGITS)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "a member of %" PRIu64 " bytes", size);
-		KP_TRY(kp_outfile_pwrite(e->out, e->headers[i] + SIZE_OFFSET, text,
-					 SIZE_DIGITS, why));
-		KP_TRY(kp_outfile_pwrite(e->out, e->pos + size, "\n\n\n\n\n\n\n", pad,
-					 why));
-		e->pos += size + pad;
-	}
-	if (e->pos & 1) {
-		KP_TRY(kp_outfile_pwrite(e->out, e->pos, "\n", 1, why));
-		e->pos++;
-	}
 	return KPACK_SUCCESS;
 }
 
@@ -476,12 +429,37 @@ kpack_error_t kp_ar_rewrite(const struct kp_source *src, const struct kp_ar *ar,
 	e.headers = headers;
 	for (size_t i = 0; i < ar->count; i++) {
 		const struct kp_ar_member *m = &ar->items[i];
+		uint64_t size = m->size, before = m->offset - m->header;
+		bool same = false;
+		char text[24];
 
 		if (m->header > from) {
 			KP_TRY(check_gap(&e, from ? from : MAGIC_SIZE, m->header, why));
 			KP_TRY(copy_bytes(&e, from, m->header - from, why));
 		}
-		KP_TRY(put_member(&e, edit, i, why));
+		headers[i] = e.pos;
+		KP_TRY(copy_bytes(&e, m->header, before, why));
+		KP_TRY(edit->write(edit->arg, i, out, e.pos, &size, &same, why));
+		if (same) {
+			KP_TRY(copy_bytes(&e, m->offset, m->size, why));
+		} else {
+			/* other bytes, whose number goes into the header; BSD's name counts */
+			unsigned pad = kp_ar_padding(ar, i, size);
+
+			if (snprintf(text, sizeof(text), "%-10" PRIu64,
+				     size + pad + before - HEADER_SIZE) != SIZE_DIGITS)
+				return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+					       "a member of %" PRIu64 " bytes", size);
+			KP_TRY(kp_outfile_pwrite(out, headers[i] + SIZE_OFFSET, text,
+						 SIZE_DIGITS, why));
+			KP_TRY(kp_outfile_pwrite(out, e.pos + size, "\n\n\n\n\n\n\n", pad,
+						 why));
+			e.pos += size + pad;
+		}
+		if (e.pos & 1) {
+			KP_TRY(kp_outfile_pwrite(out, e.pos, "\n", 1, why));
+			e.pos++;
+		}
 		from = m->offset + m->size;
 		from += from & 1;
 	}

@@ -244,38 +244,36 @@ static void put_big(uint8_t *p, uint64_t value, unsigned width)
 		p[i] = (uint8_t)(value >> (8 * (width - 1 - i)));
 }
 
-/* A symbol's row is the offset of its member's header, so rows of one member are equal. */
-static kpack_error_t put_index(struct writer *w, struct kpackx_error *why)
-{
-	uint64_t begin, pos = w->first;
-	uint8_t be[8];
-
-	if (!w->index_size)
-		return KPACK_SUCCESS;
-	KP_TRY(put_header(w, w->width == 4 ? "/" : "/SYM64/", "0", "0", w->index_size,
-			  why));
-	begin = w->sink->size;
-	put_big(be, w->symbols.count, w->width);
-	KP_TRY(kp_sink_put(w->sink, be, w->width, why));
-	for (size_t i = 0; i < w->n; i++) {
-		put_big(be, pos, w->width);
-		for (size_t k = 0; k < w->rows[i].defined; k++)
-			KP_TRY(kp_sink_put(w->sink, be, w->width, why));
-		pos += HEADER_SIZE + even_size(w->members[i].bytes.size);
-	}
-	if (w->symbols.count)
-		KP_TRY(kp_sink_put(w->sink, w->symbols.names, w->symbols.size, why));
-	return kp_sink_fill(w->sink, 0, w->index_size - (w->sink->size - begin), why);
-}
-
 /*
- * Write the long names, and the members.  Headers say owner 0, time 0 and mode 644: the same members
+ * Write all of the archive: the index, in which a symbol's row is the offset of its member's header;
+ * the long names; and the members.  Headers say owner 0, time 0 and mode 644, so that the same members
  * give the same archive.
  */
-static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
+static kpack_error_t put_archive(struct writer *w, struct kpackx_error *why)
 {
+	uint64_t begin, pos = w->first;
 	char name[32];
+	uint8_t be[8];
 
+	KP_TRY(kp_sink_text(w->sink, MAGIC, why));
+	if (w->index_size) {
+		KP_TRY(put_header(w, w->width == 4 ? "/" : "/SYM64/", "0", "0",
+				  w->index_size, why));
+		begin = w->sink->size;
+		put_big(be, w->symbols.count, w->width);
+		KP_TRY(kp_sink_put(w->sink, be, w->width, why));
+		for (size_t i = 0; i < w->n; i++) {
+			put_big(be, pos, w->width);
+			for (size_t k = 0; k < w->rows[i].defined; k++)
+				KP_TRY(kp_sink_put(w->sink, be, w->width, why));
+			pos += HEADER_SIZE + even_size(w->members[i].bytes.size);
+		}
+		if (w->symbols.count)
+			KP_TRY(kp_sink_put(w->sink, w->symbols.names, w->symbols.size,
+					   why));
+		KP_TRY(kp_sink_fill(w->sink, 0, w->index_size - (w->sink->size - begin),
+				    why));
+	}
 	if (w->names_size)
 		KP_TRY(put_header(w, "//", "", "", even_size(w->names_size), why));
 	for (size_t i = 0; i < w->n; i++) {
@@ -312,12 +310,8 @@ kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
 		err = look_at_members(&w, why);
 	if (!err) {
 		place_all(&w);
-		err = kp_sink_put(sink, MAGIC, strlen(MAGIC), why);
+		err = put_archive(&w, why);
 	}
-	if (!err)
-		err = put_index(&w, why);
-	if (!err)
-		err = put_members(&w, why);
 	free(w.rows);
 	free(w.symbols.names);
 	return err;

@@ -293,16 +293,15 @@ static bool read_triple(const struct kp_source *src, char out[TRIPLE_MAX])
 
 /*
  * Read the blob that is alone in BLOCK of SRC, after its definition - a literal and a blob
- * - to the heap.
+ * - to the heap, where *DATA is freed by the caller.
  */
 static kpack_error_t read_blob(const struct kp_source *src,
-			       const struct bits_block *block, struct kp_span *out,
-			       struct kpackx_error *why)
+			       const struct bits_block *block, uint8_t **data,
+			       struct kp_span *out, struct kpackx_error *why)
 {
 	unsigned width = (unsigned)block->width;
 	struct kp_source bytes;
 	struct bits b;
-	uint8_t *data;
 	uint64_t n;
 
 	kp_source_sub(src, block->begin / 8, (block->end - block->begin) / 8, &bytes);
@@ -319,40 +318,8 @@ static kpack_error_t read_blob(const struct kp_source *src,
 	    !kp_source_sub(&b.window.src, b.pos / 8, n, &bytes))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "bitcode: a table's block does not hold a blob");
-	KP_TRY(kp_source_load(&bytes, KP_INDEX_MAX, "symbols of bitcode", &data, why));
-	*out = (struct kp_span){data, (size_t)n};
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t visit_table(struct kp_span table, struct kp_span strings,
-				 kpack_error_t (*found)(void *arg, struct kp_span name,
-							struct kpackx_error *why),
-				 void *arg, struct kpackx_error *why)
-{
-	struct kp_span symbols, name;
-	uint64_t offset, n;
-
-	if (table.size < HEADER_WORDS * 4)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "bitcode: a table of symbols of %zu bytes", table.size);
-	offset = kp_le32(table.data + 28);
-	n = kp_le32(table.data + 32);
-	if (!kp_span_sub(table, offset, n * SYMBOL_SIZE, &symbols))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "bitcode: %" PRIu64 " symbols at offset %" PRIu64
-			       " of %zu bytes",
-			       n, offset, table.size);
-	for (const uint8_t *p = symbols.data; n--; p += SYMBOL_SIZE) {
-		uint32_t flags = kp_le32(p + 20);
-
-		if (!(flags & GLOBAL) || (flags & (UNDEFINED | FORMAT_SPECIFIC)))
-			continue;
-		if (!kp_span_sub(strings, kp_le32(p), kp_le32(p + 4), &name))
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "bitcode: the name of a symbol is outside of the "
-				       "names");
-		KP_TRY(found(arg, name, why));
-	}
+	KP_TRY(kp_source_load(&bytes, KP_INDEX_MAX, "symbols of bitcode", data, why));
+	*out = (struct kp_span){*data, (size_t)n};
 	return KPACK_SUCCESS;
 }
 
@@ -361,10 +328,11 @@ kpack_error_t kp_bitcode_symbols(const struct kp_source *src,
 							struct kpackx_error *why),
 				 void *arg, struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *table_bytes = NULL, *string_bytes = NULL;
 	struct bits_block block, symtab = {0}, strtab = {0};
-	struct kp_span table = {0}, strings = {0};
+	struct kp_span table, strings, symbols, name;
+	uint64_t offset, n;
 	struct bits b;
-	kpack_error_t err;
 
 	KP_TRY(open_bits(&b, src, why));
 	/* the first symbol table, and the first block of characters after it */
@@ -387,14 +355,30 @@ kpack_error_t kp_bitcode_symbols(const struct kp_source *src,
 	}
 	if (!strtab.end)
 		return KPACK_SUCCESS;
-	err = read_blob(&b.window.src, &symtab, &table, why);
-	if (!err)
-		err = read_blob(&b.window.src, &strtab, &strings, why);
-	if (!err)
-		err = visit_table(table, strings, found, arg, why);
-	free((void *)table.data);
-	free((void *)strings.data);
-	return err;
+	KP_TRY(read_blob(&b.window.src, &symtab, &table_bytes, &table, why));
+	KP_TRY(read_blob(&b.window.src, &strtab, &string_bytes, &strings, why));
+	if (table.size < HEADER_WORDS * 4)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "bitcode: a table of symbols of %zu bytes", table.size);
+	offset = kp_le32(table.data + 28);
+	n = kp_le32(table.data + 32);
+	if (!kp_span_sub(table, offset, n * SYMBOL_SIZE, &symbols))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "bitcode: %" PRIu64 " symbols at offset %" PRIu64
+			       " of %zu bytes",
+			       n, offset, table.size);
+	for (const uint8_t *p = symbols.data; n--; p += SYMBOL_SIZE) {
+		uint32_t flags = kp_le32(p + 20);
+
+		if (!(flags & GLOBAL) || (flags & (UNDEFINED | FORMAT_SPECIFIC)))
+			continue;
+		if (!kp_span_sub(strings, kp_le32(p), kp_le32(p + 4), &name))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "bitcode: the name of a symbol is outside of the "
+				       "names");
+		KP_TRY(found(arg, name, why));
+	}
+	return KPACK_SUCCESS;
 }
 
 /* ---- embedded offload binaries ---- */

@@ -28,21 +28,62 @@ bool kp_bundle_probe(struct kp_span head)
 	return kp_span_starts(head, magic, sizeof(magic));
 }
 
-/*
- * Set *NEED to the bytes that the header needs according to HEAD: more than head.size
- * while HEAD is incomplete, then the exact size.
- */
-static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *need,
-				 struct kpackx_error *why)
-{
-	uint64_t pos = KP_BUNDLE_HEADER_MIN, n, id_len;
+/* A header that is being read, of a bundle of which SIZE bytes exist. */
+struct head {
+	kp_bundle_more_fn *more;
+	void *arg;
+	uint8_t *bytes; /* on the heap */
+	uint64_t have, size;
+};
 
-	*need = pos;
-	if (head.size < pos)
+static void head_fini(struct head *h)
+{
+	free(h->bytes);
+}
+
+/*
+ * Have the first WANT bytes, and as many more as make this rare: no field states the header's size, as
+ * each row's ID has a length of its own.
+ */
+static kpack_error_t fetch_header(struct head *h, uint64_t want, struct kpackx_error *why)
+{
+	uint64_t step = h->have ? 2 * h->have : FIRST_FETCH;
+	uint8_t *grown;
+
+	if (want > h->size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "header of %" PRIu64 " bytes or more passes the end "
+			       "at %" PRIu64,
+			       want, h->size);
+	if (want <= h->have)
 		return KPACK_SUCCESS;
-	if (!kp_bundle_probe(head))
+	want = step > want ? step : want;
+	want = want > h->size ? h->size : want;
+	grown = realloc(h->bytes, (size_t)want);
+	if (!grown)
+		return kp_fail_memory(why, want, "a bundle header");
+	h->bytes = grown;
+	KP_TRY(h->more(h->arg, h->bytes, (size_t)h->have, (size_t)want, why));
+	h->have = want;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
+			     struct kp_container *c, struct kp_containers *list,
+			     uint64_t *end, struct kpackx_error *why)
+{
+	KP_AUTO(head) h = {.more = more, .arg = arg, .size = size};
+	uint64_t header_size = KP_BUNDLE_HEADER_MIN, n;
+	const uint8_t *p;
+
+	if (size < KP_BUNDLE_HEADER_MIN)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " bytes are no bundle, the header has %d", size,
+			       KP_BUNDLE_HEADER_MIN);
+	KP_TRY(fetch_header(&h, header_size, why));
+	if (memcmp(h.bytes, magic, sizeof(magic)) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not an offload bundle");
-	n = kp_le64(head.data + sizeof(magic));
+	n = kp_le64(h.bytes + sizeof(magic));
 	if (n > KP_BUNDLE_ENTRIES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%" PRIu64 " entries of at most %d", n,
@@ -51,76 +92,21 @@ static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *n
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%" PRIu64 " entries do not fit into %" PRIu64 " bytes", n,
 			       size);
+	/* where the header ends is known when the last ID's length is */
 	for (uint64_t i = 0; i < n; i++) {
-		*need = pos + (n - i) * KP_BUNDLE_ROW_SIZE;
-		if (*need > head.size)
-			return KPACK_SUCCESS;
-		id_len = kp_le64(head.data + pos + 16);
+		uint64_t id_len;
+
+		KP_TRY(fetch_header(&h, header_size + (n - i) * KP_BUNDLE_ROW_SIZE, why));
+		id_len = kp_le64(h.bytes + header_size + 16);
 		if (id_len > KP_ENTRY_ID_MAX)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "entry %" PRIu64 ": ID of %" PRIu64
 				       " bytes, at most %d",
 				       i, id_len, KP_ENTRY_ID_MAX);
-		pos += KP_BUNDLE_ROW_SIZE + id_len;
-		*need = pos + (n - i - 1) * KP_BUNDLE_ROW_SIZE;
-		if (*need > head.size)
-			return KPACK_SUCCESS;
+		header_size += KP_BUNDLE_ROW_SIZE + id_len;
 	}
-	return KPACK_SUCCESS;
-}
-
-/*
- * Fetch the header in growing steps, so that header_need runs only a few times.  Its size
- * is not stated: each row's ID has a length of its own.
- */
-static kpack_error_t fetch_header(kp_bundle_more_fn *more, void *arg, uint64_t size,
-				  uint8_t **buf, uint64_t *header_size,
-				  struct kpackx_error *why)
-{
-	size_t have = 0;
-
-	for (;;) {
-		struct kp_span head = {*buf, have};
-		uint64_t need, want;
-		uint8_t *grown;
-
-		KP_TRY(header_need(head, size, &need, why));
-		if (need > size)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "header of %" PRIu64
-				       " bytes or more passes the end "
-				       "at %" PRIu64,
-				       need, size);
-		*header_size = need;
-		if (need <= have)
-			return KPACK_SUCCESS;
-		want = have ? 2 * (uint64_t)have : FIRST_FETCH;
-		want = want < need ? need : want;
-		want = want > size ? size : want;
-		grown = realloc(*buf, (size_t)want);
-		if (!grown)
-			return kp_fail_memory(why, want, "a bundle header");
-		*buf = grown;
-		KP_TRY(more(arg, *buf, have, (size_t)want, why));
-		have = (size_t)want;
-	}
-}
-
-kpack_error_t kp_bundle_list(kp_bundle_more_fn *more, void *arg, uint64_t size,
-			     struct kp_container *c, struct kp_containers *list,
-			     uint64_t *end, struct kpackx_error *why)
-{
-	KP_AUTO_FREE uint8_t *header = NULL;
-	uint64_t header_size = 0, n;
-	const uint8_t *p;
-
-	if (size < KP_BUNDLE_HEADER_MIN)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " bytes are no bundle, the header has %d", size,
-			       KP_BUNDLE_HEADER_MIN);
-	KP_TRY(fetch_header(more, arg, size, &header, &header_size, why));
-	p = header + KP_BUNDLE_HEADER_MIN;
-	n = kp_le64(header + sizeof(magic));
+	KP_TRY(fetch_header(&h, header_size, why));
+	p = h.bytes + KP_BUNDLE_HEADER_MIN;
 	*end = header_size;
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t offset = kp_le64(p), len = kp_le64(p + 8),

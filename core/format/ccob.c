@@ -77,27 +77,6 @@ static void decoder_free(struct decoder *d)
 	free(d);
 }
 
-/* Begin to decode zstd's data; DECODED is the size that the header states. */
-static kpack_error_t begin_zstd(struct decoder *d, uint64_t decoded,
-				struct kpackx_error *why)
-{
-	uint8_t buf[KP_FRAME_HEADER_MAX];
-	struct kp_span head;
-	uint64_t stated;
-
-	KP_TRY(kp_source_head(&d->src, 0, buf, sizeof(buf), &head, why));
-	if (kp_zstd_content_size(head, &stated) && stated > decoded)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "the zstd frame says %" PRIu64
-			       " bytes, the header %" PRIu64,
-			       stated, decoded);
-	KP_TRY(kp_frames_open(&d->zstd, &d->src, KP_FRAMES_PIECES, why));
-	/* a window takes no more memory than the payload, whose size is checked */
-	kp_frames_narrow_windows(d->zstd, decoded);
-	kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10));
-	return KPACK_SUCCESS;
-}
-
 #if KP_WITH_ZLIB
 static kpack_error_t fail_zlib(const struct decoder *d, int code,
 			       struct kpackx_error *why)
@@ -108,11 +87,64 @@ static kpack_error_t fail_zlib(const struct decoder *d, int code,
 		       d->zlib.msg ? d->zlib.msg : zError(code));
 }
 
-/* Decode up to LEN bytes; *GOT counts them, and is less at the end of the stream. */
-static kpack_error_t read_zlib(struct decoder *d, uint8_t *out, size_t len, size_t *got,
-			       struct kpackx_error *why)
+#endif
+
+/* DECODED is the size that the header states. */
+static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_t decoded,
+				 struct decoder **out, struct kpackx_error *why)
 {
-	while (*got < len && !d->ended) {
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct decoder *d = calloc(1, sizeof(*d));
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_span head;
+	uint64_t stated;
+
+	if (!d)
+		return kp_fail_memory(why, sizeof(*d), "a decoder");
+	d->src = *src;
+	if (zstd) {
+		err = kp_source_head(src, 0, buf, sizeof(buf), &head, why);
+		if (!err && kp_zstd_content_size(head, &stated) && stated > decoded)
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "the zstd frame says %" PRIu64
+				      " bytes, the header %" PRIu64,
+				      stated, decoded);
+		if (!err)
+			err = kp_frames_open(&d->src, KP_FRAMES_PIECES, &d->zstd, why);
+		if (!err) {
+			/* a window takes no more memory than the payload, whose size is checked */
+			kp_frames_narrow_windows(d->zstd, decoded);
+			err = kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10),
+						     why);
+		}
+	}
+#if KP_WITH_ZLIB
+	else if (inflateInit(&d->zlib) == Z_OK)
+		d->zlib_live = true;
+	else
+		err = fail_zlib(d, Z_MEM_ERROR, why);
+#endif
+	if (err) {
+		decoder_free(d);
+		return err;
+	}
+	*out = d;
+	return KPACK_SUCCESS;
+}
+
+/* Decode LEN bytes, or fewer if the data end before. */
+static kpack_error_t decoder_read(struct decoder *d, uint8_t *out, size_t len,
+				  size_t *got, struct kpackx_error *why)
+{
+	uint64_t done = 0;
+
+	*got = 0;
+	if (d->zstd) {
+		KP_TRY(kp_frames_decode(d->zstd, out, len, len, &done, why));
+		*got = (size_t)done;
+	}
+#if KP_WITH_ZLIB
+	while (!d->zstd && *got < len && !d->ended) {
 		/* zlib counts in 32 bits */
 		size_t room = len - *got < INT32_MAX ? len - *got : INT32_MAX;
 		int code;
@@ -142,52 +174,8 @@ static kpack_error_t read_zlib(struct decoder *d, uint8_t *out, size_t len, size
 		d->ended = code == Z_STREAM_END;
 		*got += room - d->zlib.avail_out;
 	}
-	return KPACK_SUCCESS;
-}
 #endif
-
-static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_t decoded,
-				 struct decoder **out, struct kpackx_error *why)
-{
-	struct decoder *d = calloc(1, sizeof(*d));
-	kpack_error_t err = KPACK_SUCCESS;
-
-	if (!d)
-		return kp_fail_memory(why, sizeof(*d), "a decoder");
-	d->src = *src;
-	if (zstd)
-		err = begin_zstd(d, decoded, why);
-#if KP_WITH_ZLIB
-	else if (inflateInit(&d->zlib) == Z_OK)
-		d->zlib_live = true;
-	else
-		err = fail_zlib(d, Z_MEM_ERROR, why);
-#endif
-	if (err) {
-		decoder_free(d);
-		return err;
-	}
-	*out = d;
-	return KPACK_SUCCESS;
-}
-
-/* Decode LEN bytes, or fewer if the data end before. */
-static kpack_error_t decoder_read(struct decoder *d, uint8_t *out, size_t len,
-				  size_t *got, struct kpackx_error *why)
-{
-	uint64_t done = 0;
-
-	*got = 0;
-#if KP_WITH_ZLIB
-	if (!d->zstd) {
-		KP_TRY(read_zlib(d, out, len, got, why));
-		d->made += *got;
-		return KPACK_SUCCESS;
-	}
-#endif
-	KP_TRY(kp_frames_decode(d->zstd, out, len, len, &done, why));
-	d->made += done;
-	*got = (size_t)done;
+	d->made += *got;
 	return KPACK_SUCCESS;
 }
 
@@ -411,50 +399,40 @@ static kpack_error_t parse_ccob(const struct kp_source *src, struct kp_container
 	return err;
 }
 
-static kpack_error_t decode_to_file(struct decoder *d, uint64_t size, int fd,
-				    struct kpackx_error *why)
-{
-	KP_AUTO_FREE uint8_t *piece = malloc(SPILL_SIZE);
-	struct kp_outfile file = kp_spill_outfile(fd);
-	size_t n;
-
-	if (!piece)
-		return kp_fail_memory(why, SPILL_SIZE, "a decoded bundle");
-	for (uint64_t at = 0; at < size; at += n) {
-		n = size - at < SPILL_SIZE ? (size_t)(size - at) : SPILL_SIZE;
-		KP_TRY(decoder_fill(d, piece, n, why));
-		KP_TRY(kp_outfile_pwrite(&file, at, piece, n, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 /* Decode into memory, or into a file without a name if the payload is large. */
 static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *data,
 				struct kp_payload *out, struct kpackx_error *why)
 {
-	size_t size = (size_t)h->decoded;
+	size_t size = (size_t)h->decoded, n;
 	int fd = kp_spills(h->decoded) ? kp_spill_open() : -1;
+	struct kp_outfile file = kp_spill_outfile(fd);
+	size_t room = fd >= 0 ? SPILL_SIZE : size;
+	KP_AUTO_FREE uint8_t *bytes = malloc(room);
 	struct decoder *d = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 
 	if (fd >= 0) {
 		out->spilled = true;
 		out->source = kp_source_fd(fd, 0, size);
-	} else {
-		out->heap = malloc(size);
-		out->source = kp_source_memory(out->heap, size);
-		if (!out->heap)
-			return kp_fail_memory(why, size, "a decoded bundle");
 	}
-	err = decoder_new(h->zstd, data, size, &d, why);
-	if (!err)
-		err = fd >= 0 ? decode_to_file(d, size, fd, why)
-			      : decoder_fill(d, out->heap, size, why);
+	err = bytes ? decoder_new(h->zstd, data, size, &d, why)
+		    : kp_fail_memory(why, room, "a decoded bundle");
+	for (uint64_t at = 0; !err && at < size; at += n) {
+		n = size - at < room ? (size_t)(size - at) : room;
+		err = decoder_fill(d, bytes, n, why);
+		if (!err && fd >= 0)
+			err = kp_outfile_pwrite(&file, at, bytes, n, why);
+	}
 	if (!err)
 		err = decoder_finish(d, why);
 	decoder_free(d);
-	if (err)
+	if (err) {
 		kp_payload_fini(out);
+	} else if (fd < 0) {
+		out->heap = bytes;
+		out->source = kp_source_memory(bytes, size);
+		bytes = NULL;
+	}
 	return err;
 }
 

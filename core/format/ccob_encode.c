@@ -75,30 +75,6 @@ static kpack_error_t zstd_open(const struct kp_ccob_form *form, size_t size,
 }
 
 /*
- * Compress PAYLOAD into OUT.  If CAP bytes are too few, *MADE is SIZE_MAX and OUT
- * is filled nearly to its end.
- */
-static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span payload,
-				 uint8_t *out, size_t cap, size_t *made,
-				 struct kpackx_error *why)
-{
-	ZSTD_CCtx *ctx = NULL;
-	size_t n;
-
-	KP_TRY(zstd_open(form, payload.size, &ctx, why));
-	n = ZSTD_compress2(ctx, out, cap, payload.data, payload.size);
-	ZSTD_freeCCtx(ctx);
-	*made = n;
-	if (ZSTD_getErrorCode(n) == ZSTD_error_dstSize_tooSmall)
-		*made = SIZE_MAX;
-	else if (ZSTD_isError(n))
-		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
-			       "zstd: compressing %zu bytes: %s", payload.size,
-			       ZSTD_getErrorName(n));
-	return KPACK_SUCCESS;
-}
-
-/*
  * Find out from the beginning of PAYLOAD whether the data for FORM may begin with
  * HEAD, the first bytes of it.
  * The first block does not depend on what follows it: compress the beginning of a stream
@@ -138,16 +114,35 @@ static kpack_error_t zstd_begins(const struct kp_ccob_form *form, struct kp_span
 	return KPACK_SUCCESS;
 }
 
-#if KP_WITH_ZLIB
-static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span payload,
-				 uint8_t *out, size_t cap, size_t *made,
-				 struct kpackx_error *why)
+/*
+ * Compress PAYLOAD into OUT.  If CAP bytes are too few, *MADE is SIZE_MAX and OUT
+ * is filled nearly to its end.
+ */
+static kpack_error_t encode(const struct kp_ccob_form *form, struct kp_span payload,
+			    uint8_t *out, size_t cap, size_t *made,
+			    struct kpackx_error *why)
 {
+	ZSTD_CCtx *ctx = NULL;
+#if KP_WITH_ZLIB
 	z_stream z = {0};
 	size_t in = 0;
 	int code = Z_OK;
+#endif
 
 	*made = 0;
+	if (form->method == KP_CCOB_ZSTD) {
+		KP_TRY(zstd_open(form, payload.size, &ctx, why));
+		*made = ZSTD_compress2(ctx, out, cap, payload.data, payload.size);
+		ZSTD_freeCCtx(ctx);
+		if (ZSTD_getErrorCode(*made) == ZSTD_error_dstSize_tooSmall)
+			*made = SIZE_MAX;
+		else if (ZSTD_isError(*made))
+			return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
+				       "zstd: compressing %zu bytes: %s", payload.size,
+				       ZSTD_getErrorName(*made));
+		return KPACK_SUCCESS;
+	}
+#if KP_WITH_ZLIB
 	switch (deflateInit(&z, form->level)) {
 	case Z_OK:
 		break;
@@ -175,20 +170,8 @@ static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span
 	deflateEnd(&z);
 	if (code != Z_STREAM_END)
 		*made = SIZE_MAX;
+#endif
 	return KPACK_SUCCESS;
-}
-
-#endif
-
-static kpack_error_t encode(const struct kp_ccob_form *form, struct kp_span payload,
-			    uint8_t *out, size_t cap, size_t *made,
-			    struct kpackx_error *why)
-{
-#if KP_WITH_ZLIB
-	if (form->method == KP_CCOB_ZLIB)
-		return zlib_encode(form, payload, out, cap, made, why);
-#endif
-	return zstd_encode(form, payload, out, cap, made, why);
 }
 
 /* ---- forms ---- */

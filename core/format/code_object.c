@@ -191,18 +191,15 @@ static void notes_fini(struct notes *notes)
 kpack_error_t kp_strip_build_id(const struct kp_source *src, char out[KP_BUILD_ID_TEXT],
 				struct kpackx_error *why)
 {
+	KP_AUTO(kp_sections) sections = {.count = 0};
 	KP_AUTO(notes) notes = {0};
-	struct kp_sections sections;
-	kpack_error_t err;
 
 	*out = '\0';
 	KP_TRY(kp_sections_read(src, &sections, why));
-	err = read_notes(src, &sections, &notes, why);
-	for (size_t i = 0; i < notes.build_id_size && notes.build_id_size > 1 && !err;
-	     i++)
+	KP_TRY(read_notes(src, &sections, &notes, why));
+	for (size_t i = 0; i < notes.build_id_size && notes.build_id_size > 1; i++)
 		snprintf(out + 2 * i, 3, "%02x", notes.build_id[i]);
-	kp_sections_fini(&sections);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* ---- metadata ---- */
@@ -449,7 +446,10 @@ static bool target_of_text(struct kp_span text, struct kp_target *out)
 	       kp_target_parse(id.target, out, NULL) == KPACK_SUCCESS;
 }
 
-static bool target_of_isa(const uint32_t isa[3], struct kp_target *out)
+/* Set OUT's arch, and say so if flags and notes disagree. */
+static kpack_error_t find_target(const Elf64_Ehdr *h, const struct notes *notes,
+				 const struct metadata *metadata, struct kp_object *out,
+				 struct kpackx_error *why)
 {
 	/* in code object v2 some processors with xnack have a name of their own */
 	static const struct {
@@ -460,29 +460,20 @@ static bool target_of_isa(const uint32_t isa[3], struct kp_target *out)
 		{"gfx905", "gfx904:xnack+"},
 		{"gfx907", "gfx906:xnack+"},
 	};
-	char name[40];
-	const char *text = name;
-
-	snprintf(name, sizeof(name), "gfx%" PRIu32 "%" PRIx32 "%" PRIx32, isa[0], isa[1],
-		 isa[2]);
-	for (size_t i = 0; i < KP_COUNT(old_names); i++)
-		if (strcmp(old_names[i].name, name) == 0)
-			text = old_names[i].target;
-	return kp_target_parse(kp_span_str(text), out, NULL) == KPACK_SUCCESS;
-}
-
-/* Set OUT's arch, and say so if flags and notes disagree. */
-static kpack_error_t find_target(const Elf64_Ehdr *h, const struct notes *notes,
-				 const struct metadata *metadata, struct kp_object *out,
-				 struct kpackx_error *why)
-{
-	char a[KP_TARGET_TEXT_MAX], b[KP_TARGET_TEXT_MAX];
+	char isa[40] = "", a[KP_TARGET_TEXT_MAX], b[KP_TARGET_TEXT_MAX];
+	const char *text = isa;
 	struct kp_target flags, note;
-	bool by_flags = target_of_flags(h->e_ident, h->e_flags, &flags);
-	bool by_note = target_of_text(metadata->target, &note) ||
-		       (notes->has_isa && target_of_isa(notes->isa, &note)) ||
-		       target_of_text(kp_span_str(notes->isa_name), &note);
+	bool by_flags = target_of_flags(h->e_ident, h->e_flags, &flags), by_note;
 
+	if (notes->has_isa)
+		snprintf(isa, sizeof(isa), "gfx%" PRIu32 "%" PRIx32 "%" PRIx32,
+			 notes->isa[0], notes->isa[1], notes->isa[2]);
+	for (size_t i = 0; i < KP_COUNT(old_names); i++)
+		if (strcmp(old_names[i].name, isa) == 0)
+			text = old_names[i].target;
+	by_note = target_of_text(metadata->target, &note) ||
+		  (*text && !kp_target_parse(kp_span_str(text), &note, NULL)) ||
+		  target_of_text(kp_span_str(notes->isa_name), &note);
 	if (by_flags && (flags.known || !by_note))
 		kp_target_format(&flags, out->arch);
 	else if (by_note)
@@ -501,12 +492,30 @@ static kpack_error_t find_target(const Elf64_Ehdr *h, const struct notes *notes,
 
 /* ---- the format ---- */
 
-static kpack_error_t add_facts(const Elf64_Ehdr *h, const struct notes *notes,
-			       const struct metadata *metadata, struct kp_pairs *facts,
-			       struct kpackx_error *why)
+/*
+ * Metadata has all about kernels; only objects without it, of other compilers or stripped
+ * ones, are described by their symbols.
+ */
+static kpack_error_t describe_code_object(const struct kp_source *src,
+					  struct kp_object *out, struct kpackx_error *why)
 {
-	unsigned abi = h->e_ident[EI_ABIVERSION], os = h->e_ident[EI_OSABI];
+	struct kp_pairs *facts = &out->facts;
+	struct metadata metadata = {0};
+	KP_AUTO(kp_sections) sections = {.count = 0};
+	KP_AUTO(notes) notes = {0};
+	const Elf64_Ehdr *h = &sections.header;
+	const struct kp_section *table;
+	unsigned abi, os;
 
+	KP_TRY(kp_sections_read(src, &sections, why));
+	KP_TRY(read_notes(src, &sections, &notes, why));
+	if (notes.metadata)
+		KP_TRY(read_metadata(
+			(struct kp_span){notes.metadata, notes.metadata_size}, &metadata,
+			out, why));
+
+	abi = h->e_ident[EI_ABIVERSION];
+	os = h->e_ident[EI_OSABI];
 	if (os == OSABI_HSA)
 		KP_TRY(kp_pairs_print(facts, why, "code object", "%u", abi + 2));
 	else if (os == OSABI_PAL || os == OSABI_MESA)
@@ -517,58 +526,34 @@ static kpack_error_t add_facts(const Elf64_Ehdr *h, const struct notes *notes,
 	if (os == OSABI_HSA && abi >= ABI_V6 && h->e_flags >> 24)
 		KP_TRY(kp_pairs_print(facts, why, "generic version", "%u",
 				      h->e_flags >> 24));
-	if (metadata->target.size)
-		KP_TRY(kp_pairs_add(facts, kp_span_str("target"), metadata->target, why));
-	else if (notes->isa_name[0])
-		KP_TRY(kp_pairs_print(facts, why, "target", "%s", notes->isa_name));
-	if (notes->has_isa)
+	if (metadata.target.size)
+		KP_TRY(kp_pairs_add(facts, kp_span_str("target"), metadata.target, why));
+	else if (notes.isa_name[0])
+		KP_TRY(kp_pairs_print(facts, why, "target", "%s", notes.isa_name));
+	if (notes.has_isa)
 		KP_TRY(kp_pairs_print(facts, why, "ISA",
 				      "%s:%s:%" PRIu32 ":%" PRIu32 ":%" PRIu32,
-				      notes->isa_vendor, notes->isa_family, notes->isa[0],
-				      notes->isa[1], notes->isa[2]));
-	if (notes->metadata)
+				      notes.isa_vendor, notes.isa_family, notes.isa[0],
+				      notes.isa[1], notes.isa[2]));
+	if (notes.metadata)
 		KP_TRY(kp_pairs_print(facts, why, "metadata", "%" PRIu64 ".%" PRIu64,
-				      metadata->version[0], metadata->version[1]));
-	return KPACK_SUCCESS;
-}
+				      metadata.version[0], metadata.version[1]));
+	KP_TRY(find_target(h, &notes, &metadata, out, why));
 
-/*
- * Metadata has all about kernels; only objects without it, of other compilers or stripped
- * ones, are described by their symbols.
- */
-static kpack_error_t describe_code_object(const struct kp_source *src,
-					  struct kp_object *out, struct kpackx_error *why)
-{
-	struct metadata metadata = {0};
-	KP_AUTO(notes) notes = {0};
-	const struct kp_section *table;
-	struct kp_sections sections;
-	kpack_error_t err = kp_sections_read(src, &sections, why);
-
-	if (!err)
-		err = read_notes(src, &sections, &notes, why);
-	if (!err && notes.metadata)
-		err = read_metadata((struct kp_span){notes.metadata, notes.metadata_size},
-				    &metadata, out, why);
-	if (!err)
-		err = add_facts(&sections.header, &notes, &metadata, &out->facts, why);
-	if (!err)
-		err = find_target(&sections.header, &notes, &metadata, out, why);
 	/* the symbol table that loaders use, or if there is none, that of linkers */
 	table = kp_sections_first(&sections, SHT_DYNSYM);
 	if (!table)
 		table = kp_sections_first(&sections, SHT_SYMTAB);
-	if (!err && !notes.metadata && table) {
+	if (!notes.metadata && table) {
 		struct symbols s = {.src = src,
 				    .sections = &sections,
 				    .out = out,
 				    .usual = {kp_sections_find(&sections, ".rodata"),
 					      kp_sections_find(&sections, ".text")}};
 
-		err = kp_symbols_each(src, &sections, table, visit_symbol, &s, why);
+		KP_TRY(kp_symbols_each(src, &sections, table, visit_symbol, &s, why));
 	}
-	kp_sections_fini(&sections);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* The arch is that of the header; if that names no known processor, that of the notes. */

@@ -123,6 +123,11 @@ static kpack_error_t open_cubin(const struct kp_source *src, struct cubin *out,
 	return KPACK_SUCCESS;
 }
 
+static void cubin_fini(struct cubin *cubin)
+{
+	kp_sections_fini(&cubin->sections);
+}
+
 /* ---- target ---- */
 
 /* The letter after "sm_NN" in the command line TEXT, NN being SM; "": none, or no such word. */
@@ -170,8 +175,8 @@ static void set_arch(const struct cubin *cubin, char arch[KP_TARGET_TEXT_MAX])
 static kpack_error_t parse_cubin(const struct kp_source *src, struct kp_container *c,
 				 struct kp_containers *list, struct kpackx_error *why)
 {
+	KP_AUTO(cubin) cubin = {.sm = 0};
 	struct kp_image *image;
-	struct cubin cubin;
 	struct kp_source own;
 	uint64_t size;
 
@@ -179,49 +184,12 @@ static kpack_error_t parse_cubin(const struct kp_source *src, struct kp_containe
 	KP_TRY(kp_containers_add_object(list, c, size, &image, why));
 	snprintf(image->kind, sizeof(image->kind), "cuda");
 	kp_source_sub(src, 0, size, &own);
-	if (open_cubin(&own, &cubin, NULL))
-		return KPACK_SUCCESS;
-	set_arch(&cubin, image->arch);
-	kp_sections_fini(&cubin.sections);
+	if (!open_cubin(&own, &cubin, NULL))
+		set_arch(&cubin, image->arch);
 	return KPACK_SUCCESS;
 }
 
 /* ---- description ---- */
-
-static kpack_error_t add_facts(const struct cubin *cubin, struct kp_pairs *facts,
-			       struct kpackx_error *why)
-{
-	const Elf64_Ehdr *h = &cubin->sections.header;
-	unsigned virtual_sm = 0, toolkit = 0; /* 130 is 13.0; 0: not stated */
-	const struct {
-		const char *name;
-		struct kp_span text;
-	} texts[] = {{"tool", cubin->tool},
-		     {"tool version", cubin->version},
-		     {"options", cubin->options}};
-
-	if (cubin->info.size) {
-		virtual_sm = kp_le16(cubin->info.data + 2);
-		toolkit = kp_le16(cubin->info.data + 4);
-	} else if (cubin->old) {
-		virtual_sm = h->e_flags >> 16 & 0xff;
-		toolkit = h->e_version > 1 ? h->e_version : 0;
-	}
-	KP_TRY(kp_pairs_print(facts, why, "abi", "%u", h->e_ident[EI_ABIVERSION]));
-	if (h->e_type == ET_REL)
-		KP_TRY(kp_pairs_print(facts, why, "linked", "no"));
-	if (virtual_sm)
-		KP_TRY(kp_pairs_print(facts, why, "virtual arch", "compute_%u",
-				      virtual_sm));
-	if (toolkit)
-		KP_TRY(kp_pairs_print(facts, why, "toolkit", "%u.%u", toolkit / 10,
-				      toolkit % 10));
-	for (size_t i = 0; i < KP_COUNT(texts); i++)
-		if (texts[i].text.size)
-			KP_TRY(kp_pairs_add(facts, kp_span_str(texts[i].name),
-					    texts[i].text, why));
-	return KPACK_SUCCESS;
-}
 
 /* For the walk through the symbols. */
 struct kernels {
@@ -259,21 +227,46 @@ static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *
 static kpack_error_t describe_cubin(const struct kp_source *src, struct kp_object *out,
 				    struct kpackx_error *why)
 {
-	const struct kp_section *symbols;
+	unsigned virtual_sm = 0, toolkit = 0; /* 130 is 13.0; 0: not stated */
 	struct kernels k = {.out = out};
-	struct cubin cubin;
-	kpack_error_t err;
+	struct kp_pairs *facts = &out->facts;
+	const struct kp_section *symbols;
+	KP_AUTO(cubin) cubin = {.sm = 0};
+	const Elf64_Ehdr *h = &cubin.sections.header;
+	const struct {
+		const char *name;
+		const struct kp_span *text;
+	} texts[] = {{"tool", &cubin.tool},
+		     {"tool version", &cubin.version},
+		     {"options", &cubin.options}};
 
 	KP_TRY(open_cubin(src, &cubin, why));
 	set_arch(&cubin, out->arch);
-	err = add_facts(&cubin, &out->facts, why);
+	if (cubin.info.size) {
+		virtual_sm = kp_le16(cubin.info.data + 2);
+		toolkit = kp_le16(cubin.info.data + 4);
+	} else if (cubin.old) {
+		virtual_sm = h->e_flags >> 16 & 0xff;
+		toolkit = h->e_version > 1 ? h->e_version : 0;
+	}
+	KP_TRY(kp_pairs_print(facts, why, "abi", "%u", h->e_ident[EI_ABIVERSION]));
+	if (h->e_type == ET_REL)
+		KP_TRY(kp_pairs_print(facts, why, "linked", "no"));
+	if (virtual_sm)
+		KP_TRY(kp_pairs_print(facts, why, "virtual arch", "compute_%u",
+				      virtual_sm));
+	if (toolkit)
+		KP_TRY(kp_pairs_print(facts, why, "toolkit", "%u.%u", toolkit / 10,
+				      toolkit % 10));
+	for (size_t i = 0; i < KP_COUNT(texts); i++)
+		if (texts[i].text->size)
+			KP_TRY(kp_pairs_add(facts, kp_span_str(texts[i].name),
+					    *texts[i].text, why));
 	k.marked = kp_sections_find(&cubin.sections, ".nv.info") != NULL;
 	symbols = kp_sections_first(&cubin.sections, SHT_SYMTAB);
-	if (!err && symbols)
-		err = kp_symbols_each(src, &cubin.sections, symbols, visit_symbol, &k,
-				      why);
-	kp_sections_fini(&cubin.sections);
-	return err;
+	return symbols ? kp_symbols_each(src, &cubin.sections, symbols, visit_symbol, &k,
+					 why)
+		       : KPACK_SUCCESS;
 }
 
 const struct kp_format kp_format_cubin = {

@@ -64,57 +64,6 @@ static bool probe_fatbin(struct kp_span head)
 
 /* ---- entries ---- */
 
-/* Read the entry at E's offset in SRC, a whole container. */
-static kpack_error_t read_entry(const struct kp_source *src, struct entry *e,
-				struct kpackx_error *why)
-{
-	uint8_t p[ENTRY_HEADER];
-	uint64_t compressed, decoded, ratio;
-
-	KP_TRY(kp_source_read(src, e->at, p, sizeof(p), why));
-	*e = (struct entry){.kind = kp_le16(p),
-			    .at = e->at,
-			    .header = kp_le32(p + 4),
-			    .room = kp_le64(p + 8),
-			    .options = kp_le32(p + 20),
-			    .minor = kp_le16(p + 24),
-			    .major = kp_le16(p + 26),
-			    .sm = kp_le32(p + 28),
-			    .name = kp_le32(p + 32),
-			    .name_size = kp_le32(p + 36),
-			    .flags = kp_le64(p + 40),
-			    .identity = kp_le64(p + 48)};
-	compressed = kp_le32(p + 16);
-	decoded = kp_le64(p + 56);
-	if (e->header < ENTRY_HEADER)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "header of %" PRIu64 " bytes, at least %d", e->header,
-			       ENTRY_HEADER);
-	if (!kp_range_ok(src->size, e->at, e->header) ||
-	    !kp_range_ok(src->size, e->at + e->header, e->room))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " and %" PRIu64 " bytes at %" PRIu64
-			       " pass the end at %" PRIu64,
-			       e->header, e->room, e->at, src->size);
-	if (compressed > e->room)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " compressed bytes in %" PRIu64, compressed,
-			       e->room);
-	e->stored = e->size = compressed ? compressed : e->room;
-	if (!compressed || e->flags & SCRAMBLED)
-		return KPACK_SUCCESS;
-	e->codec = e->flags & ZSTD ? "zstd" : e->flags & LZ4 ? "lz4" : "unknown";
-	e->size = decoded;
-	ratio = e->flags & LZ4 && !(e->flags & ZSTD) ? KP_LZ4_RATIO_MAX
-						     : KP_ZSTD_RATIO_MAX;
-	if (decoded / ratio > compressed || decoded > KP_FATBIN_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "decoded size %" PRIu64 " cannot come out of %" PRIu64
-			       " bytes of %s",
-			       decoded, compressed, e->codec);
-	return KPACK_SUCCESS;
-}
-
 /* Decode a raw LZ4 block, which has neither size nor checksum. */
 static kpack_error_t decode_lz4(struct kp_span stored, uint8_t *out, size_t size,
 				struct kpackx_error *why)
@@ -226,40 +175,16 @@ static kpack_error_t read_text(const struct kp_source *src, const struct entry *
 	return kp_source_read(src, e->at + offset, buf, out->size, why);
 }
 
-/* Add the options: text without its padding, or other bytes in hexadecimal. */
-static kpack_error_t add_options(const struct kp_source *src, const struct entry *e,
-				 struct kp_pairs *pairs, struct kpackx_error *why)
-{
-	char hex[2 * KP_FATBIN_TEXT_MAX + 1];
-	uint8_t buf[KP_FATBIN_TEXT_MAX];
-	struct kp_span bytes, text;
-	size_t i = 0;
-
-	KP_TRY(read_text(src, e, "options record", e->options, 8, buf, &bytes, why));
-	KP_TRY(read_text(src, e, "options", kp_le32(buf), kp_le32(buf + 4), buf, &bytes,
-			 why));
-	text = bytes;
-	while (text.size &&
-	       (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\0'))
-		text.size--;
-	while (i < text.size && (text.data[i] >= ' ' || text.data[i] == '\t'))
-		i++;
-	if (i == text.size)
-		return text.size ? kp_pairs_add(pairs, kp_span_str("options"), text, why)
-				 : KPACK_SUCCESS;
-	for (i = 0; i < bytes.size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", bytes.data[i]);
-	return kp_pairs_add(pairs, kp_span_str("options (hex)"), kp_span_str(hex), why);
-}
-
 /* Set IMAGE's kind, arch and pairs from entry E. */
 static kpack_error_t state_entry(const struct kp_source *src, const struct entry *e,
 				 struct kp_image *image, struct kpackx_error *why)
 {
 	struct kp_pairs *pairs = &image->pairs;
 	const char *name = NULL, *arch = "sm";
+	char hex[2 * KP_FATBIN_TEXT_MAX + 1];
 	uint8_t buf[KP_FATBIN_TEXT_MAX];
-	struct kp_span file;
+	struct kp_span file, bytes, text;
+	size_t i = 0;
 
 	if (e->kind == KIND_PTX) {
 		name = "ptx";
@@ -295,7 +220,24 @@ static kpack_error_t state_entry(const struct kp_source *src, const struct entry
 		file.size = strnlen((const char *)buf, file.size);
 		KP_TRY(kp_pairs_add(pairs, kp_span_str("file"), file, why));
 	}
-	return e->options ? add_options(src, e, pairs, why) : KPACK_SUCCESS;
+	if (!e->options)
+		return KPACK_SUCCESS;
+	/* the options are text without its padding, or other bytes in hexadecimal */
+	KP_TRY(read_text(src, e, "options record", e->options, 8, buf, &bytes, why));
+	KP_TRY(read_text(src, e, "options", kp_le32(buf), kp_le32(buf + 4), buf, &bytes,
+			 why));
+	text = bytes;
+	while (text.size &&
+	       (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\0'))
+		text.size--;
+	while (i < text.size && (text.data[i] >= ' ' || text.data[i] == '\t'))
+		i++;
+	if (i == text.size)
+		return text.size ? kp_pairs_add(pairs, kp_span_str("options"), text, why)
+				 : KPACK_SUCCESS;
+	for (i = 0; i < bytes.size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", bytes.data[i]);
+	return kp_pairs_add(pairs, kp_span_str("options (hex)"), kp_span_str(hex), why);
 }
 
 /* ---- containers ---- */
@@ -336,16 +278,56 @@ static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src,
 /* Read the next entry, which must exist. */
 static kpack_error_t next_entry(struct walk *w, struct kpackx_error *why)
 {
-	kpack_error_t err;
+	struct entry *e = &w->entry;
+	uint64_t compressed, ratio;
+	uint8_t p[ENTRY_HEADER];
+	kpack_error_t err = kp_source_read(&w->src, w->pos, p, sizeof(p), why);
 
-	w->entry.at = w->pos;
-	err = read_entry(&w->src, &w->entry, why);
 	if (err)
 		return kp_fail_prefix(why, err, "entry %zu", w->number);
+	*e = (struct entry){.kind = kp_le16(p),
+			    .at = w->pos,
+			    .header = kp_le32(p + 4),
+			    .room = kp_le64(p + 8),
+			    .options = kp_le32(p + 20),
+			    .minor = kp_le16(p + 24),
+			    .major = kp_le16(p + 26),
+			    .sm = kp_le32(p + 28),
+			    .name = kp_le32(p + 32),
+			    .name_size = kp_le32(p + 36),
+			    .flags = kp_le64(p + 40),
+			    .identity = kp_le64(p + 48)};
+	compressed = kp_le32(p + 16);
+	if (e->header < ENTRY_HEADER)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "entry %zu: header of %" PRIu64 " bytes, at least %d",
+			       w->number, e->header, ENTRY_HEADER);
+	if (!kp_range_ok(w->src.size, e->at, e->header) ||
+	    !kp_range_ok(w->src.size, e->at + e->header, e->room))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "entry %zu: %" PRIu64 " and %" PRIu64 " bytes at %" PRIu64
+			       " pass the end at %" PRIu64,
+			       w->number, e->header, e->room, e->at, w->src.size);
+	if (compressed > e->room)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "entry %zu: %" PRIu64 " compressed bytes in %" PRIu64,
+			       w->number, compressed, e->room);
+	e->stored = e->size = compressed ? compressed : e->room;
+	if (compressed && !(e->flags & SCRAMBLED)) {
+		e->codec = e->flags & ZSTD ? "zstd" : e->flags & LZ4 ? "lz4" : "unknown";
+		e->size = kp_le64(p + 56);
+		ratio = e->flags & LZ4 && !(e->flags & ZSTD) ? KP_LZ4_RATIO_MAX
+							     : KP_ZSTD_RATIO_MAX;
+		if (e->size / ratio > compressed || e->size > KP_FATBIN_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "entry %zu: decoded size %" PRIu64
+				       " cannot come out of %" PRIu64 " bytes of %s",
+				       w->number, e->size, compressed, e->codec);
+	}
 	w->number++;
-	w->pos += w->entry.header + w->entry.room;
-	w->sum += w->entry.size;
-	w->decoding |= w->entry.codec != NULL;
+	w->pos += e->header + e->room;
+	w->sum += e->size;
+	w->decoding |= e->codec != NULL;
 	if (w->sum > KP_FATBIN_MAX && w->decoding)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%" PRIu64

@@ -221,45 +221,6 @@ static kpack_error_t read_groups(struct demangler *d, struct kpackx_constraint *
 	return !n || c->alias_groups ? KPACK_SUCCESS : no_memory(d->why);
 }
 
-/* Read the predicates of one mask, and state them for its dimensions. */
-static kpack_error_t read_predicates(struct demangler *d, uint32_t ndim,
-				     struct kpackx_axis *axes)
-{
-	int64_t value;
-	uint64_t mask;
-	int letter;
-
-	KP_TRY(read_number(d, 16, SIZE_MAX, UINT64_MAX, "a mask", &mask));
-	while ((letter = peek(d, 0)) > 0 && strchr("sitvl", letter)) {
-		d->pos++;
-		KP_TRY(read_int64(d, "a predicate's number", &value));
-		for (uint32_t i = 0; i < ndim; i++) {
-			if (!(mask >> i & 1))
-				continue;
-			switch (letter) {
-			case 's':
-				axes[i].has_shape_constant = true;
-				axes[i].shape_constant = value;
-				break;
-			case 'i':
-				axes[i].shape_divisible_by = value;
-				break;
-			case 't':
-				axes[i].has_stride_constant = true;
-				axes[i].stride_constant = value;
-				break;
-			case 'v':
-				axes[i].stride_divisible_by = value;
-				break;
-			default:
-				axes[i].has_stride_lower_bound = true;
-				axes[i].stride_lower_bound = value;
-			}
-		}
-	}
-	return KPACK_SUCCESS;
-}
-
 /*
  * Read an array after its letter.  What follows '_' says what comes: a hexadecimal digit a
  * mask, another small letter the extras, a capital the next parameter.
@@ -267,7 +228,9 @@ static kpack_error_t read_predicates(struct demangler *d, uint32_t ndim,
 static kpack_error_t read_array(struct demangler *d, struct kpackx_constraint *c)
 {
 	struct kpackx_axis *axes;
-	uint64_t ndim;
+	uint64_t ndim, mask;
+	int64_t value;
+	int letter;
 
 	KP_TRY(read_number(d, 10, SIZE_MAX, KP_CUTILE_NDIM_MAX,
 			   "the number of dimensions", &ndim));
@@ -279,7 +242,37 @@ static kpack_error_t read_array(struct demangler *d, struct kpackx_constraint *c
 		return no_memory(d->why);
 	while (peek(d, 0) == '_' && digit_value(peek(d, 1)) < 16) {
 		d->pos++;
-		KP_TRY(read_predicates(d, c->ndim, axes));
+		/* the predicates of one mask are stated for its dimensions */
+		KP_TRY(read_number(d, 16, SIZE_MAX, UINT64_MAX, "a mask", &mask));
+		while ((letter = peek(d, 0)) > 0 && strchr("sitvl", letter)) {
+			d->pos++;
+			KP_TRY(read_int64(d, "a predicate's number", &value));
+			for (uint32_t i = 0; i < ndim; i++) {
+				struct kpackx_axis *a = &axes[i];
+
+				if (!(mask >> i & 1))
+					continue;
+				switch (letter) {
+				case 's':
+					a->has_shape_constant = true;
+					a->shape_constant = value;
+					break;
+				case 'i':
+					a->shape_divisible_by = value;
+					break;
+				case 't':
+					a->has_stride_constant = true;
+					a->stride_constant = value;
+					break;
+				case 'v':
+					a->stride_divisible_by = value;
+					break;
+				default:
+					a->has_stride_lower_bound = true;
+					a->stride_lower_bound = value;
+				}
+			}
+		}
 	}
 	if (peek(d, 0) != '_' || peek(d, 1) < 'a')
 		return KPACK_SUCCESS;

@@ -60,14 +60,6 @@ struct mangler {
 	struct kpackx_error *why;
 };
 
-/* The magnitude of INT64_MIN does not fit into int64_t. */
-static void put_int64(struct mangler *m, char letter, int64_t n)
-{
-	uint64_t magnitude = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
-
-	kp_compose_print(m->name, "%c%s%" PRIu64, letter, n < 0 ? "_" : "", magnitude);
-}
-
 static kpack_error_t put_dtype(struct mangler *m, kpackx_dtype_t dtype)
 {
 	if ((unsigned)dtype >= KP_CUTILE_DTYPES || !kp_cutile_dtypes[dtype].code)
@@ -243,7 +235,11 @@ static void put_predicates(struct mangler *m, const struct kpackx_constraint *c)
 	for (size_t k = 0; k < count; mask = all[k++].mask) {
 		if (all[k].mask != mask)
 			kp_compose_print(m->name, "_%" PRIx64, all[k].mask);
-		put_int64(m, all[k].letter, all[k].value);
+		/* the magnitude of INT64_MIN does not fit into int64_t */
+		value = all[k].value;
+		kp_compose_print(m->name, "%c%s%" PRIu64, all[k].letter,
+				 value < 0 ? "_" : "",
+				 value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 	}
 }
 

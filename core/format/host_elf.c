@@ -295,58 +295,6 @@ enum { ALIGN = 8 };
  */
 enum { FALSE_MAX = 64 };
 
-/*
- * Append the containers of segment S.  A damaged one - what has a magic and states a
- * possible number of entries, or version and method - is an image up to the segment's end.
- * N_FALSE counts magics that are text.
- */
-static kpack_error_t find_containers(struct kp_window *w, const struct segment *s,
-				     struct kp_container *c, struct kp_containers *list,
-				     unsigned *n_false, struct kpackx_error *why)
-{
-	static const struct kp_format *const formats[] = {
-		&kp_format_bundle, &kp_format_ccob, &kp_format_code_object,
-		&kp_format_fatbin};
-	uint64_t end = s->offset + s->size, step;
-
-	for (uint64_t at = (s->offset + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
-	     at < end && *n_false < FALSE_MAX; at += step) {
-		struct kp_containers one = {0};
-		struct kp_span head = {.size = 64};
-		struct kp_image *image;
-		uint64_t size = end - at;
-		size_t f = 0;
-		bool damaged;
-
-		step = ALIGN;
-		if (w->src.size - at < head.size)
-			break;
-		KP_TRY(kp_window_get(w, at, head.size, &head.data, why));
-		while (f < KP_COUNT(formats) && !formats[f]->probe(head))
-			f++;
-		if (f == KP_COUNT(formats))
-			continue;
-		damaged = (formats[f] == &kp_format_bundle &&
-			   kp_le64(head.data + 24) - 1 < KP_BUNDLE_ENTRIES_MAX) ||
-			  (formats[f] == &kp_format_ccob &&
-			   kp_le16(head.data + 4) - 1u < 3 && kp_le16(head.data + 6) < 2);
-		if (!kp_containers_add(&w->src, at, formats[f], KP_NOWHERE, &one, why))
-			size = one.items[0].size;
-		else if (!damaged)
-			size = 0;
-		kp_containers_fini(&one);
-		if (size == 0) {
-			++*n_false;
-			continue;
-		}
-		step = (size + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
-		KP_TRY(kp_containers_add_named(list, c, kp_span_str(KP_NO_SECTION), at,
-					       size, &image, why));
-		image->stream = true;
-	}
-	return KPACK_SUCCESS;
-}
-
 /* What the section table says. */
 enum table {
 	NO_DEVICE_CODE,  /* it names no section of device code, nor one of wrappers */
@@ -355,22 +303,67 @@ enum table {
 };
 
 /*
- * If the segments of SRC have a wrapper, or are cut off, append each container in them.
+ * If the segments of SRC have a wrapper, or are cut off, append each container in them.  A damaged one
+ * - what has a magic and states a possible number of entries, or version and method - is an image up
+ * to the segment's end.
  * INVALID_FORMAT: there are wrappers, but no container, and TABLE does not explain it.
  */
 static kpack_error_t search_segments(const struct kp_source *src, enum table table,
 				     struct kp_container *c, struct kp_containers *list,
 				     struct kpackx_error *why)
 {
+	static const struct kp_format *const formats[] = {
+		&kp_format_bundle, &kp_format_ccob, &kp_format_code_object,
+		&kp_format_fatbin};
 	KP_AUTO_FREE struct segments *all = NULL;
-	unsigned n_false = 0;
+	unsigned n_false = 0; /* magics that are text */
 
 	KP_TRY(open_segments(src, &all, why));
 	if (!all->wrapper && !(all->cut && table == TABLE_UNREADABLE))
 		return KPACK_SUCCESS;
-	for (unsigned i = 0; i < all->n; i++)
-		KP_TRY(find_containers(&all->r.window, &all->items[i], c, list, &n_false,
-				       why));
+	for (const struct segment *s = all->items; s < all->items + all->n; s++) {
+		uint64_t end = s->offset + s->size, step;
+
+		for (uint64_t at = (s->offset + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+		     at < end && n_false < FALSE_MAX; at += step) {
+			struct kp_containers one = {0};
+			struct kp_span head = {.size = 64};
+			struct kp_image *image;
+			uint64_t size = end - at;
+			size_t f = 0;
+			bool damaged;
+
+			step = ALIGN;
+			if (src->size - at < head.size)
+				break;
+			KP_TRY(kp_window_get(&all->r.window, at, head.size, &head.data,
+					     why));
+			while (f < KP_COUNT(formats) && !formats[f]->probe(head))
+				f++;
+			if (f == KP_COUNT(formats))
+				continue;
+			damaged = (formats[f] == &kp_format_bundle &&
+				   kp_le64(head.data + 24) - 1 < KP_BUNDLE_ENTRIES_MAX) ||
+				  (formats[f] == &kp_format_ccob &&
+				   kp_le16(head.data + 4) - 1u < 3 &&
+				   kp_le16(head.data + 6) < 2);
+			if (!kp_containers_add(src, at, formats[f], KP_NOWHERE, &one,
+					       why))
+				size = one.items[0].size;
+			else if (!damaged)
+				size = 0;
+			kp_containers_fini(&one);
+			if (size == 0) {
+				n_false++;
+				continue;
+			}
+			step = (size + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+			KP_TRY(kp_containers_add_named(list, c,
+						       kp_span_str(KP_NO_SECTION), at,
+						       size, &image, why));
+			image->stream = true;
+		}
+	}
 	if (all->wrapper && table != CODE_ELSEWHERE && !c->n_images)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "it has wrappers of device code, but no container of it");

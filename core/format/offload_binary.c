@@ -333,32 +333,6 @@ static kpack_error_t add_entry(struct reader *r, uint64_t at)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t list_images(const struct kp_source *src, struct kp_container *c,
-				 struct kp_containers *list, struct kpackx_error *why)
-{
-	KP_AUTO_FREE struct reader *r = NULL;
-
-	KP_TRY(kp_new(&r, 1, "a reader", why));
-	r->src = *src;
-	r->list = list;
-	r->c = c;
-	r->why = why;
-	KP_TRY(read_header(src, &r->h, why));
-	r->records_left = r->h.size / 16; /* of the smallest records */
-	r->text_left = r->h.size > KP_OFFLOAD_TEXT_MAX / KP_OFFLOAD_TEXT_RATIO
-			       ? KP_OFFLOAD_TEXT_MAX
-			       : r->h.size * KP_OFFLOAD_TEXT_RATIO;
-	kp_window_init(&r->tables, &r->src);
-	kp_window_init(&r->texts, &r->src);
-	for (uint64_t i = 0; i < r->h.count; i++) {
-		kpack_error_t err = add_entry(r, r->h.entries + i * ENTRY_SIZE);
-
-		if (err)
-			return kp_fail_prefix(why, err, "entry %" PRIu64, i);
-	}
-	return KPACK_SUCCESS;
-}
-
 /* ---- container ---- */
 
 /* *YES becomes true if BODY, the compressed part, is zstd's, by its magic; else zlib's. */
@@ -430,17 +404,33 @@ static kpack_error_t parse_offload_binary(const struct kp_source *src,
 					  struct kp_containers *list,
 					  struct kpackx_error *why)
 {
-	struct kp_payload payload = {.source = {.fd = -1}};
-	kpack_error_t err;
+	KP_AUTO(kp_payload) payload = {.source = {.fd = -1}};
+	KP_AUTO_FREE struct reader *r = NULL; /* windows are large */
 	struct header h;
 
 	KP_TRY(read_header(src, &h, why));
 	KP_TRY(inflate_all(src, &h, &payload, why));
 	c->size = h.size;
 	c->payload_size = payload.source.size;
-	err = list_images(&payload.source, c, list, why);
-	kp_payload_fini(&payload);
-	return err;
+	KP_TRY(kp_new(&r, 1, "a reader", why));
+	r->src = payload.source;
+	r->list = list;
+	r->c = c;
+	r->why = why;
+	KP_TRY(read_header(&r->src, &r->h, why));
+	r->records_left = r->h.size / 16; /* of the smallest records */
+	r->text_left = r->h.size > KP_OFFLOAD_TEXT_MAX / KP_OFFLOAD_TEXT_RATIO
+			       ? KP_OFFLOAD_TEXT_MAX
+			       : r->h.size * KP_OFFLOAD_TEXT_RATIO;
+	kp_window_init(&r->tables, &r->src);
+	kp_window_init(&r->texts, &r->src);
+	for (uint64_t i = 0; i < r->h.count; i++) {
+		kpack_error_t err = add_entry(r, r->h.entries + i * ENTRY_SIZE);
+
+		if (err)
+			return kp_fail_prefix(why, err, "entry %" PRIu64, i);
+	}
+	return KPACK_SUCCESS;
 }
 
 /* Read the header again: the file may have changed since it was listed. */
@@ -526,35 +516,10 @@ static int by_end(const void *a, const void *b)
 	return KP_ORDER(y.size, x.size);
 }
 
-/*
- * Place the texts; one that is the end of another shares its bytes.  Returns the table's
- * size.
- */
-static uint64_t place_texts(struct layout *l)
-{
-	struct kp_span last = {(const uint8_t *)"", 0};
-	uint64_t size = 1; /* it begins with a NUL */
-
-	qsort(l->sorted, l->n_texts, sizeof(*l->sorted), by_end);
-	for (size_t i = 0; i < l->n_texts; i++) {
-		struct text *t = l->sorted[i];
-
-		/* the NUL at the beginning of the table is the empty text */
-		if (kp_range_ok(last.size, 0, t->bytes.size) &&
-		    memcmp(last.data + last.size - t->bytes.size, t->bytes.data,
-			   t->bytes.size) == 0) {
-			t->offset = t->bytes.size ? size - t->bytes.size - 1 : 0;
-			continue;
-		}
-		t->offset = size;
-		size += t->bytes.size + 1;
-		last = t->bytes;
-	}
-	return size;
-}
-
 static kpack_error_t lay_out_binary(struct layout *l, struct kpackx_error *why)
 {
+	struct kp_span last = {(const uint8_t *)"", 0};
+	uint64_t size = 1; /* of the table of strings, which begins with a NUL */
 	size_t n = 0;
 
 	for (size_t i = 0; i < l->n_images; i++)
@@ -577,9 +542,25 @@ static kpack_error_t lay_out_binary(struct layout *l, struct kpackx_error *why)
 	}
 	for (size_t i = 0; i < n; i++)
 		l->sorted[i] = &l->texts[i];
+	/* a text that is the end of another shares its bytes */
+	qsort(l->sorted, l->n_texts, sizeof(*l->sorted), by_end);
+	for (size_t i = 0; i < l->n_texts; i++) {
+		struct text *t = l->sorted[i];
+
+		/* the NUL at the beginning of the table is the empty text */
+		if (kp_range_ok(last.size, 0, t->bytes.size) &&
+		    memcmp(last.data + last.size - t->bytes.size, t->bytes.data,
+			   t->bytes.size) == 0) {
+			t->offset = t->bytes.size ? size - t->bytes.size - 1 : 0;
+			continue;
+		}
+		t->offset = size;
+		size += t->bytes.size + 1;
+		last = t->bytes;
+	}
 	l->table = header_size(l->version) + l->n_images * ENTRY_SIZE +
 		   n / 2 * record_size(l->version);
-	l->data = align_size(l->table + place_texts(l));
+	l->data = align_size(l->table + size);
 	l->size = l->data;
 	for (size_t i = 0; i < l->n_images; i++) {
 		if (l->images[i].bytes.size > INT64_MAX - l->size)

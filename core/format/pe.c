@@ -26,23 +26,6 @@ static bool probe_pe(struct kp_span head)
 			      "PE\0\0", 4);
 }
 
-/* The name of the section with the header P, with a NUL behind it. */
-static void read_name(const struct kp_source *src, const uint8_t *p, uint64_t strings,
-		      char name[17])
-{
-	uint8_t text[16];
-	struct kp_span head = {p, 8};
-	uint64_t at = 0;
-
-	for (unsigned i = 1; p[0] == '/' && i < 8 && p[i] >= '0' && p[i] <= '9'; i++)
-		at = 10 * at + (p[i] - '0');
-	if (at && strings && strings + at < src->size &&
-	    kp_source_head(src, strings + at, text, sizeof(text), &head, NULL))
-		head = (struct kp_span){p, 8};
-	memcpy(name, head.data, head.size);
-	name[head.size] = '\0';
-}
-
 static kpack_error_t parse_pe(const struct kp_source *src, struct kp_container *c,
 			      struct kp_containers *list, struct kpackx_error *why)
 {
@@ -64,10 +47,18 @@ static kpack_error_t parse_pe(const struct kp_source *src, struct kp_container *
 	at += HEADER + kp_le16(p + 20);
 	c->size = c->payload_size = src->size; /* installers append bytes */
 	for (unsigned i = 0; i < n; i++) {
-		char name[17];
+		struct kp_span head;
+		char name[17] = "";
+		uint64_t number = 0;
 
 		KP_TRY(kp_window_get(&w, at + (uint64_t)SECTION * i, SECTION, &p, why));
-		read_name(src, p, strings, name);
+		for (unsigned k = 1; *p == '/' && k < 8 && p[k] >= '0' && p[k] <= '9';
+		     k++)
+			number = 10 * number + (p[k] - '0');
+		if (!number || !strings || strings + number >= src->size ||
+		    kp_source_head(src, strings + number, (uint8_t *)name, 16, &head,
+				   NULL))
+			memcpy(name, p, 8);
 		for (size_t k = 0; k < KP_COUNT(streams); k++) {
 			struct kp_image *image;
 

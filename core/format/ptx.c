@@ -87,37 +87,27 @@ static bool in_word(int c)
 }
 
 /*
- * Skip blanks and comments; take and return the next character, but do not take it if a
- * word begins.
+ * Skip blanks and comments, and read the next token; of a word that is too long the beginning is kept.
  */
-static int skip_blanks(struct tokens *t)
+static enum kind next_token(struct tokens *t)
 {
-	for (;;) {
-		int c = peek_char(t), before;
+	int c, before;
 
-		if (c < 0 || in_word(c))
-			return c;
+	while ((c = peek_char(t)) >= 0 && !in_word(c)) {
 		take_char(t);
 		if (is_blank(c))
 			continue;
 		if (c != '/' || (peek_char(t) != '/' && peek_char(t) != '*'))
-			return c;
+			break;
 		if (take_char(t) == '/') {
 			while ((c = take_char(t)) >= 0 && c != '\n')
-				;
+				continue;
 			continue;
 		}
 		before = 0; /* the first '*' cannot also end the comment */
 		while ((c = take_char(t)) >= 0 && !(before == '*' && c == '/'))
 			before = c;
 	}
-}
-
-/* Read the next token; of a word that is too long the beginning is kept. */
-static enum kind next_token(struct tokens *t)
-{
-	int c = skip_blanks(t);
-
 	t->size = 0;
 	if (c < 0) {
 		t->kind = END;
@@ -264,36 +254,15 @@ static kpack_error_t parse_ptx(const struct kp_source *src, struct kp_container 
 	return KPACK_SUCCESS;
 }
 
-/* After ".entry": append the kernel, unless it is only declared. */
-static kpack_error_t read_kernel(struct tokens *t, struct kp_object *out, uint64_t *depth,
-				 struct kpackx_error *why)
-{
-	char name[KP_NAME_MAX + 1];
-	struct kp_kernel *kernel;
-
-	if (next_token(t) != WORD)
-		return KPACK_SUCCESS;
-	if (t->size > KP_NAME_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       ".entry with a name of %zu bytes, at most %d", t->size,
-			       KP_NAME_MAX);
-	memcpy(name, t->word, t->size + 1);
-	while (t->kind != END && !is_sign(t, '{') && !is_sign(t, ';'))
-		next_token(t);
-	if (!is_sign(t, '{'))
-		return KPACK_SUCCESS;
-	++*depth;
-	return kp_object_add_kernel(out, kp_span_str(name), &kernel, why);
-}
-
 /* Directives count only outside of bodies, which may have blocks in them. */
 static kpack_error_t describe_ptx(const struct kp_source *src, struct kp_object *out,
 				  struct kpackx_error *why)
 {
 	struct module m;
 	struct tokens *t = &m.tokens;
+	struct kp_kernel *kernel;
 	uint64_t depth = 0;
-	char all[256];
+	char all[256], name[KP_NAME_MAX + 1];
 	size_t n;
 
 	KP_TRY(open_module(src, &m, why));
@@ -315,8 +284,21 @@ static kpack_error_t describe_ptx(const struct kp_source *src, struct kp_object 
 		else if (is_word(t, ".address_size") && next_token(t) == WORD)
 			KP_TRY(kp_pairs_print(&out->facts, why, "address size", "%.16s",
 					      t->word));
-		else if (is_word(t, ".entry"))
-			KP_TRY(read_kernel(t, out, &depth, why));
+		if (depth > 0 || !is_word(t, ".entry") || next_token(t) != WORD)
+			continue;
+		/* a kernel, unless it is only declared */
+		if (t->size > KP_NAME_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       ".entry with a name of %zu bytes, at most %d",
+				       t->size, KP_NAME_MAX);
+		memcpy(name, t->word, t->size + 1);
+		while (t->kind != END && !is_sign(t, '{') && !is_sign(t, ';'))
+			next_token(t);
+		if (is_sign(t, '{')) {
+			depth++;
+			KP_TRY(kp_object_add_kernel(out, kp_span_str(name), &kernel,
+						    why));
+		}
 	}
 	return t->err;
 }

@@ -51,23 +51,6 @@ static kpack_error_t reach_range(struct walk *w, const char *what, uint64_t i,
 /* Fields are little-endian, whatever this machine is. */
 #define FIELD(bits, p, type, member) kp_le##bits((p) + offsetof(type, member))
 
-/*
- * True if the section has bytes.  Relocatable cubins have other types instead of NOBITS.
- */
-static bool has_bytes(uint16_t machine, uint32_t type)
-{
-	switch (machine == EM_CUDA ? type : SHT_NULL) {
-	case SHT_LOPROC + 0x7:  /* .nv.global */
-	case SHT_LOPROC + 0x9:  /* .nv.local */
-	case SHT_LOPROC + 0xa:  /* .nv.shared */
-	case SHT_LOPROC + 0x15: /* .nv.shared.reserved */
-		return false;
-	default:
-		/* row 0 is SHT_NULL: its sh_size can be the number of sections */
-		return type != SHT_NULL && type != SHT_NOBITS;
-	}
-}
-
 /* *NAME becomes the offset of the name in the section of names. */
 static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *s,
 				 uint32_t *name, struct kpackx_error *why)
@@ -89,9 +72,20 @@ static kpack_error_t get_section(struct walk *w, uint64_t i, struct kp_section *
 		.entsize = FIELD(64, p, Elf64_Shdr, sh_entsize),
 		.align = FIELD(64, p, Elf64_Shdr, sh_addralign),
 	};
-	if (w->headers_only || !has_bytes(w->header.e_machine, s->type))
+	if (w->headers_only)
 		return KPACK_SUCCESS;
-	return reach_range(w, "section", i, s->offset, s->size, why);
+	switch (w->header.e_machine == EM_CUDA ? s->type : SHT_NULL) {
+	case SHT_LOPROC + 0x7:  /* .nv.global, of relocatable cubins instead of NOBITS */
+	case SHT_LOPROC + 0x9:  /* .nv.local */
+	case SHT_LOPROC + 0xa:  /* .nv.shared */
+	case SHT_LOPROC + 0x15: /* .nv.shared.reserved */
+		return KPACK_SUCCESS;
+	default:
+		/* row 0 is SHT_NULL: its sh_size can be the number of sections */
+		return s->type == SHT_NULL || s->type == SHT_NOBITS
+			       ? KPACK_SUCCESS
+			       : reach_range(w, "section", i, s->offset, s->size, why);
+	}
 }
 
 /*

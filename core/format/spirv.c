@@ -79,8 +79,12 @@ static kpack_error_t parse_spirv(const struct kp_source *src, struct kp_containe
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_facts(struct words *w, struct kp_object *out,
-			       struct kpackx_error *why)
+/*
+ * Kernels are entry points of OpenCL's execution model; those of shaders are not listed.
+ * Bodies, which are nearly all of a module, are not read.
+ */
+static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_object *out,
+				    struct kpackx_error *why)
 {
 	/* generators of the registry that make code for GPUs */
 	static const struct {
@@ -97,58 +101,35 @@ static kpack_error_t add_facts(struct words *w, struct kp_object *out,
 		{22, "MLIR SPIR-V Serializer"},
 		{43, "LLVM SPIR-V Backend"},
 	};
-	uint32_t generator = w->generator;
-
-	KP_TRY(kp_pairs_print(&out->facts, why, "SPIR-V", "%u.%u",
-			      w->version >> 16 & 0xff, w->version >> 8 & 0xff));
-	if (w->swapped)
-		KP_TRY(kp_pairs_print(&out->facts, why, "byte order", "big-endian"));
-	if (out->arch[0])
-		return kp_pairs_print(&out->facts, why, "generator", "LLVM for AMD GPUs");
-	for (size_t i = 0; i < KP_COUNT(names); i++)
-		if (names[i].number == generator >> 16)
-			return kp_pairs_print(&out->facts, why, "generator",
-					      "%s, version %u", names[i].name,
-					      generator & 0xffff);
-	return kp_pairs_print(&out->facts, why, "generator", "number %u, version %u",
-			      generator >> 16, generator & 0xffff);
-}
-
-/* Add the kernel whose name, ending with a NUL, is in the words [FIRST, END). */
-static kpack_error_t add_kernel(struct words *w, struct kp_object *out, uint64_t first,
-				uint64_t end, struct kpackx_error *why)
-{
-	KP_AUTO_FREE uint8_t *text = NULL;
-	size_t room = (size_t)(end - first) * 4;
-	struct kp_kernel *kernel;
-	uint32_t word;
-
-	KP_TRY(kp_new(&text, room + 1, "a kernel's name", why));
-	for (uint64_t i = first; i < end; i++) {
-		KP_TRY(get_word(w, i, &word, why));
-		kp_put_le32(text + 4 * (i - first), word);
-	}
-	if (!memchr(text, '\0', room))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "word %" PRIu64 ": a kernel's name does not end", first);
-	return kp_object_add_kernel(out, kp_span_str((char *)text), &kernel, why);
-}
-
-/*
- * Kernels are entry points of OpenCL's execution model; those of shaders are not listed.
- * Bodies, which are nearly all of a module, are not read.
- */
-static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_object *out,
-				    struct kpackx_error *why)
-{
+	struct kp_pairs *facts = &out->facts;
 	uint64_t end = src->size / 4;
 	uint32_t head = 0, model;
 	struct words w;
+	size_t i = 0;
 
 	KP_TRY(begin_words(&w, src, out->arch, why));
-	KP_TRY(add_facts(&w, out, why));
+	KP_TRY(kp_pairs_print(facts, why, "SPIR-V", "%u.%u", w.version >> 16 & 0xff,
+			      w.version >> 8 & 0xff));
+	if (w.swapped)
+		KP_TRY(kp_pairs_print(facts, why, "byte order", "big-endian"));
+	while (i < KP_COUNT(names) && names[i].number != w.generator >> 16)
+		i++;
+	if (out->arch[0])
+		KP_TRY(kp_pairs_print(facts, why, "generator", "LLVM for AMD GPUs"));
+	else if (i < KP_COUNT(names))
+		KP_TRY(kp_pairs_print(facts, why, "generator", "%s, version %u",
+				      names[i].name, w.generator & 0xffff));
+	else
+		KP_TRY(kp_pairs_print(facts, why, "generator", "number %u, version %u",
+				      w.generator >> 16, w.generator & 0xffff));
+
 	/* the entry points precede the first function */
 	for (uint64_t at = HEADER_WORDS; at < end; at += head >> 16) {
+		KP_AUTO_FREE uint8_t *text = NULL;
+		struct kp_kernel *kernel;
+		uint32_t word;
+		size_t n;
+
 		KP_TRY(get_word(&w, at, &head, why));
 		if ((head & 0xffff) == OP_FUNCTION)
 			break;
@@ -165,8 +146,21 @@ static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_objec
 				       " words",
 				       at, head >> 16);
 		KP_TRY(get_word(&w, at + 1, &model, why));
-		if (model == MODEL_KERNEL)
-			KP_TRY(add_kernel(&w, out, at + 3, at + (head >> 16), why));
+		if (model != MODEL_KERNEL)
+			continue;
+		/* its name ends with a NUL, in the words from the fourth on */
+		n = (head >> 16) - 3;
+		KP_TRY(kp_new(&text, 4 * n + 1, "a kernel's name", why));
+		for (i = 0; i < n; i++) {
+			KP_TRY(get_word(&w, at + 3 + i, &word, why));
+			kp_put_le32(text + 4 * i, word);
+		}
+		if (!memchr(text, '\0', 4 * n))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "word %" PRIu64 ": a kernel's name does not end",
+				       at + 3);
+		KP_TRY(kp_object_add_kernel(out, kp_span_str((char *)text), &kernel,
+					    why));
 	}
 	return KPACK_SUCCESS;
 }

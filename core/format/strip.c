@@ -131,13 +131,18 @@ static kpack_error_t choose_sections(struct strip *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Read the headers and the symbols into one block. */
+/*
+ * Read the headers and the symbols into one block, and remove the symbols that go; their order stays,
+ * local ones first.  A table without symbols goes, and its names.
+ */
 static kpack_error_t read_tables(struct strip *s, struct kpackx_error *why)
 {
 	const Elf64_Ehdr *h = &s->in.header;
 	const struct kp_section *table = &s->in.items[s->symtab];
 	size_t segments = h->e_phnum * sizeof(Elf64_Phdr),
 	       rows = s->in.count * sizeof(Elf64_Shdr), symbols = 0;
+	struct fate *fate = &s->fates[s->symtab];
+	uint8_t *to;
 
 	if (s->symtab) {
 		symbols = (size_t)table->size;
@@ -151,25 +156,17 @@ static kpack_error_t read_tables(struct strip *s, struct kpackx_error *why)
 	KP_TRY(kp_new(&s->bytes, sizeof(Elf64_Ehdr) + segments + symbols + rows,
 		      "headers and symbols", why));
 	s->segments = s->bytes + sizeof(Elf64_Ehdr);
-	s->symbols = s->segments + segments;
+	s->symbols = to = s->segments + segments;
 	s->rows = s->symbols + symbols;
 	s->n_symbols = symbols / sizeof(Elf64_Sym);
 	KP_TRY(kp_source_read(&s->src, 0, s->bytes, sizeof(Elf64_Ehdr), why));
 	KP_TRY(kp_source_read(&s->src, h->e_phoff, s->segments, segments, why));
-	if (symbols)
-		KP_TRY(kp_source_read(&s->src, table->offset, s->symbols, symbols, why));
-	return kp_source_read(&s->src, h->e_shoff, s->rows, rows, why);
-}
-
-/*
- * Remove the symbols that go; their order stays, local ones first.  A table without
- * symbols goes, and its names.
- */
-static kpack_error_t drop_symbols(struct strip *s, struct kpackx_error *why)
-{
-	struct fate *table = &s->fates[s->symtab];
-	uint8_t *to = s->symbols;
-
+	KP_TRY(kp_source_read(&s->src, h->e_shoff, s->rows, rows, why));
+	if (!s->symtab)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_read(&s->src, table->offset, s->symbols, symbols, why));
+	if (s->how == KP_STRIP_KEEP_DEBUG)
+		return KPACK_SUCCESS;
 	for (size_t i = 0; i < s->n_symbols; i++) {
 		const uint8_t *p = s->symbols + i * sizeof(Elf64_Sym);
 		uint16_t section = kp_le16(p + offsetof(Elf64_Sym, st_shndx));
@@ -188,14 +185,13 @@ static kpack_error_t drop_symbols(struct strip *s, struct kpackx_error *why)
 		to += sizeof(Elf64_Sym);
 	}
 	s->n_symbols = (size_t)(to - s->symbols) / sizeof(Elf64_Sym);
-	table->size = s->n_symbols * sizeof(Elf64_Sym);
+	fate->size = s->n_symbols * sizeof(Elf64_Sym);
 	if (s->n_symbols < 2) { /* the first one is none */
-		size_t names = s->in.items[s->symtab].link;
-
-		table->gone = true;
-		s->fates[names].gone |= names != s->in.header.e_shstrndx &&
-					s->in.items[names].type == SHT_STRTAB &&
-					!(s->in.items[names].flags & SHF_ALLOC);
+		fate->gone = true;
+		s->fates[table->link].gone |=
+			table->link != h->e_shstrndx &&
+			s->in.items[table->link].type == SHT_STRTAB &&
+			!(s->in.items[table->link].flags & SHF_ALLOC);
 	}
 	return KPACK_SUCCESS;
 }
@@ -418,8 +414,6 @@ kpack_error_t kp_strip_plan(const struct kp_source *src, enum kp_strip how,
 		err = choose_sections(&s, why);
 	if (!err)
 		err = read_tables(&s, why);
-	if (!err && s.symtab && how == KP_STRIP_DEBUG)
-		err = drop_symbols(&s, why);
 	if (!err)
 		err = number_sections(&s, why);
 	if (!err)

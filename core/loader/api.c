@@ -3,6 +3,9 @@
  * The public calls on archives: check the arguments, forward, keep the reason of a failure.
  * First those of kpack.h, AMD's interface; then ours of kpackx.h on single entries and targets;
  * then those of AMD's design paper.
+ *
+ * AMD's calls have no argument for a reason, so it is kept for kpack_get_last_error: by archive and
+ * by thread, as errno is, until the next failure.  Ours also give it to the caller.
  */
 #include <stdlib.h>
 
@@ -87,6 +90,10 @@ static kpack_error_t name_entry(kpack_archive_t archive, size_t entry, kpack_err
 
 /* --- opening ---------------------------------------------------------------------- */
 
+/*
+ * An archive is handed out only with its state, in which later calls keep reasons and answers: so none
+ * of them can fail for lack of it.
+ */
 kpack_error_t kpackx_open(const char *path, kpack_archive_t *archive,
 			  struct kpackx_error *why)
 {

@@ -400,29 +400,13 @@ static struct kp_thread_error *find_node(const struct kp_last_errors *l)
 	return e;
 }
 
-/* Add a node for this thread, which has none; NULL: too many nodes, or out of memory. */
-static struct kp_thread_error *add_node(struct kp_last_errors *l)
-{
-	_Atomic(struct kp_thread_error *) *list =
-		&l->lists[own.number % KP_LAST_ERROR_LISTS];
-	struct kp_thread_error *e = NULL;
-
-	if (atomic_fetch_add(&l->count, 1) < KP_ERROR_THREADS_MAX)
-		e = malloc(sizeof(*e));
-	if (!e) {
-		atomic_fetch_sub(&l->count, 1);
-		return NULL;
-	}
-	e->thread = own.number;
-	e->next = atomic_load_explicit(list, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(
-		list, &e->next, e, memory_order_release, memory_order_relaxed))
-		;
-	return e;
-}
-
+/*
+ * A thread that fails for the first time gets a node.  Beyond KP_ERROR_THREADS_MAX nodes, or without
+ * memory, the text is in the thread itself, which then remembers one list of nodes only.
+ */
 void kp_last_errors_note(struct kp_last_errors *l, const char *text)
 {
+	_Atomic(struct kp_thread_error *) *list;
 	struct kp_thread_error *e;
 
 	if (!l) {
@@ -430,10 +414,22 @@ void kp_last_errors_note(struct kp_last_errors *l, const char *text)
 		return;
 	}
 	e = find_node(l);
-	if (!e)
-		e = add_node(l);
-	if (!e)
-		own.without_node = l->number;
+	if (!e) {
+		if (atomic_fetch_add(&l->count, 1) < KP_ERROR_THREADS_MAX)
+			e = malloc(sizeof(*e));
+		if (!e) {
+			atomic_fetch_sub(&l->count, 1);
+			own.without_node = l->number;
+		} else {
+			list = &l->lists[own.number % KP_LAST_ERROR_LISTS];
+			e->thread = own.number;
+			e->next = atomic_load_explicit(list, memory_order_relaxed);
+			while (!atomic_compare_exchange_weak_explicit(
+				list, &e->next, e, memory_order_release,
+				memory_order_relaxed))
+				continue;
+		}
+	}
 	snprintf(e ? e->text : own.text, TEXT_SIZE, "%s", text);
 }
 

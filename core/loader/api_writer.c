@@ -153,36 +153,6 @@ struct addition {
 	struct kp_writer_entry entry;
 };
 
-static kpack_error_t check_object(const struct kpackx_object *o, struct kpackx_error *why)
-{
-	char shown[64];
-
-	KP_TRY(check_name("binary", o->binary, why));
-	KP_TRY(check_name("arch", o->arch, why));
-	if (o->type)
-		KP_TRY(check_name("type", o->type, why));
-	if (strchr(o->arch, '/') || (o->type && strchr(o->type, '/')))
-		return INVALID(why, "arch or type has a '/': a file is named after them");
-	if (o->target)
-		KP_TRY(check_name("target", o->target, why));
-	if (o->path && !kp_path_ok(kp_span_str(o->path)))
-		return INVALID(
-			why, "path %s is not a path inside a mount",
-			kp_text_escape(kp_span_str(o->path), shown, sizeof(shown)));
-	if (o->size && !o->data)
-		return INVALID(why, "data is NULL for %zu bytes", o->size);
-	if (o->mode & ~07777u)
-		return INVALID(why, "mode 0%o has more than permission bits", o->mode);
-	if (o->chunk && (o->chunk < KP_CHUNK_MIN || o->chunk > KP_CHUNK_MAX))
-		return INVALID(why, "chunk %u is outside %d..%d", o->chunk, KP_CHUNK_MIN,
-			       KP_CHUNK_MAX);
-	if (o->n_texts && !o->texts)
-		return INVALID(why, "texts is NULL for %zu", o->n_texts);
-	if (!all_zero(o->reserved, KP_COUNT(o->reserved)))
-		return INVALID(why, "reserved members are not zero");
-	return KPACK_SUCCESS;
-}
-
 /* Check the texts, and sort them by name, so that the caller's order does not matter. */
 static kpack_error_t sort_texts(struct addition *a, struct kpackx_error *why)
 {
@@ -221,11 +191,35 @@ static kpack_error_t prepare_addition(struct kpackx_writer *w,
 	uint64_t chunk = w->encoder && o->size > o->chunk ? o->chunk : 0;
 	struct kp_meta meta = {.has_xxh3 = true, .mode = o->mode};
 	struct kp_target target;
+	char shown[64];
 	uint8_t *map;
 	size_t size;
 
 	a->object = o;
-	KP_TRY(check_object(o, why));
+	KP_TRY(check_name("binary", o->binary, why));
+	KP_TRY(check_name("arch", o->arch, why));
+	if (o->type)
+		KP_TRY(check_name("type", o->type, why));
+	if (strchr(o->arch, '/') || (o->type && strchr(o->type, '/')))
+		return INVALID(why, "arch or type has a '/': a file is named after them");
+	if (o->target)
+		KP_TRY(check_name("target", o->target, why));
+	if (o->path && !kp_path_ok(kp_span_str(o->path)))
+		return INVALID(
+			why, "path %s is not a path inside a mount",
+			kp_text_escape(kp_span_str(o->path), shown, sizeof(shown)));
+	if (o->size && !o->data)
+		return INVALID(why, "data is NULL for %zu bytes", o->size);
+	if (o->mode & ~07777u)
+		return INVALID(why, "mode 0%o has more than permission bits", o->mode);
+	if (o->chunk && (o->chunk < KP_CHUNK_MIN || o->chunk > KP_CHUNK_MAX))
+		return INVALID(why, "chunk %u is outside %d..%d", o->chunk, KP_CHUNK_MIN,
+			       KP_CHUNK_MAX);
+	if (o->n_texts && !o->texts)
+		return INVALID(why, "texts is NULL for %zu", o->n_texts);
+	/* members that a later version gives a meaning: a caller that sets them expects it */
+	if (!all_zero(o->reserved, KP_COUNT(o->reserved)))
+		return INVALID(why, "reserved members are not zero");
 	KP_TRY(sort_texts(a, why));
 	if (!chunk && o->size > KP_OBJECT_MAX)
 		return INVALID(why, "%zu bytes, limit %llu", o->size,
@@ -258,37 +252,30 @@ static kpack_error_t prepare_addition(struct kpackx_writer *w,
 /* --- adding ------------------------------------------------------------------------- */
 
 /*
- * *FOUND becomes true if the bytes are stored already, so that they need not be encoded.
+ * Store the object's bytes, and set its ordinal; bytes that the archive has are not encoded again.  A
+ * hash only says that they may be the same: they are compared, so that no two contents ever
+ * share an ordinal.
  */
-static kpack_error_t find_stored(struct kpackx_writer *w, struct addition *a, bool *found,
-				 struct kpackx_error *why)
-{
-	struct kp_scratch scratch = {0};
-	struct kp_span stored;
-	kpack_error_t err;
-
-	*found = false;
-	if (!kp_store_find(&w->store, &a->content, &a->entry.ordinal))
-		return KPACK_SUCCESS;
-	err = kp_store_read(&w->store, a->entry.ordinal, &scratch, &stored, why);
-	if (!err)
-		err = kp_store_equals(w->store.scheme, stored, a->data, &scratch, found,
-				      why);
-	kp_scratch_fini(&scratch);
-	return err;
-}
-
 static kpack_error_t store_content(struct kpackx_writer *w, struct addition *a,
 				   struct kpackx_error *why)
 {
 	KP_AUTO_FREE uint8_t *frames = NULL;
+	struct kp_scratch scratch = {0};
 	struct kp_span stored = a->data;
 	size_t cap, size = 0;
-	bool found;
+	bool found = false;
+	kpack_error_t err;
 
-	KP_TRY(find_stored(w, a, &found, why));
-	if (found)
-		return KPACK_SUCCESS;
+	if (kp_store_find(&w->store, &a->content, &a->entry.ordinal)) {
+		err = kp_store_read(&w->store, a->entry.ordinal, &scratch, &stored, why);
+		if (!err)
+			err = kp_store_equals(w->store.scheme, stored, a->data, &scratch,
+					      &found, why);
+		kp_scratch_fini(&scratch);
+		if (err || found)
+			return err;
+		stored = a->data;
+	}
 	if (w->encoder) {
 		cap = kp_encode_bound(a->data.size, a->content.chunk);
 		frames = malloc(cap + 1);

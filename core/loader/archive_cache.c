@@ -159,28 +159,6 @@ static struct kp_cached *entry_new(const char *path, const struct stat *st)
 	return e;
 }
 
-static void open_entry(struct kp_cache *c, struct kp_cached *e)
-{
-	struct kpack_archive *archive = NULL;
-	struct kpackx_error why = {0};
-	struct kp_cached *old = NULL;
-	kpack_error_t err = kp_archive_open(e->path, &archive, &why);
-
-	kp_lock_take(&lock);
-	e->opening = false;
-	if (err) {
-		e->why = why;
-		unlist_entry(c, e);
-	} else {
-		e->archive = archive;
-		e->st = *kp_archive_stat(archive); /* may be another file than before */
-		old = retire_entry(c, e->path, e);
-	}
-	kp_lock_wake(&lock);
-	kp_lock_give(&lock);
-	entry_free(old);
-}
-
 /*
  * Return the entry of the file with ST or, if ST is NULL, of the file that was at PATH.
  * *FRESH becomes true if the entry is new; then the caller opens it.  NULL: no entry, or
@@ -210,19 +188,40 @@ static struct kp_cached *enter_path(struct kp_cache *c, const char *path,
 	return e;
 }
 
-/* Get the archive that is at PATH now. */
+/*
+ * Get the archive that is at PATH now.  Who made the entry opens it without the lock, since that reads
+ * the disk, and others load from other archives meanwhile.
+ */
 static kpack_error_t get_present(struct kp_cache *c, const char *path,
 				 const struct stat *st, struct kp_cached **out,
 				 struct kpackx_error *why)
 {
+	struct kpack_archive *archive = NULL;
+	struct kpackx_error reason = {0};
+	struct kp_cached *old = NULL, *e;
 	kpack_error_t err;
 	bool fresh;
-	struct kp_cached *e = enter_path(c, path, st, &fresh);
 
+	e = enter_path(c, path, st, &fresh);
 	if (!e)
 		return kp_fail_memory(why, sizeof(*e), "an open archive");
-	if (fresh)
-		open_entry(c, e);
+	if (fresh) {
+		err = kp_archive_open(e->path, &archive, &reason);
+		kp_lock_take(&lock);
+		e->opening = false;
+		if (err) {
+			e->why = reason;
+			unlist_entry(c, e);
+		} else {
+			e->archive = archive;
+			e->st = *kp_archive_stat(
+				archive); /* may be another file than before */
+			old = retire_entry(c, e->path, e);
+		}
+		kp_lock_wake(&lock);
+		kp_lock_give(&lock);
+		entry_free(old);
+	}
 	if (e->archive) {
 		*out = e;
 		return KPACK_SUCCESS;

@@ -40,45 +40,19 @@ static void take_place(uint32_t index, size_t container, void *arg)
 		r->container = &r->fat.containers.items[container];
 }
 
-/* Find the container by the layout, which the file has at SECTION. */
-static kpack_error_t find_described(struct request *r, const struct kp_source *section,
-				    struct kpackx_error *why)
-{
-	const struct kp_containers *list = &r->fat.containers;
-	struct kp_recipe layout;
-	kpack_error_t err = kp_recipe_read(section, &layout, why);
-
-	if (err) {
-		/* for the caller it is a faulty binary */
-		if (err == KPACK_ERROR_MSGPACK_PARSE_FAILED ||
-		    err == KPACK_ERROR_INVALID_METADATA)
-			err = KPACK_ERROR_INVALID_FORMAT;
-		else if (err == KPACK_ERROR_UNSUPPORTED_VERSION)
-			err = KPACK_ERROR_NOT_IMPLEMENTED;
-		return kp_fail_prefix(why, err, KP_LAYOUT_SECTION);
-	}
-	if (layout.n_containers != list->count ||
-	    layout.n_wrappers != r->fat.elf.n_wrappers)
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "layout: %zu wrappers and %zu containers, there are %zu "
-			      "and %zu",
-			      layout.n_wrappers, layout.n_containers,
-			      r->fat.elf.n_wrappers, list->count);
-	else if (r->index < layout.n_wrappers)
-		r->container = &list->items[layout.wrapper_container[r->index]];
-	for (uint32_t i = 0; !err && i < list->count && !r->container; i++)
-		if (layout.containers[i].index == r->index)
-			r->container = &list->items[i];
-	kp_recipe_fini(&layout);
-	return err;
-}
-
+/*
+ * Three kinds of files, three ways.  A fat binary's wrappers point at their containers.  A binary that
+ * we converted has a layout, which gives each wrapper its container; one that kept its container
+ * is found by the container's own number.  Of other converters' binaries only counts are known.
+ */
 static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 {
 	const struct kp_fatbin *fat = &r->fat;
 	const struct kp_containers *list = &fat->containers;
-	const struct kp_elf_part *layout = &fat->elf.layout;
-	struct kp_source section = kp_source_fd(r->fd, layout->offset, layout->size);
+	const struct kp_elf_part *part = &fat->elf.layout;
+	struct kp_source section = kp_source_fd(r->fd, part->offset, part->size);
+	struct kp_recipe layout;
+	kpack_error_t err;
 
 	if (fat->kind == KP_FATBIN_NONE && fat->elf.type == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -91,16 +65,41 @@ static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 		kp_fatbin_places(fat, take_place, r);
 	} else {
 		KP_TRY(kp_fatbin_check_marker(fat, why));
-		if (section.size)
-			KP_TRY(find_described(r, &section, why));
-		/* as from other converters: wrappers are numbered by their code's position */
-		else if (list->count != fat->elf.n_wrappers)
+		if (!section.size && list->count != fat->elf.n_wrappers)
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "no layout says which of %zu containers belongs "
 				       "to wrapper %u of %zu",
 				       list->count, r->index, fat->elf.n_wrappers);
-		else if (r->index < list->count)
+		/* as from other converters: wrappers are numbered by their code's position */
+		if (!section.size && r->index < list->count)
 			r->container = &list->items[r->index];
+	}
+	if (fat->kind == KP_FATBIN_CONVERTED && section.size) {
+		err = kp_recipe_read(&section, &layout, why);
+		if (err) {
+			/* for the caller it is a faulty binary, whatever is wrong with its layout */
+			if (err == KPACK_ERROR_MSGPACK_PARSE_FAILED ||
+			    err == KPACK_ERROR_INVALID_METADATA)
+				err = KPACK_ERROR_INVALID_FORMAT;
+			else if (err == KPACK_ERROR_UNSUPPORTED_VERSION)
+				err = KPACK_ERROR_NOT_IMPLEMENTED;
+			return kp_fail_prefix(why, err, KP_LAYOUT_SECTION);
+		}
+		/* its numbers index both lists: a layout of another file is no guide */
+		if (layout.n_containers != list->count ||
+		    layout.n_wrappers != fat->elf.n_wrappers)
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "layout: %zu wrappers and %zu containers, there "
+				      "are %zu and %zu",
+				      layout.n_wrappers, layout.n_containers,
+				      fat->elf.n_wrappers, list->count);
+		else if (r->index < layout.n_wrappers)
+			r->container = &list->items[layout.wrapper_container[r->index]];
+		for (uint32_t i = 0; !err && i < list->count && !r->container; i++)
+			if (layout.containers[i].index == r->index)
+				r->container = &list->items[i];
+		kp_recipe_fini(&layout);
+		KP_TRY(err);
 	}
 	return r->container ? KPACK_SUCCESS
 			    : kp_fail(why, KPACK_ERROR_KERNEL_NOT_FOUND,

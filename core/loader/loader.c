@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/archive/archive.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "lookup.h"
 #include "process.h"
@@ -61,35 +62,10 @@ void kpack_cache_destroy(kpack_cache_t cache)
 
 /* ---- loading ---- */
 
-/* Load object INDEX of the binary whose marker is at MARKER, as the look-up L asks for. */
-static kpack_error_t load_object(struct kp_lookup *l, const void *marker,
-				 const char *binary, uint32_t index, void **data,
-				 size_t *size, struct kpackx_error *why)
-{
-	struct kp_marker m;
-	kpack_error_t err;
-	char *key = NULL;
-
-	if (l->env->disabled)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "switched off by ROCM_KPACK_DISABLE");
-	KP_TRY(kp_marker_read_at(marker, &m, why));
-	if (asprintf(&key, "%s#%u", m.kernel_name, index) < 0) {
-		key = NULL;
-		err = kp_fail_memory(why, KP_MARKER_MAX, "a key");
-	} else {
-		l->key = key;
-		kp_trace_name(l->env->trace, "key", key, NULL);
-		err = kp_lookup_find(l, &m, binary, why);
-	}
-	if (!err)
-		err = kp_lookup_load(l, data, size, why);
-	kp_lookup_fini(l);
-	free(key);
-	kp_marker_fini(&m);
-	return err;
-}
-
+/*
+ * The reason of a failure is traced before it is copied to the caller, who may want none: what a
+ * program was refused is seen even where AMD's runtime drops the text.
+ */
 kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_metadata,
 				      const char *binary_path, uint32_t co_index,
 				      const char *const *arch_list, size_t arch_count,
@@ -100,6 +76,8 @@ kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_meta
 	struct kp_lookup l = {.archs = arch_list, .n_archs = arch_count};
 	struct kpackx_error reason = {0};
 	struct kp_line line = {.used = 0};
+	KP_AUTO_FREE char *key = NULL;
+	struct kp_marker m = {0};
 	kpack_error_t err;
 
 	if (!cache || !hipk_metadata || !binary_path || !arch_list || arch_count == 0 ||
@@ -118,8 +96,25 @@ kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_meta
 		}
 		kp_trace_line(&line);
 	}
-	err = load_object(&l, hipk_metadata, binary_path, co_index, code_object_out,
-			  code_object_size_out, &reason);
+	if (cache->env.disabled)
+		err = kp_fail(&reason, KPACK_ERROR_NOT_IMPLEMENTED,
+			      "switched off by ROCM_KPACK_DISABLE");
+	else
+		err = kp_marker_read_at(hipk_metadata, &m, &reason);
+	if (!err && asprintf(&key, "%s#%u", m.kernel_name, co_index) < 0) {
+		key = NULL;
+		err = kp_fail_memory(&reason, KP_MARKER_MAX, "a key");
+	}
+	if (!err) {
+		l.key = key;
+		kp_trace_name(cache->env.trace, "key", key, NULL);
+		err = kp_lookup_find(&l, &m, binary_path, &reason);
+		if (!err)
+			err = kp_lookup_load(&l, code_object_out, code_object_size_out,
+					     &reason);
+		kp_lookup_fini(&l);
+	}
+	kp_marker_fini(&m);
 	if (!err)
 		return KPACK_SUCCESS;
 	kp_trace(cache->env.trace, "%s: %s", kpackx_error_name(err), reason.text);

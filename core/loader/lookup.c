@@ -224,6 +224,10 @@ static kpack_error_t next_path(const struct kp_path_list *list, size_t *at, char
 
 /* ---- the candidates ---- */
 
+/*
+ * A binary may name hundreds of archives, and each target the same ones again: a tree of the paths
+ * tells in no time whether one is a candidate already.
+ */
 static int cmp_path(const void *a, const void *b)
 {
 	return strcmp(a, b);

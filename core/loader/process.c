@@ -88,6 +88,8 @@ kpack_error_t kp_probe(const void *at, void *buf, size_t size, size_t *got,
 	return KPACK_SUCCESS;
 }
 
+/* ---- the binary at an address ---- */
+
 #define MAPS "/proc/self/maps"
 #define DELETED " (deleted)"
 #define NEWLINE "\\012"
@@ -229,6 +231,8 @@ kpack_error_t kp_maps_find(const void *address, char **path, uint64_t *offset,
 	fclose(maps);
 	return err;
 }
+
+/* ---- the marker ---- */
 
 /* Parse the marker in the readable bytes of [AT, AT + SIZE); *CUT: more may follow. */
 static kpack_error_t parse_marker(const void *at, uint8_t *buf, size_t size, bool *cut,

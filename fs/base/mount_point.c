@@ -97,18 +97,6 @@ static bool run_fusermount(const char *path, bool lazy)
 	return status == 0;
 }
 
-/* Whether the open directory DIR is at PATH, which may end with slashes. */
-static bool is_at(int dir, const char *path)
-{
-	char link[64], at[PATH_MAX];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
-	n = readlink(link, at, sizeof(at));
-	return n > 0 && n < (ssize_t)sizeof(at) && strncmp(at, path, (size_t)n) == 0 &&
-	       path[n + strspn(path + n, "/")] == '\0';
-}
-
 /*
  * Unmount what is at P, if it is the mount of P's ID.  Its directory is opened, because
  * another user may exchange those of the path; a name where something is mounted stays.
@@ -119,6 +107,7 @@ static int unmount_place(const struct place *p, int flags)
 	char parent[PATH_MAX], at[PATH_MAX + 32];
 	const char *name = strrchr(p->path, '/') + 1;
 	KP_AUTO_CLOSE int dir = -1;
+	ssize_t n;
 	bool same;
 
 	snprintf(parent, sizeof(parent), "%.*s", (int)(name - p->path), p->path);
@@ -127,7 +116,14 @@ static int unmount_place(const struct place *p, int flags)
 		return -1;
 	name = *name ? name : ".";
 	if (flags & MNT_EXPIRE) {
-		same = is_at(dir, parent);
+		char link[64], now[PATH_MAX];
+
+		/* the directory itself must still be where the path led, which may end with slashes */
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+		n = readlink(link, now, sizeof(now));
+		same = n > 0 && n < (ssize_t)sizeof(now) &&
+		       strncmp(now, parent, (size_t)n) == 0 &&
+		       parent[n + strspn(parent + n, "/")] == '\0';
 	} else {
 		KP_AUTO_CLOSE int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 

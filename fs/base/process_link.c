@@ -95,53 +95,6 @@ enum link_result link_send_all(int end, const struct link_message *m)
 	return r;
 }
 
-/*
- * The descriptor that came with a message, or -1.  Padding leaves room for more than one:
- * if several come, all are closed.
- */
-static int detach_descriptor(struct msghdr *msg)
-{
-	const struct cmsghdr *h = msg->msg_controllen ? CMSG_FIRSTHDR(msg) : NULL;
-	size_t count;
-	int fd = -1;
-
-	if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-		return -1;
-	count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
-	for (size_t i = 0; i < count; i++) {
-		memcpy(&fd, CMSG_DATA(h) + i * sizeof(fd), sizeof(fd));
-		if (count > 1)
-			close(fd);
-	}
-	return count == 1 ? fd : -1;
-}
-
-static bool parse_message(const struct link_buffer *room, size_t size,
-			  struct link_message *out)
-{
-	const char *text = room->bytes + sizeof(struct header);
-	struct header h;
-
-	if (size < sizeof(h))
-		return false;
-	memcpy(&h, room->bytes, sizeof(h));
-	size -= sizeof(h);
-	if (h.word >= LINK_WORDS || h.path_size < 1 || h.path_size >= size ||
-	    h.text_size != size - h.path_size || text[h.path_size - 1] || text[size - 1])
-		return false;
-	*out = (struct link_message){
-		.word = (enum link_word)h.word,
-		.serial = h.serial,
-		.number = h.number,
-		.fd = out->fd,
-		.fresh = h.fresh != 0,
-		.st = h.st,
-		.path = text,
-		.text = text + h.path_size,
-	};
-	return true;
-}
-
 enum link_result link_receive(int end, bool wait, struct link_buffer *room,
 			      struct link_message *out)
 {
@@ -153,7 +106,12 @@ enum link_result link_receive(int end, bool wait, struct link_buffer *room,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes),
 	};
+	const char *text = room->bytes + sizeof(struct header);
+	const struct cmsghdr *came;
+	size_t count = 0, left;
+	struct header h = {.word = LINK_WORDS};
 	ssize_t n;
+	int fd = -1;
 
 	do {
 		n = recvmsg(end, &msg, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
@@ -162,12 +120,38 @@ enum link_result link_receive(int end, bool wait, struct link_buffer *room,
 		return errno == EAGAIN ? LINK_EMPTY : LINK_OVER;
 	if (n == 0)
 		return LINK_OVER;
-	out->fd = detach_descriptor(&msg);
-	if (!(msg.msg_flags & MSG_TRUNC) && parse_message(room, (size_t)n, out) &&
-	    (out->fd < 0 || out->word == LINK_ARCHIVE || out->word == LINK_MOUNTED))
-		return LINK_DONE;
-	if (out->fd >= 0)
-		close(out->fd);
-	out->fd = -1;
-	return LINK_WRONG;
+	/* padding leaves room for more than one descriptor: if several come, all are closed */
+	came = msg.msg_controllen ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (came && came->cmsg_level == SOL_SOCKET && came->cmsg_type == SCM_RIGHTS)
+		count = (came->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+	for (size_t i = 0; i < count; i++) {
+		memcpy(&fd, CMSG_DATA(came) + i * sizeof(fd), sizeof(fd));
+		if (count > 1) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	if ((size_t)n >= sizeof(h) && !(msg.msg_flags & MSG_TRUNC))
+		memcpy(&h, room->bytes, sizeof(h));
+	left = (size_t)n - sizeof(h);
+	if (h.word >= LINK_WORDS || h.path_size < 1 || h.path_size >= left ||
+	    h.text_size != left - h.path_size || text[h.path_size - 1] ||
+	    text[left - 1] ||
+	    (fd >= 0 && h.word != LINK_ARCHIVE && h.word != LINK_MOUNTED)) {
+		if (fd >= 0)
+			close(fd);
+		out->fd = -1;
+		return LINK_WRONG;
+	}
+	*out = (struct link_message){
+		.word = (enum link_word)h.word,
+		.serial = h.serial,
+		.number = h.number,
+		.fd = fd,
+		.fresh = h.fresh != 0,
+		.st = h.st,
+		.path = text,
+		.text = text + h.path_size,
+	};
+	return LINK_DONE;
 }

@@ -438,23 +438,6 @@ static bool wants_more(const struct drive *d)
 	       d->pass->window < pieces_window(&d->c->pieces);
 }
 
-static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
-{
-	struct pass *pass = d->pass;
-	uint64_t most;
-
-	if (!pass)
-		return kp_fail_memory(why, sizeof(*pass), "a decoder");
-	if (pass->decoder)
-		return KPACK_SUCCESS;
-	/* The pass may rest long: with no decoder of much more than it is charged for. */
-	most = pass_cost(pass->window) + pass_cost(0);
-	KP_TRY(decoders_open(&d->c->pieces.decoders, d->what, KP_READ_PIECES, most,
-			     &pass->decoder, why));
-	kp_reader_limit_window(pass->decoder, pass->window);
-	return KPACK_SUCCESS;
-}
-
 /* An admitted piece that keeps segment NUMBER; NULL: the segment is not kept. */
 static struct piece *keeper_piece(const struct drive *d, uint64_t number)
 {
@@ -554,17 +537,26 @@ static kpack_error_t pass_segment(struct drive *d, uint64_t number, struct piece
 static kpack_error_t reach_target(struct drive *d, struct kpackx_error *why)
 {
 	struct pieces *ps = &d->c->pieces;
+	struct pass *pass = d->pass;
 
 	KP_TRY(content_check_intact(d->c, d->what.origin, why));
-	KP_TRY(open_pass(d, why));
-	while (d->pass->at <= d->target->number) {
+	if (!pass)
+		return kp_fail_memory(why, sizeof(*pass), "a decoder");
+	if (!pass->decoder) {
+		/* It may rest long: with no decoder of much more than it is charged for. */
+		KP_TRY(decoders_open(&ps->decoders, d->what, KP_READ_PIECES,
+				     pass_cost(pass->window) + pass_cost(0),
+				     &pass->decoder, why));
+		KP_TRY(kp_reader_limit_window(pass->decoder, pass->window, why));
+	}
+	while (pass->at <= d->target->number) {
 		struct piece *p = NULL;
 		uint64_t number;
 		bool stop;
 
 		pieces_enter(ps);
 		stop = ps->executor->stopped;
-		number = d->pass->at++;
+		number = pass->at++;
 		if (!stop)
 			p = keeper_piece(d, number);
 		pieces_leave(ps);
@@ -657,34 +649,27 @@ static void decode_by_pass(struct content *c, struct piece *p)
 
 /* --- the choice ----------------------------------------------------------------------- */
 
-/* Bytes that decoding P, which is no segment, holds besides P's. */
-static uint64_t decoder_memory(const struct piece *p)
+void decode_queued(struct content *c, struct piece *p)
 {
 	struct origin_entry what = entry_of(p);
 	struct kp_entry_info info;
-
-	if (p->size <= INLINE_MAX || p->kind == PIECE_PLAIN)
-		return 0;
-	if (p->kind == PIECE_WHOLE)
-		return kp_entry_memory(what.origin->archive, what.entry);
-	kp_archive_entry(what.origin->archive, what.entry, &info);
-	/* the stored bytes of the chunk, which are not yet known exactly */
-	return info.stored * p->size / info.size;
-}
-
-void decode_queued(struct content *c, struct piece *p)
-{
-	uint64_t bytes;
+	uint64_t beside = 0; /* bytes that decoding P holds besides P's */
 	bool room = true;
 
 	if (p->kind == PIECE_SEGMENT) {
 		decode_by_pass(c, p);
 		return;
 	}
-	bytes = p->beside ? 0 : decoder_memory(p);
-	if (bytes) {
+	if (p->size > INLINE_MAX && p->kind == PIECE_WHOLE) {
+		beside = kp_entry_memory(what.origin->archive, what.entry);
+	} else if (p->size > INLINE_MAX && p->kind != PIECE_PLAIN) {
+		/* the stored bytes of the chunk, which are not yet known exactly */
+		kp_archive_entry(what.origin->archive, what.entry, &info);
+		beside = info.stored * p->size / info.size;
+	}
+	if (beside && !p->beside) {
 		pieces_enter(&c->pieces);
-		room = pieces_add_beside(&c->pieces, p, bytes);
+		room = pieces_add_beside(&c->pieces, p, beside);
 		pieces_leave(&c->pieces);
 	}
 	if (!room)

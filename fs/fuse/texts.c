@@ -493,18 +493,22 @@ void metrics_text_put(FILE *f, const struct stats *s)
 		s->content.decode_seconds, decodes_within(s, CONTENT_TIMES));
 	put_seconds(f, "last_reload_timestamp_seconds", s->reloaded,
 		    "Time of the last reload, in Unix time; 0: never.");
-	put_head(f, "archive_size_bytes", "gauge", "Size of an archive's file.");
-	for (size_t i = 0; i < e->holdings.count; i++)
-		if (has_series(e, i))
-			put_labelled(f, "archive_size_bytes", "archive",
-				     kp_archive_path(e->archives[i]),
-				     (uint64_t)kp_archive_stat(e->archives[i])->st_size);
-	put_head(f, "archive_entries", "gauge", "Entries of an archive.");
-	for (size_t i = 0; i < e->holdings.count; i++)
-		if (has_series(e, i))
-			put_labelled(f, "archive_entries", "archive",
-				     kp_archive_path(e->archives[i]),
-				     kp_archive_entry_count(e->archives[i]));
+	for (int entries = 0; entries < 2; entries++) {
+		const char *metric = entries ? "archive_entries" : "archive_size_bytes";
+
+		put_head(f, metric, "gauge",
+			 entries ? "Entries of an archive."
+				 : "Size of an archive's file.");
+		for (size_t i = 0; i < e->holdings.count; i++) {
+			const struct kpack_archive *a = e->archives[i];
+
+			if (has_series(e, i))
+				put_labelled(
+					f, metric, "archive", kp_archive_path(a),
+					entries ? kp_archive_entry_count(a)
+						: (uint64_t)kp_archive_stat(a)->st_size);
+		}
+	}
 	put_head(f, "sandbox_part", "gauge", "Parts of the sandbox that are on.");
 	for (size_t i = 0; s->sandbox[i]; i++)
 		put_labelled(f, "sandbox_part", "part", s->sandbox[i], 1);

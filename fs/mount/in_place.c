@@ -161,40 +161,35 @@ static bool unmount_tree(const char *tree, const struct mounted_list *keep)
 }
 
 /*
- * Whether the daemon of the mount has died: it is asked for the file system's size, and for names,
- * because an overlay asks only one of its layers for the size, and the kernel may know the names.
+ * What a daemon that died has left is unmounted, so that it is mounted anew.  A mount is asked for the
+ * file system's size, and for names, because an overlay asks only one of its layers for the size, and
+ * the kernel may know the names.
  */
-static bool is_dead(const struct mounted *m)
-{
-	struct statvfs size;
-	bool dead = statvfs(m->path, &size) < 0 &&
-		    (errno == ENOTCONN || errno == ECONNABORTED);
-	DIR *dir = opendir(m->path);
-
-	dead |= !dir && errno == ENOTCONN;
-
-	errno = 0;
-	while (dir && readdir(dir))
-		continue;
-	dead |= dir && (errno == ENOTCONN || errno == ECONNABORTED);
-	if (dir)
-		closedir(dir);
-	return dead;
-}
-
-/* What a daemon that died has left is unmounted, so that it is mounted anew. */
 static bool unmount_dead(struct mounted_list *list)
 {
 	size_t kept = 0;
 	bool fine = true;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (!is_dead(&list->items[i])) {
-			list->items[kept++] = list->items[i];
+		const struct mounted *m = &list->items[i];
+		struct statvfs size;
+		bool dead = statvfs(m->path, &size) < 0 &&
+			    (errno == ENOTCONN || errno == ECONNABORTED);
+		DIR *dir = opendir(m->path);
+
+		dead |= !dir && errno == ENOTCONN;
+		errno = 0;
+		while (dir && readdir(dir))
+			continue;
+		dead |= dir && (errno == ENOTCONN || errno == ECONNABORTED);
+		if (dir)
+			closedir(dir);
+		if (!dead) {
+			list->items[kept++] = *m;
 			continue;
 		}
-		fine &= unmount(&list->items[i]);
-		free(list->items[i].path);
+		fine &= unmount(m);
+		free(m->path);
 	}
 	list->count = kept;
 	return fine;

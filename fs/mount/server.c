@@ -627,57 +627,6 @@ static int run_threads(struct fuse_session *se, const struct settings *settings)
 #endif
 }
 
-/* Answer the requests of the mount, which was made, until its end. */
-static enum end answer_requests(struct server *s)
-{
-	const struct settings *settings = s->settings;
-	const struct sandbox_options sandbox = {
-		.clone_fd = settings->clone_fd,
-		.io_uring = settings->io_uring,
-	};
-	struct sigaction action = {.sa_sigaction = pass_on_signal,
-				   .sa_flags = SA_SIGINFO};
-	struct fuse_session *se = s->fs.session;
-	char *arches, text[1024];
-	const struct link_message ready = {.word = LINK_READY, .fd = -1, .text = text};
-	struct edition *e;
-	int null = -1, result;
-	sigset_t signals;
-
-	s->pressure = pressure_open("");
-	if (!s->pressure || (!settings->foreground && !daemon_open(&null)))
-		return SYSTEM;
-	/* The sandbox comes first: answering INIT may start threads of the library. */
-	if ((!settings->no_sandbox && !sandbox_enter(&sandbox)) || !answer_init(se) ||
-	    !start_services(s))
-		return SYSTEM;
-	signalled.link = s->link;
-	signalled.se = se;
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	if (!settings->foreground)
-		daemon_leave(null);
-	e = inodes_edition(s->fs.inodes);
-	arches = arches_line_new(&settings->arches, ",");
-	snprintf(text, sizeof(text), "%zu archives, %u files, architectures: %s",
-		 e->holdings.count, tree_file_count(e->tree), arches ? arches : "none");
-	edition_unref(e);
-	free(arches);
-	link_send_all(s->link, &ready);
-	/* only this thread takes signals: it waits for the end of the loop, and they wake
-	 * it */
-	sigemptyset(&signals);
-	pthread_sigmask(SIG_SETMASK, &signals, NULL);
-	/* If a signal ended the loop, that is no failure. */
-	result = settings->single ? fuse_session_loop(se) : run_threads(se, settings);
-	/* the session ends already: signals have nothing to end any more */
-	sigfillset(&signals);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	return result >= 0 ? OK : SYSTEM;
-}
-
 /*
  * End the mount.  What root mounted on a descriptor is unmounted by the supervisor, which
  * looks for it in the mount table, or here if that has gone; the sandbox forbids it here.
@@ -708,16 +657,26 @@ static void end_mount(struct server *s)
 	close(ends[1]);
 }
 
+/* Make the mount, answer its requests until it ends, and end it. */
 static enum end mount_and_serve(struct server *s)
 {
 	struct link_message mounted = {.word = LINK_MOUNTED};
 	struct settings *settings = s->settings;
+	const struct sandbox_options sandbox = {
+		.clone_fd = settings->clone_fd,
+		.io_uring = settings->io_uring,
+	};
+	struct sigaction action = {.sa_sigaction = pass_on_signal,
+				   .sa_flags = SA_SIGINFO};
+	struct fuse_session *se = s->fs.session;
 	const char *place = settings->mountpoint;
-	char name[KP_FD_NAME_SIZE];
-	int dir = settings->place;
-	bool fine = true;
+	char name[KP_FD_NAME_SIZE], *arches, text[1024];
+	const struct link_message ready = {.word = LINK_READY, .fd = -1, .text = text};
+	int dir = settings->place, null = -1, result;
+	enum end end = SYSTEM;
 	struct edition *e;
-	enum end end;
+	sigset_t signals;
+	bool fine = true;
 
 	/* root mounts on what is open: another user may have exchanged the path meanwhile */
 	s->by_place = dir != 0;
@@ -736,15 +695,48 @@ static enum end mount_and_serve(struct server *s)
 		close(dir);
 	if (!fine)
 		return NO_MOUNT;
-	if (fuse_session_mount(s->fs.session, place)) {
+	if (fuse_session_mount(se, place)) {
 		log_about(LOG_ERR, settings->mountpoint, "cannot mount");
 		return NO_MOUNT;
 	}
 	settings_leave_place(settings);
-	mounted.fd = fuse_session_fd(s->fs.session);
+	mounted.fd = fuse_session_fd(se);
 	mounted.number = minor_of(mounted.fd);
 	link_send_all(s->link, &mounted);
-	end = answer_requests(s);
+
+	s->pressure = pressure_open("");
+	if (!s->pressure || (!settings->foreground && !daemon_open(&null)))
+		goto stop;
+	/* The sandbox comes first: answering INIT may start threads of the library. */
+	if ((!settings->no_sandbox && !sandbox_enter(&sandbox)) || !answer_init(se) ||
+	    !start_services(s))
+		goto stop;
+	signalled.link = s->link;
+	signalled.se = se;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+	if (!settings->foreground)
+		daemon_leave(null);
+	e = inodes_edition(s->fs.inodes);
+	arches = arches_line_new(&settings->arches, ",");
+	snprintf(text, sizeof(text), "%zu archives, %u files, architectures: %s",
+		 e->holdings.count, tree_file_count(e->tree), arches ? arches : "none");
+	edition_unref(e);
+	free(arches);
+	link_send_all(s->link, &ready);
+	/* only this thread takes signals: it waits for the end of the loop, and they wake
+	 * it */
+	sigemptyset(&signals);
+	pthread_sigmask(SIG_SETMASK, &signals, NULL);
+	/* If a signal ended the loop, that is no failure. */
+	result = settings->single ? fuse_session_loop(se) : run_threads(se, settings);
+	/* the session ends already: signals have nothing to end any more */
+	sigfillset(&signals);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	end = result >= 0 ? OK : SYSTEM;
+stop:
 	/* these end before the session is destroyed: decoders answer its requests */
 	atomic_store(&s->stopped, true);
 	shutdown(s->link, SHUT_RDWR);

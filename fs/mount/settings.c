@@ -448,24 +448,6 @@ static bool read_options(struct settings *s)
 /* --- paths ---------------------------------------------------------------------------- */
 
 /*
- * The absolute path of a source, because the working directory will change.  Links are kept:
- * each scan follows them again.
- */
-static char *absolute_source(const char *path)
-{
-	KP_AUTO_FREE char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
-	char *full = NULL;
-	struct stat st;
-
-	if (stat(path, &st) || !here || asprintf(&full, "%s/%s", here, path) < 0) {
-		log_about(LOG_ERR, path, strerror(errno));
-		return NULL;
-	}
-	clean_path(full + 1);
-	return full;
-}
-
-/*
  * Whether this process mounts by itself, as root.  Root without this capability, as in
  * containers, needs fusermount3, which takes a path.
  */
@@ -479,68 +461,54 @@ static bool mounts_as_root(void)
 }
 
 /*
- * Open the mount point and return its absolute path.  Root mounts on what is open, as
- * another user may exchange directories of the path meanwhile.
+ * Make the mount point an absolute path.  Root mounts on what is open, as another user may exchange
+ * directories of the path meanwhile.
  */
-static char *open_place(struct settings *s)
-{
-	char name[32], path[PATH_MAX];
-	bool firm;
-	ssize_t n;
-	int fd = kp_firm_path_open(s->mountpoint, &firm);
-
-	if (fd < 0) {
-		log_about(LOG_ERR, s->mountpoint,
-			  errno == ELOOP ? "a symbolic link on the way is not followed, "
-					   "because another user may have put it there; "
-					   "name the directory that it leads to"
-					 : strerror(errno));
-		return NULL;
-	}
-	s->place = fd;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	n = readlink(name, path, sizeof(path) - 1);
-	if (n < 0) {
-		log_about(LOG_ERR, name, strerror(errno));
-		return NULL;
-	}
-	path[n] = '\0';
-	if (!s->auto_unmount)
-		return strdup(path);
-	/* fusermount3 unmounts by the path when the daemon has died: nobody may have
-	 * exchanged a directory of the absolute path then */
-	settings_leave_place(s);
-	fd = kp_firm_path_open(path, &firm);
-	if (fd >= 0)
-		close(fd);
-	if (fd >= 0 && firm)
-		return strdup(path);
-	log_about(
-		LOG_ERR, path,
-		"auto_unmount as root needs a path in which no other user can exchange a "
-		"directory");
-	return NULL;
-}
-
 static enum end take_mountpoint(struct settings *s)
 {
+	char name[32], path[PATH_MAX], *full = NULL;
+	const char *why = NULL;
 	struct stat st;
-	char *full;
+	bool firm;
+	ssize_t n;
+	int fd;
 
 	/* mount.fuse3 may have mounted already: /dev/fd/N is then its connection. */
 	if (strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
 		return OK;
-	if (mounts_as_root()) {
-		full = open_place(s);
-	} else {
+	if (!mounts_as_root()) {
 		full = realpath(s->mountpoint, NULL);
-		if (!full)
-			log_about(LOG_ERR, s->mountpoint, strerror(errno));
+	} else if ((fd = firm_path_open(s->mountpoint, &firm)) >= 0) {
+		s->place = fd;
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		n = readlink(name, path, sizeof(path) - 1);
+		path[n < 0 ? 0 : n] = '\0';
+		full = n < 0 ? NULL : strdup(path);
+	} else if (errno == ELOOP) {
+		why = "a symbolic link on the way is not followed, because another user "
+		      "may "
+		      "have put it there; name the directory that it leads to";
 	}
-	if (!full)
+	if (!full) {
+		log_about(LOG_ERR, s->mountpoint, why ? why : strerror(errno));
 		return NO_MOUNT;
+	}
 	free(s->mountpoint);
 	s->mountpoint = full;
+	if (s->place && s->auto_unmount) {
+		/* fusermount3 unmounts by the path when the daemon has died: nobody may have
+		 * exchanged a directory of the absolute path then */
+		settings_leave_place(s);
+		fd = firm_path_open(full, &firm);
+		if (fd >= 0)
+			close(fd);
+		if (fd < 0 || !firm) {
+			log_about(LOG_ERR, full,
+				  "auto_unmount as root needs a path in which no other "
+				  "user can exchange a directory");
+			return NO_MOUNT;
+		}
+	}
 	/* libfuse would mount on a file, but then the kernel refuses every request. */
 	if ((s->place ? fstat(s->place, &st) : stat(full, &st)) == 0 &&
 	    !S_ISDIR(st.st_mode)) {
@@ -593,11 +561,20 @@ static enum end take_operands(struct settings *s)
 	for (size_t i = 0; i < s->more_sources.count; i++)
 		if (!strings_add(p, s->more_sources.list[i]))
 			return SYSTEM;
+	/* Absolute paths, because the working directory will change.  Links are kept: each scan
+	 * follows them again. */
 	for (size_t i = 0; i < p->count; i++) {
-		char *full = absolute_source(p->list[i]);
+		const char *path = p->list[i];
+		KP_AUTO_FREE char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
+		char *full = NULL;
+		struct stat st;
 
-		if (!full)
+		if (stat(path, &st) || !here ||
+		    asprintf(&full, "%s/%s", here, path) < 0) {
+			log_about(LOG_ERR, path, strerror(errno));
 			return NO_MOUNT;
+		}
+		clean_path(full + 1);
 		free(p->list[i]);
 		p->list[i] = full;
 	}

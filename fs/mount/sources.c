@@ -198,25 +198,6 @@ static void watch_path(struct sources *s, const char *path, bool source)
 	kp_walk_end(&way);
 }
 
-static bool event_matters(const struct sources *s, const struct inotify_event *e)
-{
-	const struct place *p;
-
-	if (e->mask & IN_Q_OVERFLOW)
-		return true;
-	p = find_place(s, e->wd);
-	if (!p)
-		return false;
-	/* An event of the directory itself.  Its attributes matter only if it has the
-	 * archives, because the mount shows them then. */
-	if (e->len == 0)
-		return !(e->mask & (IN_ATTRIB | IN_IGNORED)) || p->archives;
-	if (!(e->mask & (p->mask | IN_UNMOUNT)))
-		return false;
-	return p->all || (p->archives && kp_is_archive_name(e->name)) ||
-	       has_name(p, e->name);
-}
-
 bool sources_read_events(struct sources *s)
 {
 	char bytes[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -231,8 +212,21 @@ bool sources_read_events(struct sources *s)
 	for (; left > 0 && (n = read(s->events, bytes, sizeof(bytes))) > 0;
 	     left -= (int)n) {
 		for (char *at = bytes; at < bytes + n; at += sizeof(*e) + e->len) {
+			const struct place *p;
+
 			e = (const struct inotify_event *)(void *)at;
-			any = any || event_matters(s, e);
+			p = find_place(s, e->wd);
+			if (e->mask & IN_Q_OVERFLOW)
+				any = true;
+			else if (p && e->len == 0)
+				/* An event of the directory itself.  Its attributes matter only if
+				 * it has the archives, because the mount shows them then. */
+				any |= !(e->mask & (IN_ATTRIB | IN_IGNORED)) ||
+				       p->archives;
+			else if (p && e->mask & (p->mask | IN_UNMOUNT))
+				any |= p->all ||
+				       (p->archives && kp_is_archive_name(e->name)) ||
+				       has_name(p, e->name);
 		}
 	}
 	return any;

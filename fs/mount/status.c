@@ -82,33 +82,16 @@ static int copy_status(const char *mountpoint, FILE *out)
 	return fflush(out) ? errno : code;
 }
 
-/* Print the bytes that come from FD.  false: its end did not come in time. */
-static bool print_output(int fd)
-{
-	int64_t end = clock_ms() + PATIENCE, left;
-	char text[4096];
-	ssize_t n = -1;
-
-	while ((left = end - clock_ms()) > 0) {
-		struct pollfd p = {fd, POLLIN, 0};
-
-		if (poll(&p, 1, (int)left) <= 0)
-			continue;
-		n = read(fd, text, sizeof(text));
-		if (n <= 0)
-			break;
-		fwrite(text, 1, (size_t)n, stdout);
-	}
-	return n == 0;
-}
-
 /*
  * A child reads the status.  A process that waits for a mount that does not answer can
  * only be killed, and not even that if the server has stopped while it had the request.
  */
 int status_show(const char *mountpoint)
 {
+	int64_t end = clock_ms() + PATIENCE, left;
 	int ends[2], status, code;
+	char text[4096];
+	ssize_t n = -1;
 	pid_t child;
 
 	/* The program's parent may have set SIGCHLD to be ignored. */
@@ -124,7 +107,17 @@ int status_show(const char *mountpoint)
 		_exit(copy_status(mountpoint, fdopen(0, "w")));
 	}
 	close(ends[1]);
-	if (!print_output(ends[0]))
+	while ((left = end - clock_ms()) > 0) {
+		struct pollfd p = {ends[0], POLLIN, 0};
+
+		if (poll(&p, 1, (int)left) <= 0)
+			continue;
+		n = read(ends[0], text, sizeof(text));
+		if (n <= 0)
+			break;
+		fwrite(text, 1, (size_t)n, stdout);
+	}
+	if (n != 0)
 		return fail_status(mountpoint, "does not answer");
 	if (waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
 		return fail_status(mountpoint,

@@ -179,31 +179,18 @@ static void send_survey(struct supervisor *s)
 
 /* --- reading files in advance, in a process of its own -------------------------------- */
 
-/* Read the file PATH of the device DEV into the page cache.  The server logs failures. */
-static bool load_file(const char *path, dev_t dev)
-{
-	static char bytes[128 << 10];
-	KP_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat st;
-	ssize_t n;
-
-	if (fd < 0 || fstat(fd, &st) || st.st_dev != dev || !S_ISREG(st.st_mode))
-		return false;
-	do {
-		n = read(fd, bytes, sizeof(bytes));
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	return true;
-}
-
 /*
  * Read the files of the mount M that match the patterns, as glob(3) expands them below its
- * root.  A pattern that matches no file is logged.
+ * root, into the page cache.  A pattern that matches no file is logged; failures to read are by the
+ * server.
  */
 static void preload_files(const struct mount_point *m, const struct strings *patterns)
 {
 	int root = open(m->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const struct sched_param lowest = {0};
-	struct stat st;
+	static char bytes[128 << 10];
+	struct stat st, file;
+	ssize_t n;
 
 	if (nice(19) == -1 || sched_setscheduler(0, SCHED_IDLE, &lowest))
 		log_print(LOG_INFO, "preload: cannot lower its priority");
@@ -222,8 +209,19 @@ static void preload_files(const struct mount_point *m, const struct strings *pat
 		if (asprintf(&below, "/proc/self/fd/%d/%s", root,
 			     pattern + strspn(pattern, "/")) > 0 &&
 		    glob(below, GLOB_NOSORT, NULL, &found) == 0)
-			for (size_t k = 0; k < found.gl_pathc; k++)
-				had |= load_file(found.gl_pathv[k], st.st_dev);
+			for (size_t k = 0; k < found.gl_pathc; k++) {
+				KP_AUTO_CLOSE int fd = open(
+					found.gl_pathv[k],
+					O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+				if (fd < 0 || fstat(fd, &file) ||
+				    file.st_dev != st.st_dev || !S_ISREG(file.st_mode))
+					continue;
+				had = true;
+				do {
+					n = read(fd, bytes, sizeof(bytes));
+				} while (n > 0 || (n < 0 && errno == EINTR));
+			}
 		globfree(&found);
 		free(below);
 		if (!had)

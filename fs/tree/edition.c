@@ -106,20 +106,6 @@ bool arches_find(struct kp_choice *s, const char *topology)
 	return ok;
 }
 
-/* Whether A has code that GPU number GPU chooses. */
-static bool archive_serves(const struct kp_choice *s, size_t gpu, struct kpack_archive *a)
-{
-	struct kp_target code;
-
-	if (!s->exact)
-		return kp_archive_serves(a, &s->gpus[gpu]);
-	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
-		if (!kp_target_parse(kp_span_str(kp_archive_arch(a, i)), &code, NULL) &&
-		    kp_target_eq(&s->gpus[gpu], &code))
-			return true;
-	return false;
-}
-
 /*
  * Log a warning for each named target ID for which no archive has a file: it may be a
  * typing error.  Target IDs that suit every GPU are not checked.
@@ -128,17 +114,25 @@ static void arches_warn(const struct kp_choice *s, struct kpack_archive *const *
 			size_t count)
 {
 	char text[KP_TARGET_TEXT_MAX];
+	struct kp_target code;
 
 	for (size_t i = 0; i < s->named && !s->all; i++) {
-		size_t k = 0;
+		const struct kp_target *gpu = &s->gpus[i];
+		bool served = kp_target_neutral(gpu);
 
-		if (kp_target_neutral(&s->gpus[i]))
+		for (size_t k = 0; k < count && !served; k++) {
+			served = !s->exact && kp_archive_serves(archives[k], gpu);
+			for (size_t n = 0; s->exact && !served &&
+					   n < kp_archive_arch_count(archives[k]);
+			     n++)
+				served = !kp_target_parse(kp_span_str(kp_archive_arch(
+								  archives[k], n)),
+							  &code, NULL) &&
+					 kp_target_eq(gpu, &code);
+		}
+		if (served)
 			continue;
-		while (k < count && !archive_serves(s, i, archives[k]))
-			k++;
-		if (k < count)
-			continue;
-		kp_target_format(&s->gpus[i], text);
+		kp_target_format(gpu, text);
 		log_print(LOG_WARNING, "arch=%s: no archive has a file for it", text);
 	}
 }

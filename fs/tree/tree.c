@@ -98,12 +98,12 @@ static uint32_t *slot_for(const struct tree *t, uint64_t ino)
 	return &t->slots[i];
 }
 
-static struct tree_node node_at(const struct tree *t, uint32_t node)
+struct tree_node tree_at(const struct tree *t, uint32_t position)
 {
-	bool is_dir = node < t->dirs;
+	bool is_dir = position < t->dirs;
 
-	return (struct tree_node){ino_of(t, node), is_dir,
-				  is_dir ? node : node - t->dirs};
+	return (struct tree_node){ino_of(t, position), is_dir,
+				  is_dir ? position : position - t->dirs};
 }
 
 /* Give NODE the number INO; false: the number is taken. */
@@ -114,7 +114,7 @@ static bool insert_node(struct tree *t, uint32_t node, uint64_t ino)
 	if (*slot)
 		return false;
 	if (t->taken && node != t->options.root &&
-	    t->taken->is(t->taken->user, ino, t->view, node_at(t, node)))
+	    t->taken->is(t->taken->user, ino, t->view, tree_at(t, node)))
 		return false;
 	*slot = mark_of(t, ino) | (node + 1);
 	return true;
@@ -275,7 +275,7 @@ bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out)
 
 	if (!slot)
 		return false;
-	*out = node_at(t, node_in(t, slot));
+	*out = tree_at(t, node_in(t, slot));
 	return true;
 }
 
@@ -283,7 +283,7 @@ bool tree_find_near(const struct tree *t, uint64_t ino, uint32_t *position,
 		    struct tree_node *out)
 {
 	if (*position < t->nodes && ino_of(t, *position) == ino)
-		*out = node_at(t, *position);
+		*out = tree_at(t, *position);
 	else if (!tree_find(t, ino, out))
 		return false;
 	*position = tree_position(t, *out) + 1;
@@ -292,24 +292,19 @@ bool tree_find_near(const struct tree *t, uint64_t ino, uint32_t *position,
 
 struct tree_node tree_root(const struct tree *t)
 {
-	return node_at(t, t->options.root);
+	return tree_at(t, t->options.root);
 }
 
 struct tree_node tree_parent(const struct tree *t, uint32_t dir)
 {
 	if (dir == t->options.root)
 		return tree_root(t);
-	return node_at(t, kp_view_dir(t->view, dir)->parent);
+	return tree_at(t, kp_view_dir(t->view, dir)->parent);
 }
 
 uint32_t tree_size(const struct tree *t)
 {
 	return t->nodes;
-}
-
-struct tree_node tree_at(const struct tree *t, uint32_t position)
-{
-	return node_at(t, position);
 }
 
 uint32_t tree_position(const struct tree *t, struct tree_node node)
@@ -329,7 +324,7 @@ uint32_t tree_file_count(const struct tree *t)
 
 struct tree_node tree_named(const struct tree *t, const struct kp_view_name *name)
 {
-	return node_at(t,
+	return tree_at(t,
 		       name->kind == KP_VIEW_DIR ? name->index : t->dirs + name->index);
 }
 
@@ -355,15 +350,6 @@ static void stat_common(const struct tree *t, const struct stat *from, struct st
 	out->st_mode = from->st_mode & 0444;
 	out->st_atim = out->st_mtim = out->st_ctim = from->st_mtim;
 	out->st_blksize = 128 << 10;
-}
-
-static void stat_dir(const struct tree *t, uint32_t dir, struct stat *out)
-{
-	stat_common(t, &t->options.look, out);
-	/* A user who may read the archives may also search the directories. */
-	out->st_mode |= out->st_mode >> 2;
-	out->st_nlink = 2 + kp_view_dir(t->view, dir)->subdirs;
-	out->st_mode = S_IFDIR | (out->st_mode & ~t->options.mask);
 }
 
 /*
@@ -411,33 +397,36 @@ static void stat_bundle(const struct tree *t, uint32_t file,
 	out->st_blocks = (blkcnt_t)((b->header.size + 511) / 512);
 }
 
-static void stat_file(const struct tree *t, uint32_t file, struct stat *out)
+void tree_stat(const struct tree *t, struct tree_node node, struct stat *out)
 {
 	struct kp_entry_info info;
+	struct kp_view_bundle b;
+	struct kpack_archive *a;
 	struct kp_meta meta;
 	size_t entry;
-	struct kpack_archive *a = kp_view_entry(t->view, file, &entry);
 
+	*out = (struct stat){.st_ino = node.ino};
+	if (node.is_dir) {
+		stat_common(t, &t->options.look, out);
+		/* A user who may read the archives may also search the directories. */
+		out->st_mode |= out->st_mode >> 2;
+		out->st_nlink = 2 + kp_view_dir(t->view, node.index)->subdirs;
+		out->st_mode = S_IFDIR | (out->st_mode & ~t->options.mask);
+		return;
+	}
+	if (kp_view_bundle(t->view, node.index, &b)) {
+		stat_bundle(t, node.index, &b, out);
+		return;
+	}
+	a = kp_view_entry(t->view, node.index, &entry);
 	kp_archive_entry(a, entry, &info);
 	kp_archive_meta(a, entry, &meta);
 	stat_common(t, kp_archive_stat(a), out);
 	/* A user who cannot read the archive cannot execute its contents either. */
 	out->st_mode |= meta.mode & (out->st_mode >> 2);
 	out->st_mode = S_IFREG | (out->st_mode & ~t->options.mask);
-	out->st_nlink = t->links ? t->links[file] : kp_view_file(t->view, file)->nlink;
+	out->st_nlink = t->links ? t->links[node.index]
+				 : kp_view_file(t->view, node.index)->nlink;
 	out->st_size = (off_t)info.size;
 	out->st_blocks = (blkcnt_t)(info.stored / 512 + (info.stored % 512 != 0));
-}
-
-void tree_stat(const struct tree *t, struct tree_node node, struct stat *out)
-{
-	struct kp_view_bundle b;
-
-	*out = (struct stat){.st_ino = node.ino};
-	if (node.is_dir)
-		stat_dir(t, node.index, out);
-	else if (kp_view_bundle(t->view, node.index, &b))
-		stat_bundle(t, node.index, &b, out);
-	else
-		stat_file(t, node.index, out);
 }

@@ -5,7 +5,6 @@
  */
 #include "xalloc.h"
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,17 +58,23 @@ char *xstrndup(const char *text, size_t size)
 	return checked(strndup(text, size), size);
 }
 
+char *xvasprintf(const char *format, va_list ap)
+{
+	char *text;
+
+	if (vasprintf(&text, format, ap) < 0)
+		xalloc_fail(0);
+	return text;
+}
+
 char *xasprintf(const char *format, ...)
 {
 	char *text;
 	va_list ap;
-	int n;
 
 	va_start(ap, format);
-	n = vasprintf(&text, format, ap);
+	text = xvasprintf(format, ap);
 	va_end(ap);
-	if (n < 0)
-		xalloc_fail(0);
 	return text;
 }
 

@@ -10,6 +10,7 @@
 #ifndef PACKER_BASE_XALLOC_H
 #define PACKER_BASE_XALLOC_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include "core/base/alloc.h"
@@ -21,6 +22,8 @@ char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
 char *xstrndup(const char *text, size_t size) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *format, ...)
 	__attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
+char *xvasprintf(const char *format, va_list ap)
+	__attribute__((malloc, returns_nonnull, format(printf, 1, 0)));
 
 /* As kp_grow: make room for item number COUNT in the array that *ARRAY points to. */
 void xgrow(void *array, size_t count, size_t *cap, size_t item);

@@ -98,16 +98,6 @@ static struct pack pack_named(struct kp_span name)
 	return p;
 }
 
-/* Whether a file of A may be in B: they share a GPU, or one of them is for every GPU. */
-static bool packs_agree(const struct pack *a, const struct pack *b)
-{
-	for (size_t i = 0; i < a->n_arches; i++)
-		for (size_t k = 0; k < b->n_arches; k++)
-			if (arch_agrees(a->arches[i], b->arches[k]))
-				return true;
-	return a->n_arches == 0 || b->n_arches == 0;
-}
-
 /* --- containers ------------------------------------------------------------------------- */
 
 /*
@@ -228,26 +218,6 @@ static struct kp_span text_of(const json_t *value)
 				json_string_length(value)};
 }
 
-/* Add the versions in a pack's "__signature__" file, under the names they have there. */
-static kpack_error_t add_versions(const struct kp_source *source, struct facts *out,
-				  struct kpackx_error *why)
-{
-	json_t *json, *value;
-	const char *name;
-
-	KP_TRY(load_json(source, &json, why));
-	json_object_foreach(json, name, value)
-	{
-		if (kp_span_is_one_of(kp_span_str(name),
-				      "AOTRITON_GIT_SHA1 AOTRITON_GIT_TREESHA1 "
-				      "DB_SHA256 TRITON_VERSION") &&
-		    !facts_has(out, name))
-			facts_short(out, name, text_of(value), TEXT_MAX);
-	}
-	json_decref(json);
-	return KPACK_SUCCESS;
-}
-
 static void add_param(const char *name, const json_t *value, struct facts *params)
 {
 	struct kp_span text = kp_span_str(name);
@@ -299,7 +269,7 @@ static kpack_error_t add_kernel(const struct library_question *q, struct facts *
 	kpack_error_t err;
 	size_t file;
 
-	if (!file_tree_find(q->tree, kp_span_str(path), &file))
+	if (!file_tree_find(q->tree, path, &file))
 		return KPACK_SUCCESS;
 	KP_TRY(file_tree_open(q->tree, file, &bytes, why));
 	err = load_json(&bytes.source, &json, why);
@@ -357,26 +327,6 @@ static void add_signature_name(struct kp_span signature, struct facts *facts,
 	facts_short(facts, "device", *device, TEXT_MAX);
 }
 
-/* A file of a pack is for all GPUs of its family, unless its content states GPUs. */
-static kpack_error_t decide_arches(struct library_question *q, const struct pack *pack,
-				   struct kpackx_error *why)
-{
-	struct library_object *out = &q->out;
-	KP_AUTO(content) c = {0};
-
-	if (!*pack->family)
-		return arch_decide(q, pack->n_arches ? pack->arches[0] : "", why);
-	KP_TRY(content_look(q, &c, why));
-	if (c.n_arches)
-		return arch_decide(q, "", why);
-	if (*c.container)
-		facts_string(&out->facts, "container", c.container);
-	for (size_t i = 0; i < pack->n_arches; i++)
-		library_add_arch(out, pack->arches[i]);
-	memcpy(out->family, pack->family, sizeof(out->family));
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t check_image(struct library_question *q, struct kp_span rest,
 				 struct kpackx_error *why)
 {
@@ -385,12 +335,27 @@ static kpack_error_t check_image(struct library_question *q, struct kp_span rest
 	size_t depth = path_depth(rest);
 	struct kpackx_error fault = {0};
 	struct pack pack = {0}, named;
+	KP_AUTO(content) c = {0};
+	json_t *json, *value;
+	const char *key;
 	kpack_error_t err;
+	bool agrees;
 
 	/* "amd-common", and any other name than "amd-gfx...", is for every GPU */
 	if (depth > 1 && kp_span_take(&first, "amd-"))
 		pack = pack_named(first);
-	KP_TRY(decide_arches(q, &pack, why));
+	KP_TRY(content_look(q, &c, why));
+	/* for all GPUs of its family, unless the content states GPUs */
+	if (*pack.family && c.n_arches == 0) {
+		if (*c.container)
+			facts_string(&out->facts, "container", c.container);
+		for (size_t i = 0; i < pack.n_arches; i++)
+			library_add_arch(out, pack.arches[i]);
+		memcpy(out->family, pack.family, sizeof(out->family));
+	} else {
+		arch_settle(&c, *pack.family || !pack.n_arches ? "" : pack.arches[0],
+			    out);
+	}
 	if (pack.n_arches)
 		facts_short(&out->facts, "pack", first, TEXT_MAX);
 	if (pack.unknown)
@@ -405,7 +370,11 @@ static kpack_error_t check_image(struct library_question *q, struct kp_span rest
 		add_signature_name(name, &out->facts, &device);
 		/* since 0.10 a kernel's name ends with its pack */
 		named = pack_named(device);
-		if (!out->warning && !packs_agree(&pack, &named))
+		agrees = pack.n_arches == 0 || named.n_arches == 0;
+		for (size_t i = 0; i < pack.n_arches; i++)
+			for (size_t k = 0; k < named.n_arches; k++)
+				agrees |= arch_agrees(pack.arches[i], named.arches[k]);
+		if (!out->warning && !agrees)
 			library_warn(out, "named for %.*s, but it is in the pack of %s",
 				     (int)device.size, (const char *)device.data,
 				     *pack.family ? pack.family : pack.arches[0]);
@@ -416,8 +385,19 @@ static kpack_error_t check_image(struct library_question *q, struct kp_span rest
 		facts_short(&out->facts, "operation", name, TEXT_MAX);
 		err = read_flatzip(q->source, &out->facts, &fault);
 	} else if (kp_span_ends(kp_span_str(q->path), "/__signature__")) {
+		/* the versions, under the names they have there */
 		out->role = "signature";
-		return add_versions(q->source, &out->facts, why);
+		KP_TRY(load_json(q->source, &json, why));
+		json_object_foreach(json, key, value)
+		{
+			if (kp_span_is_one_of(kp_span_str(key),
+					      "AOTRITON_GIT_SHA1 AOTRITON_GIT_TREESHA1 "
+					      "DB_SHA256 TRITON_VERSION") &&
+			    !facts_has(&out->facts, key))
+				facts_short(&out->facts, key, text_of(value), TEXT_MAX);
+		}
+		json_decref(json);
+		return KPACK_SUCCESS;
 	} else {
 		return KPACK_SUCCESS;
 	}

@@ -51,25 +51,6 @@ static bool ends_at(struct kp_span s, size_t n)
 
 /* --- a target ID at the start of a text ------------------------------------------------ */
 
-/* Size of "gfx9-generic" or "gfx10-3-generic" at the start of S, or 0. */
-static size_t generic_size(struct kp_span s)
-{
-	static const char word[] = "-generic";
-	size_t n = 3 + count_digits(s, 3), minor;
-
-	if (n == 3 || n > 3 + NUMBER_MAX)
-		return 0;
-	if (n < s.size && s.data[n] == '-') {
-		minor = count_digits(s, n + 1);
-		if (minor && minor <= NUMBER_MAX)
-			n += 1 + minor;
-	}
-	if (!kp_span_starts(kp_span_tail(s, n), word, sizeof(word) - 1))
-		return 0;
-	n += sizeof(word) - 1;
-	return ends_at(s, n) ? n : 0;
-}
-
 /* Size of "gfx1100" or "gfx90a" at the start of S, whatever follows it; or 0. */
 static size_t number_size(struct kp_span s)
 {
@@ -90,18 +71,6 @@ static size_t stepping_size(struct kp_span s, size_t n)
 	return digits && ends_at(s, n + 1 + digits) ? 1 + digits : 0;
 }
 
-/* Size of "-xnack+" or ":sramecc-" after N bytes of S; or 0. */
-static size_t feature_size(struct kp_span s, size_t n)
-{
-	struct kp_span rest = kp_span_tail(s, n);
-
-	if (!(kp_span_take(&rest, "-") || kp_span_take(&rest, ":")) ||
-	    !(kp_span_take(&rest, "xnack") || kp_span_take(&rest, "sramecc")) ||
-	    !(kp_span_take(&rest, "+") || kp_span_take(&rest, "-")) || !ends_at(rest, 0))
-		return 0;
-	return (size_t)(rest.data - s.data) - n;
-}
-
 static bool format_target(struct kp_span id, char out[KP_TARGET_TEXT_MAX])
 {
 	struct kp_target target;
@@ -118,12 +87,21 @@ static bool format_target(struct kp_span id, char out[KP_TARGET_TEXT_MAX])
  */
 static size_t take_target(struct kp_span s, char out[KP_TARGET_TEXT_MAX])
 {
-	size_t n, more, stepping;
+	struct kp_span rest = s;
+	size_t n = 3 + count_digits(s, 3), minor, stepping;
 
 	if (!kp_span_starts(s, "gfx", 3))
 		return 0;
-	n = generic_size(s);
-	if (n == 0) {
+	/* gfx9-generic, gfx10-3-generic; or a processor */
+	minor = n < s.size && s.data[n] == '-' ? count_digits(s, n + 1) : 0;
+	if (n > 3 && n <= 3 + NUMBER_MAX)
+		rest = kp_span_tail(s,
+				    n + (minor && minor <= NUMBER_MAX ? 1 + minor : 0));
+	if (kp_span_take(&rest, "-generic") && ends_at(rest, 0)) {
+		n = (size_t)(rest.data - s.data);
+		if (!format_target(kp_span_head(s, n), out))
+			return 0;
+	} else {
 		n = number_size(s);
 		stepping = n ? stepping_size(s, n) : 0;
 		if (n == 0 || !(stepping || ends_at(s, n)) ||
@@ -131,12 +109,14 @@ static size_t take_target(struct kp_span s, char out[KP_TARGET_TEXT_MAX])
 			return 0;
 		if (stepping)
 			return n + stepping;
-	} else if (!format_target(kp_span_head(s, n), out)) {
-		return 0;
 	}
-	while ((more = feature_size(s, n)) &&
-	       format_target(kp_span_head(s, n + more), out))
-		n += more;
+	/* -xnack+, :sramecc- */
+	for (rest = kp_span_tail(s, n);
+	     (kp_span_take(&rest, "-") || kp_span_take(&rest, ":")) &&
+	     (kp_span_take(&rest, "xnack") || kp_span_take(&rest, "sramecc")) &&
+	     (kp_span_take(&rest, "+") || kp_span_take(&rest, "-")) && ends_at(rest, 0) &&
+	     format_target(kp_span_head(s, (size_t)(rest.data - s.data)), out);)
+		n = (size_t)(rest.data - s.data);
 	return n;
 }
 
@@ -184,22 +164,10 @@ bool arch_in_path(const char *path)
 
 /* --- paths ------------------------------------------------------------------------------ */
 
-/* Whether the N bytes of NAME, a component of a path, match the M bytes of PATTERN. */
-static bool component_matches(const char *pattern, size_t m, const char *name, size_t n)
-{
-	char p[NAME_MAX + 1], text[NAME_MAX + 1];
-
-	if (m == n && memcmp(pattern, name, n) == 0)
-		return true;
-	if (strcspn(pattern, "*?[\\/") >= m || m > NAME_MAX || n > NAME_MAX)
-		return false;
-	snprintf(p, sizeof(p), "%.*s", (int)m, pattern);
-	snprintf(text, sizeof(text), "%.*s", (int)n, name);
-	return fnmatch(p, text, 0) == 0;
-}
-
 bool path_below(const char *path, const char *dir, struct kp_span *rest)
 {
+	char pattern[NAME_MAX + 1], name[NAME_MAX + 1];
+
 	for (const char *from = path; from; from = strchr(from, '/')) {
 		const char *p, *d = dir;
 
@@ -207,8 +175,16 @@ bool path_below(const char *path, const char *dir, struct kp_span *rest)
 		for (p = from; *p && *d;) {
 			size_t n = strcspn(p, "/"), m = strcspn(d, "/");
 
-			if (!component_matches(d, m, p, n))
-				break;
+			/* most components are no patterns, and need no copies to be compared */
+			if (m != n || memcmp(d, p, n) != 0) {
+				if (strcspn(d, "*?[\\/") >= m || m > NAME_MAX ||
+				    n > NAME_MAX)
+					break;
+				snprintf(pattern, sizeof(pattern), "%.*s", (int)m, d);
+				snprintf(name, sizeof(name), "%.*s", (int)n, p);
+				if (fnmatch(pattern, name, 0) != 0)
+					break;
+			}
 			p += n + (p[n] == '/');
 			d += m + (d[m] == '/');
 		}
@@ -349,11 +325,11 @@ const char *content_container(const struct library_question *q)
 /* Some 60 processors exist, some with features: no real bundle has more targets. */
 enum { TARGETS_MAX = 256 };
 
-/* Add the targets of LIST's images to C. */
-static kpack_error_t add_targets(const struct kp_containers *list, struct content *c,
-				 struct kpackx_error *why)
+/* LIST was read with ERR: add its targets to C, or note that it is damaged. */
+static kpack_error_t take_targets(const struct kp_containers *list, kpack_error_t err,
+				  struct content *c, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < list->n_images && c->n_arches <= TARGETS_MAX; i++) {
+	for (size_t i = 0; !err && i < list->n_images; i++) {
 		const char *arch = list->images[i].arch;
 		struct kp_target target;
 
@@ -361,19 +337,10 @@ static kpack_error_t add_targets(const struct kp_containers *list, struct conten
 		if (!list->images[i].host && strncmp(arch, "gfx", 3) == 0 &&
 		    !kp_target_parse(kp_span_str(arch), &target, NULL))
 			arches_add(&c->arches, &c->n_arches, arch);
+		if (c->n_arches > TARGETS_MAX)
+			err = kp_fail(&c->fault, KPACK_ERROR_INVALID_FORMAT,
+				      "entries for more than %d GPUs", TARGETS_MAX);
 	}
-	return c->n_arches > TARGETS_MAX
-		       ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				 "entries for more than %d GPUs", TARGETS_MAX)
-		       : KPACK_SUCCESS;
-}
-
-/* LIST was read with ERR: add its targets to C, or note that it is damaged. */
-static kpack_error_t take_targets(const struct kp_containers *list, kpack_error_t err,
-				  struct content *c, struct kpackx_error *why)
-{
-	if (!err)
-		err = add_targets(list, c, &c->fault);
 	if (library_ends_run(err, &c->fault, why))
 		return err;
 	/* a container that this build cannot read is not damaged */
@@ -430,7 +397,7 @@ void arch_named(const char *path, const char *directory, char named[KP_TARGET_TE
 	snprintf(named, KP_TARGET_TEXT_MAX, "%s", chosen);
 }
 
-static void decide(const struct content *c, const char *named, struct library_object *out)
+void arch_settle(const struct content *c, const char *named, struct library_object *out)
 {
 	const char *arch = KP_ARCH_GENERIC;
 	size_t agreeing = 0;
@@ -464,7 +431,7 @@ kpack_error_t arch_decide(struct library_question *q, const char *named,
 	KP_AUTO(content) c = {0};
 
 	KP_TRY(content_look(q, &c, why));
-	decide(&c, named, &q->out);
+	arch_settle(&c, named, &q->out);
 	return KPACK_SUCCESS;
 }
 
@@ -481,6 +448,6 @@ kpack_error_t arch_decide_fat(struct library_question *q, const char *named,
 	err = take_targets(&fat.containers, err, &c, why);
 	kp_fatbin_fini(&fat);
 	if (!err)
-		decide(&c, named, &q->out);
+		arch_settle(&c, named, &q->out);
 	return err;
 }

@@ -79,6 +79,8 @@ void arch_named(const char *path, const char *directory, char named[KP_TARGET_TE
  */
 kpack_error_t arch_decide(struct library_question *q, const char *named,
 			  struct kpackx_error *why);
+/* The same when the content was looked at before. */
+void arch_settle(const struct content *c, const char *named, struct library_object *out);
 /* The same for a host library: its GPUs are those of the code in its fat binary. */
 kpack_error_t arch_decide_fat(struct library_question *q, const char *named,
 			      struct kpackx_error *why);

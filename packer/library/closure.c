@@ -17,7 +17,6 @@
  * parents need, or helper kernels are complete, is not looked into: a file that is there is fine.
  */
 #include "closure.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
@@ -66,8 +65,7 @@ add_fault(struct closure *c, const char *path, const char *fmt, ...)
 	}
 	xgrow(&c->faults, c->n_faults, &c->faults_cap, sizeof(*c->faults));
 	va_start(ap, fmt);
-	if (vasprintf(&c->faults[c->n_faults].text, fmt, ap) < 0)
-		xalloc_fail(0);
+	c->faults[c->n_faults].text = xvasprintf(fmt, ap);
 	va_end(ap);
 	c->faults[c->n_faults++].path = xstrdup(path);
 }
@@ -142,7 +140,7 @@ static const char *find_beside(const struct closure *c, const char *path,
 		KP_AUTO_FREE char *wanted = beside(path, name, endings);
 		size_t file;
 
-		if (file_tree_find(c->tree, kp_span_str(wanted), &file))
+		if (file_tree_find(c->tree, wanted, &file))
 			return c->tree->items[file].path;
 	}
 	return NULL;
@@ -243,8 +241,7 @@ static void need_merged(struct closure *c, const struct tensile_index *index,
 			solves = true;
 			in_assembly |= index->kernels[i].assembly;
 		}
-	for (size_t i = file_tree_from(c->tree, kp_span_str(dir)); i < c->tree->count;
-	     i++) {
+	for (size_t i = file_tree_from(c->tree, dir); i < c->tree->count; i++) {
 		struct kp_span name = kp_span_str(c->tree->items[i].path);
 		bool assembly = kp_span_ends(name, ".co"), whole, mine;
 
@@ -333,8 +330,7 @@ static kpack_error_t check_list(struct closure *c, struct kpackx_error *why)
 	/* the list itself, and for YAML one file of each GPU's directory */
 	xgrow(&places, n_places, &cap, sizeof(*places));
 	places[n_places++] = c->path;
-	for (size_t i = file_tree_from(c->tree, kp_span_str(below));
-	     yaml && i < c->tree->count; i++) {
+	for (size_t i = file_tree_from(c->tree, below); yaml && i < c->tree->count; i++) {
 		const char *at = c->tree->items[i].path;
 		size_t dir = end + strcspn(at + end, "/");
 
@@ -392,18 +388,6 @@ static void check_reached(struct closure *c, const char *stems)
 	add_fault(c, first, "is missing, but files that it must lead to exist");
 }
 
-/*
- * Whether FILE is of a library that loads through Tensile.  Rules may have given it to a library of
- * their own: then the other names of its directory tell.
- */
-static bool is_tensile(const struct library_found *found, size_t file)
-{
-	struct kp_span library = kp_span_str(found->objects[file]->library), rest;
-
-	return kp_span_is_one_of(library, "rocblas hipblaslt hipsparselt") ||
-	       tensile_library_of(found->tree, found->tree->items[file].path, &rest);
-}
-
 /* By the role of the file's name; a stale file is not even looked into. */
 static kpack_error_t check_tensile(struct closure *c, struct kpackx_error *why)
 {
@@ -453,32 +437,6 @@ static void check_row(void *arg, struct kernel_path *row)
 			  kp_text_escape(row->path, shown, sizeof(shown)));
 }
 
-static kpack_error_t check_file(struct closure *c, struct kpackx_error *why)
-{
-	const struct library_object *object = c->found->objects[c->file];
-	unsigned long long size = c->tree->items[c->file].size;
-	struct kp_span name = kp_span_str(kp_path_name(c->path));
-	struct kpackx_error fault = {0};
-	kpack_error_t err = KPACK_SUCCESS;
-
-	if (!object)
-		return KPACK_SUCCESS;
-	if (is_tensile(c->found, c->file))
-		return check_tensile(c, why);
-	if (strcmp(object->library, "miopen") == 0 && kp_span_ends(name, ".kdb") &&
-	    size < MIOPEN_KDB_MIN)
-		add_fault(c, c->path,
-			  "%llu bytes: no database of kernels has less than %d", size,
-			  MIOPEN_KDB_MIN);
-	/* kernel caches are no tables of paths: they contain their kernels, and may be large */
-	if (strcmp(object->library, "rocfft") == 0 &&
-	    !kp_span_begins(name, "rocfft_kernel_cache") &&
-	    (kp_span_ends(name, ".db") || kp_span_ends(name, ".sqlite") ||
-	     kp_span_ends(name, ".sqlite3")))
-		err = kernel_paths_each(c->tree, c->file, check_row, c, &fault);
-	return add_unreadable(c, err, &fault, why);
-}
-
 kpack_error_t closure_check(const struct library_found *found,
 			    const struct kp_choice *chosen, closure_report *report,
 			    void *arg, size_t *faults, struct kpackx_error *why)
@@ -489,8 +447,35 @@ kpack_error_t closure_check(const struct library_found *found,
 	char more[64];
 
 	for (; c.file < c.tree->count && !err; c.file++) {
-		c.path = c.tree->items[c.file].path;
-		err = check_file(&c, why);
+		const struct library_object *object = found->objects[c.file];
+		const struct file_tree_item *item = &c.tree->items[c.file];
+		struct kp_span name = kp_span_str(kp_path_name(item->path)), rest;
+		struct kpackx_error fault = {0};
+
+		c.path = item->path;
+		if (!object)
+			continue;
+		/* rules may have given the file to another library: then the names of its
+		 * directory tell */
+		if (kp_span_is_one_of(kp_span_str(object->library),
+				      "rocblas hipblaslt hipsparselt") ||
+		    tensile_library_of(c.tree, c.path, &rest)) {
+			err = check_tensile(&c, why);
+			continue;
+		}
+		if (strcmp(object->library, "miopen") == 0 &&
+		    kp_span_ends(name, ".kdb") && item->size < MIOPEN_KDB_MIN)
+			add_fault(&c, c.path,
+				  "%llu bytes: no database of kernels has less than %d",
+				  (unsigned long long)item->size, MIOPEN_KDB_MIN);
+		/* kernel caches are no tables of paths: they contain their kernels, and may be
+		 * large */
+		if (strcmp(object->library, "rocfft") == 0 &&
+		    !kp_span_begins(name, "rocfft_kernel_cache") &&
+		    (kp_span_ends(name, ".db") || kp_span_ends(name, ".sqlite") ||
+		     kp_span_ends(name, ".sqlite3")))
+			err = kernel_paths_each(c.tree, c.file, check_row, &c, &fault);
+		err = add_unreadable(&c, err, &fault, why);
 	}
 	/*
 	 * In order of paths, each once: several parents lead to the same child.  Also those that

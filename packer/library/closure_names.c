@@ -101,40 +101,6 @@ static void read_scalar(struct yaml_reader *r, struct kp_span text)
 	r->at_value = !r->at_value;
 }
 
-static kpack_error_t read_event(struct yaml_reader *r, const yaml_event_t *e,
-				struct kpackx_error *why)
-{
-	switch (e->type) {
-	case YAML_MAPPING_START_EVENT:
-	case YAML_SEQUENCE_START_EVENT:
-		if (r->depth++ == DEPTH_MAX)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "line %zu: nested deeper than %d levels",
-				       r->parser.mark.line + 1, DEPTH_MAX);
-		begin_map(r, e->type == YAML_MAPPING_START_EVENT);
-		break;
-	case YAML_MAPPING_END_EVENT:
-		/* {type: Placeholder, value: PREFIX}, in any order, names PREFIX.yaml */
-		if (r->flat && r->placeholder && r->value)
-			add_name(r->out, kp_span_str(r->value), ".yaml");
-		/* fall through */
-	case YAML_SEQUENCE_END_EVENT:
-		r->depth--;
-		begin_map(r, false);
-		break;
-	case YAML_SCALAR_EVENT:
-		read_scalar(
-			r, (struct kp_span){e->data.scalar.value, e->data.scalar.length});
-		break;
-	case YAML_ALIAS_EVENT:
-		begin_map(r, false);
-		break;
-	default:
-		break;
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t file_names_of_yaml(struct kp_span bytes, struct file_names *out,
 				 struct kpackx_error *why)
 {
@@ -154,17 +120,43 @@ kpack_error_t file_names_of_yaml(struct kp_span bytes, struct file_names *out,
 		const yaml_parser_t *p = &r.parser;
 		yaml_event_t e;
 
-		if (yaml_parser_parse(&r.parser, &e)) {
-			end = e.type == YAML_STREAM_END_EVENT || e.type == YAML_NO_EVENT;
-			err = read_event(&r, &e, why);
-			yaml_event_delete(&e);
-		} else if (p->error == YAML_MEMORY_ERROR) {
-			err = kp_fail_memory(why, 0, "YAML");
-		} else {
-			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s",
-				      p->problem_mark.line + 1,
-				      p->problem ? p->problem : "no YAML");
+		if (!yaml_parser_parse(&r.parser, &e)) {
+			err = p->error == YAML_MEMORY_ERROR
+				      ? kp_fail_memory(why, 0, "YAML")
+				      : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+						"line %zu: %s", p->problem_mark.line + 1,
+						p->problem ? p->problem : "no YAML");
+			break;
 		}
+		switch (e.type) {
+		case YAML_MAPPING_START_EVENT:
+		case YAML_SEQUENCE_START_EVENT:
+			if (r.depth++ == DEPTH_MAX)
+				err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					      "line %zu: nested deeper than %d levels",
+					      p->mark.line + 1, DEPTH_MAX);
+			begin_map(&r, e.type == YAML_MAPPING_START_EVENT);
+			break;
+		case YAML_MAPPING_END_EVENT:
+			/* {type: Placeholder, value: PREFIX}, in any order, names PREFIX.yaml */
+			if (r.flat && r.placeholder && r.value)
+				add_name(out, kp_span_str(r.value), ".yaml");
+			/* fall through */
+		case YAML_SEQUENCE_END_EVENT:
+			r.depth--;
+			begin_map(&r, false);
+			break;
+		case YAML_SCALAR_EVENT:
+			read_scalar(&r, (struct kp_span){e.data.scalar.value,
+							 e.data.scalar.length});
+			break;
+		case YAML_ALIAS_EVENT:
+			begin_map(&r, false);
+			break;
+		default:
+			end = e.type == YAML_STREAM_END_EVENT || e.type == YAML_NO_EVENT;
+		}
+		yaml_event_delete(&e);
 	}
 	free(r.value);
 	yaml_parser_delete(&r.parser);

@@ -8,13 +8,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/archive/naming.h"
-#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "packer/archives/content.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "file_tree.h"
+#include "packer/files/tree_list.h"
 #include "rocfft.h"
 
 /* What is known of a tree while it is opened. */
@@ -85,7 +84,7 @@ static kpack_error_t join_files(struct install_tree *t, struct file_tree *more,
 
 	file_tree_sort(more);
 	for (size_t i = 0; i < more->count && !t->packing; i++)
-		if (file_tree_find(&t->files, kp_span_str(more->items[i].path), &file))
+		if (file_tree_find(&t->files, more->items[i].path, &file))
 			KP_TRY(compare_items(t, &t->files.items[file], &more->items[i],
 					     why));
 	for (size_t i = 0; i < more->count; i++)
@@ -139,12 +138,33 @@ static void add_archives_of(struct origin *from, char *dir)
 	free(paths);
 }
 
+static void add_plain_file(struct file_tree *to, const char *prefix,
+			   const struct tree_item *e, const struct stat *st)
+{
+	KP_AUTO_FREE char *path =
+		xasprintf("%s%s%s", prefix, *prefix ? "/" : "", e->rest);
+
+	file_tree_add(to, &(struct file_tree_item){.path = path,
+						   .disk = (char *)e->path,
+						   .size = (uint64_t)st->st_size,
+						   .mode = st->st_mode & 07777});
+}
+
+/*
+ * Add what ROOT has on the disk, and remember where its archives are: in the root itself, in its
+ * .kpack, and in directories as kpack pack --archive-dir makes them.
+ */
 static kpack_error_t add_root(struct install_tree *t, const char *root,
 			      struct origin *from, struct kpackx_error *why)
 {
-	struct plain_files plain = {.links = from->links};
+	KP_AUTO_FREE char *control = xasprintf("%s/" KP_CONTROL_NAME, root);
+	const char *prefix = from->of->prefix;
+	size_t first = from->n_sources;
+	KP_AUTO(file_tree) files = {0};
+	struct tree_list *list;
+	struct tree_item e;
 	struct stat st;
-	kpack_error_t err;
+	bool mounted;
 
 	if (below_stat(root, &st) < 0)
 		return below_fail(why, "cannot look at it");
@@ -154,15 +174,44 @@ static kpack_error_t add_root(struct install_tree *t, const char *root,
 	}
 	add_archives_of(from, xasprintf("%s/" KP_ARCHIVES_DIR, root));
 	add_archives_of(from, xstrdup(root));
-	plain_files_read(root, from->of->prefix, &plain);
-	t->n_faults += plain.n_faults;
-	from->links = plain.links;
-	plain.links = (struct file_tree){0};
-	for (size_t i = 0; i < plain.n_archive_dirs; i++)
-		add_source(from, xstrdup(plain.archive_dirs[i]));
-	err = join_files(t, &plain.files, why);
-	plain_files_fini(&plain);
-	return err;
+	/* a mount has a control directory, even if it does not list it */
+	mounted = below_stat(control, &st) == 0 && S_ISDIR(st.st_mode);
+	list = tree_list_open(root);
+	while (tree_list_next(list, &e)) {
+		bool archive = kp_is_archive_name(e.name);
+		size_t dir, i = first;
+
+		if (e.kind == TREE_FAULT) {
+			report_error(e.path, "%s", strerror(e.error));
+			t->n_faults++;
+		} else if (e.kind == TREE_DIR && e.level == 1 &&
+			   (strcmp(e.name, KP_ARCHIVES_DIR) == 0 ||
+			    (mounted && strcmp(e.name, KP_TOC_NAME) == 0))) {
+			tree_list_skip(list);
+		} else if (e.kind == TREE_OTHER && S_ISREG(e.st.st_mode)) {
+			if (archive && e.level == 1)
+				continue; /* its contents are read instead */
+			add_plain_file(&files, prefix, &e, &e.st);
+			/* a .kpack below the root is of another tree */
+			if (!archive || mounted || kp_is_archive_of_tree(e.path))
+				continue;
+			dir = (size_t)(e.name - e.path) - 1;
+			while (i < from->n_sources &&
+			       (strncmp(from->sources[i], e.path, dir) != 0 ||
+				from->sources[i][dir]))
+				i++;
+			if (i == from->n_sources)
+				add_source(from, xstrndup(e.path, dir));
+		} else if (e.kind == TREE_OTHER && S_ISLNK(e.st.st_mode)) {
+			/* loaders follow links; a dangling one may lead to an entry */
+			if (below_stat(e.path, &st) < 0)
+				add_plain_file(&from->links, prefix, &e, &e.st);
+			else if (S_ISREG(st.st_mode))
+				add_plain_file(&files, prefix, &e, &st);
+		}
+	}
+	tree_list_close(list);
+	return join_files(t, &files, why);
 }
 
 /* --- files that archives show -------------------------------------------------------- */
@@ -203,28 +252,6 @@ static void add_directory(const struct install_tree *t, uint32_t dir, const char
 	}
 }
 
-static kpack_error_t add_archives(struct install_tree *t, struct origin *from,
-				  struct kpackx_error *why)
-{
-	KP_AUTO(file_tree) shown = {0};
-	size_t kept, counted;
-	const char *const *texts;
-
-	if (from->n_sources == 0)
-		return KPACK_SUCCESS;
-	archives_open(&t->archives, (int)from->n_sources, from->sources);
-	t->n_faults += t->archives.failed;
-	KP_TRY(kp_view_new(t->archives.items, t->archives.count, NULL, &t->view, why));
-	texts = kp_view_conflicts(t->view, &kept, &counted);
-	for (size_t i = 0; i < kept; i++)
-		report_error(NULL, "%s", texts[i]);
-	if (counted > kept)
-		report_error(NULL, "and %zu conflicts more", counted - kept);
-	t->n_faults += counted;
-	add_directory(t, 0, "", &shown);
-	return join_files(t, &shown, why);
-}
-
 /* --- libraries ------------------------------------------------------------------------- */
 
 /* The library of SET that the metadata of an entry names; NULL: none. */
@@ -251,27 +278,53 @@ static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 		report_why(t->files.items[file].path, why);
 }
 
-/*
- * Entries that name a known library are trusted.  Libraries are asked about all other files, also
- * those that were packed with rules that are not given now.
- */
-static kpack_error_t find_libraries(struct install_tree *t,
-				    const struct install_tree_of *of,
-				    struct kpackx_error *why)
+/* --- the tree -------------------------------------------------------------------------- */
+
+static kpack_error_t fill_tree(struct install_tree *t, struct origin *from,
+			       struct kpackx_error *why)
 {
+	const struct install_tree_of *of = from->of;
+	KP_AUTO(file_tree) shown = {0};
+	size_t kept, counted;
+	const char *const *texts;
+	kpack_error_t err;
+
+	for (int i = 0; i < of->n_paths; i++)
+		if ((err = add_root(t, of->paths[i], from, why)))
+			return kp_fail_prefix(why, err, "%s", of->paths[i]);
+	if (from->n_sources) {
+		archives_open(&t->archives, (int)from->n_sources, from->sources);
+		t->n_faults += t->archives.failed;
+		KP_TRY(kp_view_new(t->archives.items, t->archives.count, NULL, &t->view,
+				   why));
+		texts = kp_view_conflicts(t->view, &kept, &counted);
+		for (size_t i = 0; i < kept; i++)
+			report_error(NULL, "%s", texts[i]);
+		if (counted > kept)
+			report_error(NULL, "and %zu conflicts more", counted - kept);
+		t->n_faults += counted;
+		add_directory(t, 0, "", &shown);
+		KP_TRY(join_files(t, &shown, why));
+	}
+	KP_TRY(add_links(t, from, why));
+
+	/*
+	 * Entries that name a known library are trusted.  Libraries are asked about all other
+	 * files, also those that were packed with rules that are not given now.
+	 */
 	t->found = (struct library_found){&t->files,
 					  xcalloc(t->files.count, sizeof(void *))};
 	for (size_t i = 0; i < t->files.count; i++) {
 		const struct file_tree_item *item = &t->files.items[i];
 		const char *library =
 			item->archive ? library_of_entry(of->libraries, item) : NULL;
+		struct library_object *o;
 
 		if (!library)
 			continue;
-		t->found.objects[i] = xcalloc(1, sizeof(**t->found.objects));
-		t->found.objects[i]->library = library;
-		t->found.objects[i]->role = "file";
-		library_add_arch(t->found.objects[i], KP_ARCH_GENERIC);
+		t->found.objects[i] = o = xcalloc(1, sizeof(*o));
+		*o = (struct library_object){.library = library, .role = "file"};
+		library_add_arch(o, KP_ARCH_GENERIC);
 	}
 	KP_TRY(library_find_all(of->libraries, &t->files, report_fault, t, &t->found,
 				&t->n_faults, why));
@@ -284,20 +337,10 @@ kpack_error_t install_tree_open(const struct install_tree_of *of,
 				struct install_tree *out, struct kpackx_error *why)
 {
 	struct origin from = {.of = of};
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 
 	*out = (struct install_tree){.packing = of->packing};
-	for (int i = 0; i < of->n_paths && !err; i++) {
-		err = add_root(out, of->paths[i], &from, why);
-		if (err)
-			err = kp_fail_prefix(why, err, "%s", of->paths[i]);
-	}
-	if (!err)
-		err = add_archives(out, &from, why);
-	if (!err)
-		err = add_links(out, &from, why);
-	if (!err)
-		err = find_libraries(out, of, why);
+	err = fill_tree(out, &from, why);
 	file_tree_fini(&from.links);
 	while (from.n_sources)
 		free(from.sources[--from.n_sources]);

@@ -283,16 +283,29 @@ static void put_text(struct facts *f, const char *name, struct kp_span s)
 	free(shown);
 }
 
-static void put_signature(struct facts *f, const struct kpackx_signature *s)
+/* Describe the signature in KERNEL's name, or say why it is invalid. */
+static struct facts describe_kernel(const char *kernel)
 {
-	struct facts *maps = xcalloc(s->n_arguments, sizeof(*maps));
-	char *python = signature_python(s, NULL), convention[32];
+	struct kpackx_signature *s = NULL;
+	struct kpackx_error why = {0};
+	struct facts f = {0}, *maps;
+	KP_AUTO_FREE char *python = NULL;
+	char convention[32];
+	kpack_error_t err = kpackx_demangle(kernel, &s, &why);
 
+	put_text(&f, "symbol", kp_span_str(kernel));
+	if (err == KPACK_ERROR_OUT_OF_MEMORY)
+		xalloc_fail(0);
+	if (err) {
+		facts_string(&f, "error", why.text);
+		return f;
+	}
+	python = signature_python(s, NULL);
 	snprintf(convention, sizeof(convention), "cutile_python_v%u", s->convention);
-	put_text(f, "function", string_span(s->function));
-	facts_string(f, "convention", convention);
-	facts_string(f, "python", python);
-	free(python);
+	put_text(&f, "function", string_span(s->function));
+	facts_string(&f, "convention", convention);
+	facts_string(&f, "python", python);
+	maps = xcalloc(s->n_arguments, sizeof(*maps));
 	for (size_t i = 0; i < s->n_arguments; i++) {
 		const struct kpackx_argument *a = &s->arguments[i];
 
@@ -304,29 +317,10 @@ static void put_signature(struct facts *f, const struct kpackx_signature *s)
 		if (a->words)
 			facts_number(&maps[i], "words", a->words);
 	}
-	facts_maps(f, "arguments", maps, s->n_arguments);
+	facts_maps(&f, "arguments", maps, s->n_arguments);
 	for (size_t i = 0; i < s->n_arguments; i++)
 		facts_fini(&maps[i]);
 	free(maps);
-}
-
-/* Describe the signature in KERNEL's name, or say why it is invalid. */
-static struct facts describe_kernel(const char *kernel)
-{
-	struct kpackx_signature *s = NULL;
-	struct kpackx_error why = {0};
-	struct facts f = {0};
-
-	put_text(&f, "symbol", kp_span_str(kernel));
-	switch (kpackx_demangle(kernel, &s, &why)) {
-	case KPACK_SUCCESS:
-		put_signature(&f, s);
-		break;
-	case KPACK_ERROR_OUT_OF_MEMORY:
-		xalloc_fail(0);
-	default:
-		facts_string(&f, "error", why.text);
-	}
 	kpackx_signature_free(s);
 	return f;
 }
@@ -359,31 +353,13 @@ void signature_facts(struct facts *f, const struct kp_object *object)
 	free(maps);
 }
 
-/* Convert the facts from MessagePack to JSON, by core's conversion. */
-static json_t *facts_to_json(const struct facts *f)
-{
-	struct facts outer = {0};
-	struct kp_json text = {.limit = SIZE_MAX};
-	struct kp_span json;
-	struct kp_mp cursor;
-	json_t *out = NULL;
-
-	facts_map(&outer, "signature", f);
-	cursor = kp_mp_over((struct kp_span){outer.pairs, outer.size});
-	kp_mp_skip(&cursor); /* the name of the pair */
-	kp_json_value(&text, &cursor);
-	if (kp_json_finish(&text, &json, NULL) == KPACK_SUCCESS)
-		out = json_loadb((const char *)json.data, json.size, JSON_ALLOW_NUL,
-				 NULL);
-	kp_json_fini(&text);
-	facts_fini(&outer);
-	return out;
-}
-
 json_t *signature_json(const char *kernel, size_t *left)
 {
-	struct facts f = {0};
-	json_t *out;
+	struct facts f = {0}, outer = {0};
+	struct kp_mp cursor;
+	struct kp_json text;
+	struct kp_span json;
+	json_t *out = NULL;
 
 	if (!kp_cutile_named(kp_span_str(kernel)))
 		return NULL;
@@ -398,7 +374,17 @@ json_t *signature_json(const char *kernel, size_t *left)
 	} else {
 		*left -= f.size;
 	}
-	out = facts_to_json(&f);
+	/* core converts a whole value: the facts as the map of one pair, behind its name */
+	facts_map(&outer, "signature", &f);
+	cursor = kp_mp_over((struct kp_span){outer.pairs, outer.size});
+	kp_mp_skip(&cursor);
+	kp_json_init(&text, SIZE_MAX);
+	kp_json_value(&text, &cursor);
+	if (kp_json_finish(&text, &json, NULL) == KPACK_SUCCESS)
+		out = json_loadb((const char *)json.data, json.size, JSON_ALLOW_NUL,
+				 NULL);
+	kp_json_fini(&text);
+	facts_fini(&outer);
 	facts_fini(&f);
 	return out;
 }

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files of an install tree, as its loaders see them: walked on the disk, where links are
- * followed and archives left out, or added one by one as entries of archives.  A file's bytes
- * are read whole, because all that are asked for are small: databases and their indexes.
+ * A sorted list of files, which are on the disk or entries of archives.  A file's bytes are read
+ * whole, because all that are asked for are small: databases and their indexes.
  */
 #include "file_tree.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "core/archive/entry.h"
-#include "core/archive/naming.h"
-#include "core/base/bounds.h"
 #include "core/base/order.h"
-#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/tree_list.h"
 
 /* Limit of a database's unpacked bytes: the largest known ones have some 150 MiB. */
 #define DATABASE_MAX (UINT64_C(1) << 30)
@@ -66,26 +60,19 @@ void file_tree_fini(struct file_tree *t)
 	*t = (struct file_tree){0};
 }
 
-size_t file_tree_from(const struct file_tree *t, struct kp_span path)
+size_t file_tree_from(const struct file_tree *t, const char *path)
 {
-	size_t low = 0, high = t->count;
+	const struct file_tree_item probe = {.path = (char *)path};
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (kp_span_cmp(kp_span_str(t->items[mid].path), path) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return kp_lower_bound(t->items, t->count, &probe,
+			      KP_BY_TEXT(struct file_tree_item, path));
 }
 
-bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file)
+bool file_tree_find(const struct file_tree *t, const char *path, size_t *file)
 {
 	size_t at = file_tree_from(t, path);
 
-	if (at == t->count || !kp_span_is(path, t->items[at].path))
+	if (at == t->count || strcmp(t->items[at].path, path) != 0)
 		return false;
 	*file = at;
 	return true;
@@ -142,18 +129,24 @@ static kpack_error_t fail_zlib(const z_stream *z, int code, struct kpackx_error 
 		       z->total_in, z->msg ? z->msg : zError(code));
 }
 
-kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
-				struct kpackx_error *why)
+kpack_error_t read_file_unpack(const struct kp_source *source, bool zlib,
+			       struct read_file *out, struct kpackx_error *why)
 {
-	z_stream z = {.next_in = (Bytef *)packed.data, .avail_in = (uInt)packed.size};
+	KP_AUTO(read_file) packed = {.size = (size_t)source->size};
 	kpack_error_t err = KPACK_SUCCESS;
+	z_stream z = {0};
 	size_t room = 0;
 	int code;
 
 	*out = (struct read_file){0};
-	if (packed.size > DATABASE_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%zu bytes, at most %llu",
-			       packed.size, (unsigned long long)DATABASE_MAX);
+	KP_TRY(kp_source_load(source, DATABASE_MAX, "the file", &packed.data, why));
+	if (!zlib) {
+		*out = packed;
+		packed.data = NULL;
+		return KPACK_SUCCESS;
+	}
+	z.next_in = packed.data;
+	z.avail_in = (uInt)packed.size;
 	code = inflateInit(&z);
 	if (code != Z_OK)
 		return fail_zlib(&z, code, why);
@@ -192,23 +185,6 @@ kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
 	return err;
 }
 
-kpack_error_t read_file_unpack(const struct kp_source *source, bool zlib,
-			       struct read_file *out, struct kpackx_error *why)
-{
-	struct read_file packed = {.size = (size_t)source->size};
-	kpack_error_t err;
-
-	*out = (struct read_file){0};
-	KP_TRY(kp_source_load(source, DATABASE_MAX, "the file", &packed.data, why));
-	if (!zlib) {
-		*out = packed;
-		return KPACK_SUCCESS;
-	}
-	err = read_file_inflate(read_file_span(&packed), out, why);
-	read_file_fini(&packed);
-	return err;
-}
-
 kpack_error_t read_file_read(const struct file_tree *tree, size_t file,
 			     struct read_file *out, struct kpackx_error *why)
 {
@@ -227,85 +203,4 @@ kpack_error_t read_file_read(const struct file_tree *tree, size_t file,
 			       kp_span_ends(kp_span_str(item->path), ".zlib"), out, why);
 	file_bytes_close(&bytes);
 	return err;
-}
-
-/* --- files on the disk ----------------------------------------------------------------- */
-
-static void add_plain_file(struct file_tree *to, const char *prefix,
-			   const struct tree_item *e, const struct stat *st)
-{
-	struct file_tree_item item = {
-		.path = xasprintf("%s%s%s", prefix, *prefix ? "/" : "", e->rest),
-		.disk = (char *)e->path,
-		.size = (uint64_t)st->st_size,
-		.mode = st->st_mode & 07777,
-	};
-
-	file_tree_add(to, &item);
-	free(item.path);
-}
-
-/*
- * Remember the directory of the archive E, as kpack pack --archive-dir makes it.  A ".kpack"
- * below the root is of another tree.
- */
-static void add_archive_dir(struct plain_files *out, const struct tree_item *e)
-{
-	size_t n = (size_t)(e->name - e->path) - 1;
-
-	if (kp_is_archive_of_tree(e->path))
-		return;
-	for (size_t i = 0; i < out->n_archive_dirs; i++)
-		if (strncmp(out->archive_dirs[i], e->path, n) == 0 &&
-		    out->archive_dirs[i][n] == '\0')
-			return;
-	xgrow(&out->archive_dirs, out->n_archive_dirs, &out->archive_dirs_cap,
-	      sizeof(*out->archive_dirs));
-	out->archive_dirs[out->n_archive_dirs++] = xstrndup(e->path, n);
-}
-
-void plain_files_read(const char *root, const char *prefix, struct plain_files *out)
-{
-	struct tree_list *list = tree_list_open(root);
-	char *control = xasprintf("%s/" KP_CONTROL_NAME, root);
-	struct tree_item e;
-	struct stat st;
-	/* a mount has a control directory, even if it does not list it */
-	bool mounted = below_stat(control, &st) == 0 && S_ISDIR(st.st_mode);
-
-	while (tree_list_next(list, &e)) {
-		bool archive = kp_is_archive_name(e.name);
-
-		if (e.kind == TREE_FAULT) {
-			report_error(e.path, "%s", strerror(e.error));
-			out->n_faults++;
-		} else if (e.kind == TREE_DIR && e.level == 1 &&
-			   (strcmp(e.name, KP_ARCHIVES_DIR) == 0 ||
-			    (mounted && strcmp(e.name, KP_TOC_NAME) == 0))) {
-			tree_list_skip(list);
-		} else if (e.kind == TREE_OTHER && S_ISREG(e.st.st_mode)) {
-			if (archive && e.level == 1)
-				continue; /* its contents are read instead */
-			if (archive && e.level > 1 && !mounted)
-				add_archive_dir(out, &e);
-			add_plain_file(&out->files, prefix, &e, &e.st);
-		} else if (e.kind == TREE_OTHER && S_ISLNK(e.st.st_mode)) {
-			/* loaders follow links; a dangling one may lead to an entry */
-			if (below_stat(e.path, &st) < 0)
-				add_plain_file(&out->links, prefix, &e, &e.st);
-			else if (S_ISREG(st.st_mode))
-				add_plain_file(&out->files, prefix, &e, &st);
-		}
-	}
-	tree_list_close(list);
-	free(control);
-}
-
-void plain_files_fini(struct plain_files *plain)
-{
-	file_tree_fini(&plain->files);
-	file_tree_fini(&plain->links);
-	for (size_t i = 0; i < plain->n_archive_dirs; i++)
-		free(plain->archive_dirs[i]);
-	free(plain->archive_dirs);
 }

@@ -40,9 +40,9 @@ void file_tree_sort(struct file_tree *t);
 void file_tree_fini(struct file_tree *t);
 
 /* Number of the first file whose path is not less than PATH. */
-size_t file_tree_from(const struct file_tree *t, struct kp_span path);
+size_t file_tree_from(const struct file_tree *t, const char *path);
 /* Find the number of the file PATH; false: no such file. */
-bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file);
+bool file_tree_find(const struct file_tree *t, const char *path, size_t *file);
 
 /* Open a file's bytes.  IO_ERROR, and the errors of decoding an entry. */
 kpack_error_t file_tree_open(const struct file_tree *t, size_t file,
@@ -69,32 +69,9 @@ kpack_error_t read_file_unpack(const struct kp_source *source, bool zlib,
 			       struct read_file *out, struct kpackx_error *why);
 void read_file_fini(struct read_file *dat);
 
-/* For tests: unpack PACKED. */
-kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
-				struct kpackx_error *why);
-
 static inline struct kp_span read_file_span(const struct read_file *dat)
 {
 	return (struct kp_span){dat->data, dat->size};
 }
-
-/* --- walking a tree ------------------------------------------------------------------------ */
-
-/* The files of a directory that are not archives, as programs see them. */
-struct plain_files {
-	struct file_tree files; /* regular files, and symbolic links to them */
-	struct file_tree links; /* symbolic links that lead to nothing on the disk */
-	size_t n_faults;        /* directories that cannot be read; each was reported */
-	char **archive_dirs; /* directories below the root, not .kpack, with archives */
-	size_t n_archive_dirs, archive_dirs_cap;
-};
-
-/*
- * Walk ROOT, which may be a mount.  Skips the archives at its top and in .kpack, and in a
- * mount, toc.  Each path gets PREFIX and a slash before it, unless PREFIX is "".  The
- * trees are not sorted.  The caller passes OUT as zeros, and must finish it.
- */
-void plain_files_read(const char *root, const char *prefix, struct plain_files *out);
-void plain_files_fini(struct plain_files *plain);
 
 #endif

@@ -6,7 +6,6 @@
  */
 #include "library.h"
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
@@ -89,16 +88,6 @@ void library_add_arch(struct library_object *o, const char *arch)
 	arches_add(&o->arches, &o->n_arches, arch);
 }
 
-/* FMT and its arguments as text on the heap. */
-static char *print_text(const char *fmt, va_list args)
-{
-	char *text;
-
-	if (vasprintf(&text, fmt, args) < 0)
-		xalloc_fail(0);
-	return text;
-}
-
 void library_add_key(struct library_object *o, struct facts facts, const char *fmt, ...)
 {
 	va_list args;
@@ -106,7 +95,7 @@ void library_add_key(struct library_object *o, struct facts facts, const char *f
 	o->key_facts = xrealloc(o->key_facts, (o->n_keys + 1) * sizeof(*o->key_facts));
 	o->keys = xrealloc(o->keys, (o->n_keys + 1) * sizeof(*o->keys));
 	va_start(args, fmt);
-	o->keys[o->n_keys] = print_text(fmt, args);
+	o->keys[o->n_keys] = xvasprintf(fmt, args);
 	va_end(args);
 	o->key_facts[o->n_keys++] = facts;
 }
@@ -117,7 +106,7 @@ void library_warn(struct library_object *o, const char *fmt, ...)
 
 	free(o->warning);
 	va_start(args, fmt);
-	o->warning = print_text(fmt, args);
+	o->warning = xvasprintf(fmt, args);
 	va_end(args);
 }
 
@@ -228,40 +217,6 @@ kpack_error_t library_question_open(struct library_question *q, struct file_byte
 	return KPACK_SUCCESS;
 }
 
-/* Ask the libraries of SET about FILE; its object, or NULL, goes to SLOT. */
-static kpack_error_t recognise_file(const struct library_set *set,
-				    const struct file_tree *tree, size_t file,
-				    struct library_object **slot,
-				    struct kpackx_error *why)
-{
-	struct library_question q = {.tree = tree,
-				     .file = file,
-				     .path = tree->items[file].path,
-				     .plain = set->plain};
-	struct file_bytes bytes = {.fd = -1};
-	kpack_error_t err = KPACK_SUCCESS;
-
-	for (size_t i = 0; i < set->count && !err && !*slot; i++) {
-		q.library = set->items[i];
-		if (!q.library->probe(&q))
-			continue;
-		q.mine = false;
-		err = library_question_open(&q, &bytes, why);
-		if (!err)
-			err = q.library->check(&q, why);
-		if (err || !q.mine) {
-			library_object_fini(&q.out);
-			continue;
-		}
-		if (q.out.n_arches == 0)
-			library_add_arch(&q.out, KP_ARCH_GENERIC);
-		*slot = xmalloc(sizeof(q.out));
-		**slot = q.out;
-	}
-	file_bytes_close(&bytes);
-	return err;
-}
-
 /* A key, and the file that has it. */
 struct claim {
 	const char *key;
@@ -336,19 +291,41 @@ kpack_error_t library_find_all(const struct library_set *set,
 
 	if (!out->objects)
 		*out = (struct library_found){tree, xcalloc(tree->count, sizeof(void *))};
-	for (size_t i = 0; i < tree->count && err != KPACK_ERROR_OUT_OF_MEMORY; i++) {
+	for (size_t i = 0; i < tree->count && !err; i++) {
+		struct library_question q = {.tree = tree,
+					     .file = i,
+					     .path = tree->items[i].path,
+					     .plain = set->plain};
+		struct file_bytes bytes = {.fd = -1};
 		struct kpackx_error fault = {0};
 
-		if (out->objects[i])
-			continue;
-		err = recognise_file(set, tree, i, &out->objects[i], &fault);
-		if (err == KPACK_ERROR_OUT_OF_MEMORY && why)
-			*why = fault;
-		if (!err || err == KPACK_ERROR_OUT_OF_MEMORY)
-			continue;
-		report(arg, i, &fault);
-		++*faults;
-		err = KPACK_SUCCESS;
+		for (size_t k = 0; k < set->count && !err && !out->objects[i]; k++) {
+			q.library = set->items[k];
+			if (!q.library->probe(&q))
+				continue;
+			q.mine = false;
+			err = library_question_open(&q, &bytes, &fault);
+			if (!err)
+				err = q.library->check(&q, &fault);
+			if (err || !q.mine) {
+				library_object_fini(&q.out);
+				continue;
+			}
+			if (q.out.n_arches == 0)
+				library_add_arch(&q.out, KP_ARCH_GENERIC);
+			out->objects[i] = xmalloc(sizeof(q.out));
+			*out->objects[i] = q.out;
+		}
+		file_bytes_close(&bytes);
+		/* without memory the run ends; another error is a fault of this file alone */
+		if (err == KPACK_ERROR_OUT_OF_MEMORY) {
+			if (why)
+				*why = fault;
+		} else if (err) {
+			report(arg, i, &fault);
+			++*faults;
+			err = KPACK_SUCCESS;
+		}
 	}
 	for (size_t i = 0; i < set->count && !err; i++)
 		if (set->items[i]->finish)

@@ -36,7 +36,7 @@ enum { COLUMNS_MAX = 12, TEXT_MAX = 200, FACTORS_MAX = 64 };
 /* A path being built, without empty components, "." and "..". */
 struct whole {
 	char text[KP_NAME_MAX + 1];
-	size_t size, depth;
+	size_t size;
 };
 
 /* Append PATH to W; false: it leaves the root, or cannot be a path. */
@@ -52,18 +52,17 @@ static bool enter_path(struct whole *w, struct kp_span path)
 				return false;
 			while (w->size > 0 && w->text[--w->size] != '/')
 				;
-			w->depth--;
 			continue;
 		}
 		if (w->size + name.size + 1 > KP_NAME_MAX ||
-		    w->depth == KP_PATH_DEPTH_MAX || memchr(name.data, 0, name.size))
+		    memchr(name.data, 0, name.size))
 			return false;
 		if (w->size)
 			w->text[w->size++] = '/';
 		memcpy(w->text + w->size, name.data, name.size);
 		w->size += name.size;
-		w->depth++;
 	}
+	w->text[w->size] = '\0';
 	return true;
 }
 
@@ -87,10 +86,7 @@ bool kernel_path_find(const struct file_tree *tree, const char *database,
 			struct whole w = {.size = 0};
 
 			if (enter_path(&w, places[i]) && enter_path(&w, path) &&
-			    w.size > 0 &&
-			    file_tree_find(tree,
-					   (struct kp_span){(uint8_t *)w.text, w.size},
-					   file))
+			    w.size > 0 && file_tree_find(tree, w.text, file))
 				return true;
 		}
 		if (!absolute)
@@ -546,41 +542,19 @@ static bool rocfft_probe(const struct library_question *q)
 	return is_database_name(q->path) || is_in_fft(q->path);
 }
 
-/*
- * Refuse a database with the journal of an unfinished change: it is only whole together
- * with the journal, which cannot be played back on a read-only mount.
- */
-static kpack_error_t check_journal(const struct library_question *q,
-				   struct kpackx_error *why)
-{
-	static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
-	KP_AUTO_FREE char *path = xasprintf("%s-journal", q->path);
-	struct file_bytes bytes;
-	uint8_t head[8] = {0};
-	size_t file;
-	kpack_error_t err;
-
-	if (!file_tree_find(q->tree, kp_span_str(path), &file) ||
-	    q->tree->items[file].size < sizeof(head))
-		return KPACK_SUCCESS;
-	KP_TRY(file_tree_open(q->tree, file, &bytes, why));
-	err = kp_source_read(&bytes.source, 0, head, sizeof(head), why);
-	file_bytes_close(&bytes);
-	if (!err && memcmp(head, magic, sizeof(head)) == 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "next to it is the journal of an unfinished change; "
-			       "open it once with sqlite3 to undo the change");
-	return err;
-}
-
 static kpack_error_t rocfft_check(struct library_question *q, struct kpackx_error *why)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *named = kernel_cache_named(q->path, arch) ? arch : NULL;
 	/* elsewhere, a database that is none, or damaged, is no fault of this library */
 	bool expected = named || (is_in_fft(q->path) && is_database_name(q->path));
+	static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+	KP_AUTO_FREE char *journal = xasprintf("%s-journal", q->path);
+	struct file_bytes bytes = {.fd = -1};
 	struct sqlite_file *f = NULL;
+	uint8_t head[8] = {0};
 	kpack_error_t err;
+	size_t file;
 
 	if (!expected && strcmp(content_container(q), "sqlite") != 0)
 		return KPACK_SUCCESS;
@@ -595,8 +569,22 @@ static kpack_error_t rocfft_check(struct library_question *q, struct kpackx_erro
 	if (!err && !q->mine)
 		err = kernel_paths_are_there(f, &q->mine, why);
 	sqlite_file_close(f);
-	if (!err && q->mine && !q->plain)
-		err = check_journal(q, why);
+	/*
+	 * The journal of an unfinished change: the database is only whole together with it, and
+	 * it cannot be played back on a read-only mount.
+	 */
+	if (!err && q->mine && !q->plain && file_tree_find(q->tree, journal, &file) &&
+	    q->tree->items[file].size >= sizeof(head)) {
+		err = file_tree_open(q->tree, file, &bytes, why);
+		if (!err)
+			err = kp_source_read(&bytes.source, 0, head, sizeof(head), why);
+		file_bytes_close(&bytes);
+		if (!err && memcmp(head, magic, sizeof(head)) == 0)
+			err = kp_fail(
+				why, KPACK_ERROR_INVALID_FORMAT,
+				"next to it is the journal of an unfinished change; "
+				"open it once with sqlite3 to undo the change");
+	}
 	/* a file that stays a file may be damaged, and still be for one GPU */
 	if (err == KPACK_ERROR_INVALID_FORMAT && expected && q->plain) {
 		q->mine = true;

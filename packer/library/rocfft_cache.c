@@ -81,47 +81,6 @@ bool cache_arch_ok(struct kp_span text, char canonical[KP_TARGET_TEXT_MAX])
 	return true;
 }
 
-/* Keep VERSION among the first few different ones. */
-static void add_hip_version(struct cache_summary *s, int64_t version)
-{
-	for (size_t i = 0; i < s->n_hip_versions; i++)
-		if (s->hip_versions[i] == (uint64_t)version)
-			return;
-	if (version < 0 || s->n_hip_versions == KP_COUNT(s->hip_versions))
-		s->unlisted_versions = true;
-	else
-		s->hip_versions[s->n_hip_versions++] = (uint64_t)version;
-}
-
-/* Count the row under its arch; one that belongs to no GPU is strange. */
-static kpack_error_t add_arch(struct cache_summary *s, sqlite3_stmt *row,
-			      struct kpackx_error *why)
-{
-	int type = sqlite3_column_type(row, 0);
-	struct kp_span text = sqlite_bytes(row, 0);
-	struct cache_arch made = {.rows = 1};
-
-	for (size_t i = 0; type == SQLITE_TEXT && i < s->n_arches; i++)
-		if (kp_span_is(text, s->arches[i].text)) {
-			s->arches[i].rows++;
-			return KPACK_SUCCESS;
-		}
-	if (type != SQLITE_TEXT || !cache_arch_ok(text, made.canonical)) {
-		if (type == SQLITE_NULL)
-			text = kp_span_str("NULL");
-		if (s->n_strange++ == 0)
-			kp_text_escape(text, s->strange, sizeof(s->strange));
-		return KPACK_SUCCESS;
-	}
-	if (s->n_arches == CACHE_ARCHES_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "cache_v1: arch: more than %d different ones",
-			       CACHE_ARCHES_MAX);
-	memcpy(made.text, text.data, text.size);
-	s->arches[s->n_arches++] = made;
-	return KPACK_SUCCESS;
-}
-
 /*
  * Whether there is a table with rocFFT's columns, and what its rows say.  Both columns are in the
  * primary key's index, which is much smaller than the table.
@@ -142,11 +101,46 @@ static kpack_error_t read_summary(struct sqlite_file *f, struct cache_summary *o
 	KP_TRY(sqlite_rows_open(f, "SELECT arch, hip_version FROM main.cache_v1", &rows,
 				why));
 	for (;; out->rows++) {
+		struct cache_arch made = {.rows = 1};
+		struct kp_span text;
+		size_t i = 0;
+		int64_t version;
+		int type;
+
 		KP_TRY(sqlite_rows_next(&rows, &more, why));
 		if (!more)
 			break;
-		add_hip_version(out, sqlite3_column_int64(rows.stmt, 1));
-		KP_TRY(add_arch(out, rows.stmt, why));
+		/* the first few different versions */
+		version = sqlite3_column_int64(rows.stmt, 1);
+		while (i < out->n_hip_versions &&
+		       out->hip_versions[i] != (uint64_t)version)
+			i++;
+		if (version < 0 || i == KP_COUNT(out->hip_versions))
+			out->unlisted_versions = true;
+		else if (i == out->n_hip_versions)
+			out->hip_versions[out->n_hip_versions++] = (uint64_t)version;
+
+		/* the row's arch; one that belongs to no GPU is strange */
+		type = sqlite3_column_type(rows.stmt, 0);
+		text = sqlite_bytes(rows.stmt, 0);
+		for (i = 0; type == SQLITE_TEXT && i < out->n_arches; i++)
+			if (kp_span_is(text, out->arches[i].text))
+				break;
+		if (type == SQLITE_TEXT && i < out->n_arches) {
+			out->arches[i].rows++;
+		} else if (type != SQLITE_TEXT || !cache_arch_ok(text, made.canonical)) {
+			if (type == SQLITE_NULL)
+				text = kp_span_str("NULL");
+			if (out->n_strange++ == 0)
+				kp_text_escape(text, out->strange, sizeof(out->strange));
+		} else if (out->n_arches == CACHE_ARCHES_MAX) {
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "cache_v1: arch: more than %d different ones",
+				       CACHE_ARCHES_MAX);
+		} else {
+			memcpy(made.text, text.data, text.size);
+			out->arches[out->n_arches++] = made;
+		}
 	}
 	kp_sort(out->arches, out->n_arches, KP_BY_BYTES(struct cache_arch, text));
 	kp_sort(out->hip_versions, out->n_hip_versions, KP_AS_NUMBER(uint64_t));
@@ -596,38 +590,10 @@ struct named_row {
 };
 
 /*
- * Whether another cache than S[N]'s has the same row; S has rows with one key.  A tree may have a
- * cache for all GPUs and one for a GPU beside it, and the rows of that GPU in both.  Equal rows are
- * stored once; rows that claim to be equal and have other code are a fault, because which of
- * them a program got would depend on the order of files.
- */
-static kpack_error_t has_twin(const struct named_row *s, size_t n, bool *found,
-			      struct kpackx_error *why)
-{
-	const struct library_object *o = s[n].object;
-
-	*found = false;
-	for (const struct named_row *t = s; t < s + n && !*found; t++) {
-		struct kp_source a, b;
-
-		if (!t->object || t->part == s[n].part ||
-		    t->object->facts.size != o->facts.size ||
-		    memcmp(t->object->facts.pairs, o->facts.pairs, o->facts.size) != 0)
-			continue;
-		a = kp_source_fd(t->part->file.fd, t->object->offset, t->object->size);
-		b = kp_source_fd(s[n].part->file.fd, o->offset, o->size);
-		KP_TRY(kp_source_compare(&a, &b, found, why));
-		if (!*found)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "cache_v1: other code than in %s for %s",
-				       t->part->cache, o->keys[0]);
-	}
-	return KPACK_SUCCESS;
-}
-
-/*
  * Name the rows of the part LAST among N rows with one key: the first of all keeps it, the next
- * are named after their versions, and one that another cache has too is removed.
+ * are named after their versions.  A tree may have a cache for all GPUs and one for a GPU beside it,
+ * and the rows of that GPU in both.  Equal rows are stored once; rows that claim to be equal and have
+ * other code are a fault, because which of them a program got would depend on the order of files.
  */
 static kpack_error_t name_rows(struct named_row *s, size_t n,
 			       const struct cache_file *last, struct kpackx_error *why)
@@ -637,15 +603,32 @@ static kpack_error_t name_rows(struct named_row *s, size_t n,
 			       "cache_v1: more than %d rows for %s", ROWS_SAME_MAX,
 			       s->object->keys[0]);
 	for (size_t i = 1; i < n; i++) {
-		char **key, *old, number[24] = "";
+		struct library_object *o = s[i].object;
+		char *old, number[24] = "";
 		size_t same = 0;
-		bool twin;
+		bool twin = false;
 
 		if (s[i].part != last)
 			continue;
-		KP_TRY(has_twin(s, i, &twin, why));
+		for (const struct named_row *t = s; t < s + i && !twin; t++) {
+			struct kp_source a, b;
+
+			if (!t->object || t->part == last ||
+			    t->object->facts.size != o->facts.size ||
+			    memcmp(t->object->facts.pairs, o->facts.pairs,
+				   o->facts.size) != 0)
+				continue;
+			a = kp_source_fd(t->part->file.fd, t->object->offset,
+					 t->object->size);
+			b = kp_source_fd(last->file.fd, o->offset, o->size);
+			KP_TRY(kp_source_compare(&a, &b, &twin, why));
+			if (!twin)
+				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					       "cache_v1: other code than in %s for %s",
+					       t->part->cache, o->keys[0]);
+		}
 		if (twin) {
-			library_object_fini(s[i].object);
+			library_object_fini(o);
 			s[i].object = NULL;
 			continue;
 		}
@@ -653,9 +636,9 @@ static kpack_error_t name_rows(struct named_row *s, size_t n,
 			same += s[k].object && s[k].hip_version == s[i].hip_version;
 		if (same)
 			snprintf(number, sizeof(number), ".%zu", same + 1);
-		key = &s[i].object->keys[0];
-		old = *key;
-		*key = xasprintf("%s@%lld%s", old, (long long)s[i].hip_version, number);
+		old = o->keys[0];
+		o->keys[0] =
+			xasprintf("%s@%lld%s", old, (long long)s[i].hip_version, number);
 		free(old);
 	}
 	return KPACK_SUCCESS;

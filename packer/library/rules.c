@@ -192,24 +192,8 @@ static bool is_of(const char *word, const char *characters)
 	return n > 0 && n <= WORD_MAX && strspn(word, characters) == n;
 }
 
-/* Replace WORD, a target ID, by its canonical spelling, which must not be longer. */
-static bool is_target(char *word)
-{
-	char canonical[KP_TARGET_TEXT_MAX];
-	struct kp_target target;
-
-	if (kp_target_parse(kp_span_str(word), &target, NULL) ||
-	    strncmp(word, "gfx", 3) != 0 || !target.known)
-		return false;
-	kp_target_format(&target, canonical);
-	if (strlen(canonical) > strlen(word))
-		return false;
-	strcpy(word, canonical);
-	return true;
-}
-
-/* Turn the words of line NUMBER, of which there are enough, into a rule. */
-static kpack_error_t parse_rule(char *const *words, unsigned number, struct rule *r,
+/* Turn the words of a line, of which there are enough, into a rule. */
+static kpack_error_t parse_rule(char *const *words, struct rule *r,
 				struct kpackx_error *why)
 {
 #define LOWER "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -219,8 +203,10 @@ static kpack_error_t parse_rule(char *const *words, unsigned number, struct rule
 		[RULE_GENERIC] = "generic",
 	};
 	const char *wrong = NULL, *is = NULL;
-	char shown[200], *directory = words[DIRECTORY];
+	bool known = false;
+	char shown[200], canonical[KP_TARGET_TEXT_MAX], *directory = words[DIRECTORY];
 	size_t n = strlen(directory);
+	struct kp_target target;
 
 	*r = (struct rule){words[LIBRARY], directory,
 			   words[NAME],    RULE_TARGET,
@@ -230,6 +216,15 @@ static kpack_error_t parse_rule(char *const *words, unsigned number, struct rule
 	for (size_t i = 0; i < KP_COUNT(places); i++)
 		if (strcmp(r->target, places[i]) == 0)
 			r->where = (enum rule_where)i;
+	/* a target ID is replaced by its canonical spelling, which must not be longer */
+	if (r->where == RULE_TARGET && strncmp(r->target, "gfx", 3) == 0 &&
+	    !kp_target_parse(kp_span_str(r->target), &target, NULL) && target.known) {
+		kp_target_format(&target, canonical);
+		if (strlen(canonical) <= strlen(words[ARCH])) {
+			strcpy(words[ARCH], canonical);
+			known = true;
+		}
+	}
 
 	if (!is_of(r->library, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.-") ||
 	    strcmp(r->library, "none") == 0) {
@@ -241,7 +236,7 @@ static kpack_error_t parse_rule(char *const *words, unsigned number, struct rule
 	} else if (strchr(r->name, '/') || strlen(r->name) > PATTERN_MAX) {
 		wrong = r->name;
 		is = "is no pattern of a file's name: no '/', at most 255 bytes";
-	} else if (r->where == RULE_TARGET && !is_target(words[ARCH])) {
+	} else if (r->where == RULE_TARGET && !known) {
 		wrong = words[ARCH];
 		is = "is none of directory, below, name, content, generic, nor a target "
 		     "ID";
@@ -251,8 +246,7 @@ static kpack_error_t parse_rule(char *const *words, unsigned number, struct rule
 	}
 	if (strcmp(directory, ".") == 0)
 		r->directory = "";
-	return wrong ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "line %u: '%s' %s",
-			       number,
+	return wrong ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "'%s' %s",
 			       kp_text_escape(kp_span_str(wrong), shown, sizeof(shown)),
 			       is)
 		     : KPACK_SUCCESS;
@@ -260,9 +254,9 @@ static kpack_error_t parse_rule(char *const *words, unsigned number, struct rule
 
 /* Add the rule in LINE, which is SIZE bytes long, if there is one. */
 static kpack_error_t read_line(struct rules *rules, char *line, size_t size,
-			       unsigned number, struct kpackx_error *why)
+			       struct kpackx_error *why)
 {
-	char *words[WORDS] = {NULL}, *save = NULL, shown[200];
+	char *words[WORDS + 1] = {NULL}, *save = NULL, shown[200];
 	size_t n = 0, from = 0, known = 0;
 	struct rule rule;
 
@@ -272,32 +266,27 @@ static kpack_error_t read_line(struct rules *rules, char *line, size_t size,
 			continue;
 		if (!kp_text_ok((struct kp_span){(uint8_t *)line + from, i - from}))
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "line %u: not UTF-8, or control bytes are in it",
-				       number);
+				       "not UTF-8, or control bytes are in it");
 		from = i + 1;
 	}
-	for (char *word = strtok_r(line, " \t\r", &save); word && *word != '#';
-	     word = strtok_r(NULL, " \t\r", &save)) {
-		if (n == WORDS)
-			return kp_fail(
-				why, KPACK_ERROR_INVALID_ARGUMENT,
-				"line %u: '%s' is one word too many", number,
-				kp_text_escape(kp_span_str(word), shown, sizeof(shown)));
+	for (char *word = strtok_r(line, " \t\r", &save);
+	     word && *word != '#' && n <= WORDS; word = strtok_r(NULL, " \t\r", &save))
 		words[n++] = word;
-	}
 	if (n == 0)
 		return KPACK_SUCCESS;
-	if (n < ROLE)
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_ARGUMENT,
-			"line %u: '%s' is the last word, but "
-			"LIBRARY DIRECTORY NAME ARCH are needed",
-			number,
-			kp_text_escape(kp_span_str(words[n - 1]), shown, sizeof(shown)));
-	if (rules->count == RULES_MAX)
+	kp_text_escape(kp_span_str(words[n - 1]), shown, sizeof(shown));
+	if (n > WORDS)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "line %u: more than %d rules", number, RULES_MAX);
-	KP_TRY(parse_rule(words, number, &rule, why));
+			       "'%s' is one word too many", shown);
+	if (n < ROLE)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "'%s' is the last word, but "
+			       "LIBRARY DIRECTORY NAME ARCH are needed",
+			       shown);
+	if (rules->count == RULES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "more than %d rules",
+			       RULES_MAX);
+	KP_TRY(parse_rule(words, &rule, why));
 	rules->items = xrealloc(rules->items, (rules->count + 1) * sizeof(*rules->items));
 	rules->items[rules->count++] = rule;
 	while (known < rules->n_libraries &&
@@ -315,34 +304,31 @@ static kpack_error_t read_line(struct rules *rules, char *line, size_t size,
 kpack_error_t rules_parse(const struct kp_source *source, struct rules **out,
 			  struct kpackx_error *why)
 {
-	struct rules *rules = xcalloc(1, sizeof(*rules));
-	kpack_error_t err = KPACK_SUCCESS;
-	char *line, *end;
+	struct rules *rules;
+	char *line, *end, *stop;
+	kpack_error_t err;
 	uint8_t *text;
 
 	if (source->size > TEXT_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "%llu bytes of rules, limit %d",
-			      (unsigned long long)source->size, TEXT_MAX);
-	else
-		err = kp_source_load(source, TEXT_MAX, "rules", &text, why);
-	if (!err) {
-		rules->text = line = (char *)text;
-		end = line + source->size;
-		for (unsigned number = 1; line < end && !err; number++) {
-			char *stop = memchr(line, '\n', (size_t)(end - line));
-
-			stop = stop ? stop : end;
-			*stop = '\0';
-			err = read_line(rules, line, (size_t)(stop - line), number, why);
-			line = stop + 1;
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%llu bytes of rules, limit %d",
+			       (unsigned long long)source->size, TEXT_MAX);
+	KP_TRY(kp_source_load(source, TEXT_MAX, "rules", &text, why));
+	rules = xcalloc(1, sizeof(*rules));
+	rules->text = line = (char *)text;
+	end = line + source->size;
+	for (unsigned number = 1; line < end; number++, line = stop + 1) {
+		stop = memchr(line, '\n', (size_t)(end - line));
+		stop = stop ? stop : end;
+		*stop = '\0';
+		err = read_line(rules, line, (size_t)(stop - line), why);
+		if (err) {
+			rules_free(rules);
+			return kp_fail_prefix(why, err, "line %u", number);
 		}
 	}
-	if (err)
-		rules_free(rules);
-	else
-		*out = rules;
-	return err;
+	*out = rules;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t rules_read(const char *path, struct rules **out, struct kpackx_error *why)

@@ -542,47 +542,6 @@ static kpack_error_t run_sql(struct sqlite_file *f, const char *sql,
 							  : KPACK_SUCCESS;
 }
 
-/* Copy settings besides the schema, then the schema, by its own CREATE statements. */
-static kpack_error_t copy_schema(struct sqlite_file *from, struct sqlite_file *to,
-				 struct kpackx_error *why)
-{
-	/* the first three only work while TO is empty */
-	static const char *const names[] = {"page_size", "encoding", "auto_vacuum",
-					    "user_version", "application_id"};
-	KP_AUTO(sqlite_rows) rows = {0};
-	bool more;
-
-	for (size_t i = 0; i < KP_COUNT(names); i++) {
-		KP_AUTO(sqlite_rows) setting = {0};
-		char sql[96];
-
-		snprintf(sql, sizeof(sql), "PRAGMA main.%s", names[i]);
-		KP_TRY(sqlite_rows_open(from, sql, &setting, why));
-		KP_TRY(sqlite_rows_next(&setting, &more, why));
-		snprintf(sql, sizeof(sql), "PRAGMA main.%s='%.31s'", names[i],
-			 more ? (const char *)sqlite_bytes(setting.stmt, 0).data : "0");
-		KP_TRY(run_sql(to, sql, why));
-	}
-	KP_TRY(run_sql(to, "BEGIN", why));
-	KP_TRY(sqlite_rows_open(from, "SELECT sql " SCHEMA " ORDER BY rowid", &rows,
-				why));
-	for (;;) {
-		KP_AUTO(sqlite_rows) create = {0};
-		const char *sql;
-
-		KP_TRY(sqlite_rows_next(&rows, &more, why));
-		if (!more)
-			return KPACK_SUCCESS;
-		sql = (const char *)sqlite_bytes(rows.stmt, 0).data;
-		if (sqlite3_strnicmp(sql, "CREATE ", 7) != 0)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "SQLite: a statement of the schema is no CREATE");
-		/* SQL behind the statement is ignored */
-		KP_TRY(sqlite_rows_open(to, sql, &create, why));
-		KP_TRY(sqlite_rows_next(&create, &more, why));
-	}
-}
-
 /* Copy the rows that QUERY selects into TABLE; QUERY is freed. */
 static kpack_error_t copy_rows(struct sqlite_file *from, struct sqlite_file *to,
 			       char *query, const char *table, struct kpackx_error *why)
@@ -616,11 +575,15 @@ static kpack_error_t copy_rows(struct sqlite_file *from, struct sqlite_file *to,
 	}
 }
 
+/* Settings besides the schema, then the schema by its own CREATE statements, then the rows. */
 static kpack_error_t fill_copy(struct sqlite_file *from, struct sqlite_file *to,
 			       const char *table, const char *column, const char *value,
 			       struct kpackx_error *why)
 {
-	KP_AUTO(sqlite_rows) tables = {0};
+	/* the first three only work while TO is empty */
+	static const char *const names[] = {"page_size", "encoding", "auto_vacuum",
+					    "user_version", "application_id"};
+	KP_AUTO(sqlite_rows) schema = {0}, tables = {0};
 	bool more;
 
 	/* the copy's steps count as work on the file that they come from */
@@ -634,8 +597,36 @@ static kpack_error_t fill_copy(struct sqlite_file *from, struct sqlite_file *to,
 		       "PRAGMA locking_mode=EXCLUSIVE; PRAGMA secure_delete=ON; "
 		       "PRAGMA ignore_check_constraints=ON; PRAGMA cache_size=-8000",
 		       why));
-	KP_TRY(copy_schema(from, to, why));
-	/* the names come from the copy, which has only the tables that copy_schema made */
+	for (size_t i = 0; i < KP_COUNT(names); i++) {
+		KP_AUTO(sqlite_rows) setting = {0};
+		char sql[96];
+
+		snprintf(sql, sizeof(sql), "PRAGMA main.%s", names[i]);
+		KP_TRY(sqlite_rows_open(from, sql, &setting, why));
+		KP_TRY(sqlite_rows_next(&setting, &more, why));
+		snprintf(sql, sizeof(sql), "PRAGMA main.%s='%.31s'", names[i],
+			 more ? (const char *)sqlite_bytes(setting.stmt, 0).data : "0");
+		KP_TRY(run_sql(to, sql, why));
+	}
+	KP_TRY(run_sql(to, "BEGIN", why));
+	KP_TRY(sqlite_rows_open(from, "SELECT sql " SCHEMA " ORDER BY rowid", &schema,
+				why));
+	for (;;) {
+		KP_AUTO(sqlite_rows) create = {0};
+		const char *sql;
+
+		KP_TRY(sqlite_rows_next(&schema, &more, why));
+		if (!more)
+			break;
+		sql = (const char *)sqlite_bytes(schema.stmt, 0).data;
+		if (sqlite3_strnicmp(sql, "CREATE ", 7) != 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "SQLite: a statement of the schema is no CREATE");
+		/* SQL behind the statement is ignored */
+		KP_TRY(sqlite_rows_open(to, sql, &create, why));
+		KP_TRY(sqlite_rows_next(&create, &more, why));
+	}
+	/* the names come from the copy, which has only the tables that were made here */
 	KP_TRY(sqlite_rows_open(
 		to, "SELECT name " SCHEMA " AND type = 'table' ORDER BY rowid", &tables,
 		why));

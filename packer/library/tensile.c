@@ -19,74 +19,46 @@ enum { PARENT_MAX = 16 << 20 };
 /* --- Tensile's directories -------------------------------------------------------------- */
 
 /*
- * The next name in a directory, whose path with a slash has DIR bytes, from the file *I of the tree on,
- * if its path begins with PREFIX.  *I moves past it, and past all that is below a directory.
+ * Whether a file in DIR, or in a directory of a GPU in it, has a name that begins with one of PREFIXES,
+ * and that TAKES accepts.  The tree is sorted by paths: each prefix is looked up, and what is below a
+ * directory is leapt over, so that the look at a large tree costs little.
  */
-static bool next_name(const struct file_tree *tree, const char *prefix, size_t dir,
-		      size_t *i, struct kp_span *name, bool *is_dir)
-{
-	const char *path = *i < tree->count ? tree->items[*i].path : "";
-	KP_AUTO_FREE char *behind = NULL;
-
-	if (strncmp(path, prefix, strlen(prefix)) != 0 || strlen(path) <= dir)
-		return false;
-	*name = kp_span_str(path + dir);
-	name->size = strcspn(path + dir, "/");
-	*is_dir = path[dir + name->size];
-	if (!*is_dir) {
-		++*i;
-		return true;
-	}
-	behind = xasprintf("%.*s%c", (int)(dir + name->size), path, '/' + 1);
-	*i = file_tree_from(tree, kp_span_str(behind));
-	return true;
-}
-
-/* The path of what begins with PREFIX in DIR, on the heap. */
-static char *prefix_in(struct kp_span dir, const char *prefix)
-{
-	return xasprintf("%.*s%s%s", (int)dir.size, (const char *)dir.data,
-			 dir.size ? "/" : "", prefix);
-}
-
-/* Whether a file in DIR has a name that begins with one of PREFIXES, and that TAKES accepts. */
-static bool directory_has(const struct file_tree *tree, struct kp_span dir,
-			  const char *const *prefixes, bool (*takes)(struct kp_span name))
-{
-	for (; *prefixes; prefixes++) {
-		KP_AUTO_FREE char *prefix = prefix_in(dir, *prefixes);
-		size_t i = file_tree_from(tree, kp_span_str(prefix));
-		struct kp_span name;
-		bool is_dir;
-
-		while (next_name(tree, prefix, dir.size + (dir.size > 0), &i, &name,
-				 &is_dir))
-			if (!is_dir && (!takes || takes(name)))
-				return true;
-	}
-	return false;
-}
-
-/* The same for DIR and the directories of GPUs in it. */
 static bool has_name(const struct file_tree *tree, struct kp_span dir,
 		     const char *const *prefixes, bool (*takes)(struct kp_span name))
 {
-	KP_AUTO_FREE char *prefix = prefix_in(dir, "gfx");
-	size_t i = file_tree_from(tree, kp_span_str(prefix));
-	size_t before = dir.size + (dir.size > 0);
+	size_t before = dir.size + (dir.size > 0), k = 0;
 	char arch[KP_TARGET_TEXT_MAX];
-	struct kp_span name;
-	bool is_dir;
 
-	if (directory_has(tree, dir, prefixes, takes))
-		return true;
-	while (next_name(tree, prefix, before, &i, &name, &is_dir))
-		if (is_dir && arch_of_directory(name, arch, NULL) &&
-		    directory_has(
-			    tree,
-			    (struct kp_span){name.data - before, before + name.size},
-			    prefixes, takes))
-			return true;
+	do { /* the directories of GPUs last */
+		KP_AUTO_FREE char *prefix =
+			xasprintf("%.*s%s%s", (int)dir.size, (const char *)dir.data,
+				  dir.size ? "/" : "", prefixes[k] ? prefixes[k] : "gfx");
+		size_t i = file_tree_from(tree, prefix);
+
+		while (i < tree->count &&
+		       strncmp(tree->items[i].path, prefix, strlen(prefix)) == 0) {
+			const char *path = tree->items[i].path;
+			struct kp_span name = kp_span_str(path + before);
+			KP_AUTO_FREE char *behind = NULL;
+
+			name.size = strcspn(path + before, "/");
+			if (!path[before + name.size]) {
+				if (prefixes[k] && (!takes || takes(name)))
+					return true;
+				i++;
+				continue;
+			}
+			if (!prefixes[k] && arch_of_directory(name, arch, NULL) &&
+			    has_name(tree,
+				     (struct kp_span){(const uint8_t *)path,
+						      before + name.size},
+				     prefixes, takes))
+				return true;
+			behind = xasprintf("%.*s%c", (int)(before + name.size), path,
+					   '/' + 1);
+			i = file_tree_from(tree, behind);
+		}
+	} while (prefixes[k++]);
 	return false;
 }
 
@@ -99,33 +71,6 @@ static bool is_tensile(struct kp_span name)
 static bool is_sparse(struct kp_span name)
 {
 	return kp_span_has(name, "_SPA_") || kp_span_has(name, "_SPB_");
-}
-
-/* The library that the last such component of DIR names, or else whose files DIR has. */
-static const char *library_of(const struct file_tree *tree, struct kp_span dir)
-{
-	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
-	static const char *const lite[] = {"extop_", "hipblaslt", "hipsparselt",
-					   "TensileLiteLibrary", NULL};
-	const char *found = NULL;
-
-	for (struct kp_span rest = dir; rest.size;) {
-		struct kp_span component = kp_span_word(&rest, "/");
-
-		for (size_t k = 0; k < KP_COUNT(names); k++)
-			if (kp_span_is(component, names[k]))
-				found = names[k];
-	}
-	if (found)
-		return found;
-	if (!has_name(tree, dir, lite, NULL))
-		return "rocblas";
-	return has_name(tree, dir, (const char *const[]){"hipsparselt", NULL}, NULL) ||
-			       has_name(tree, dir,
-					(const char *const[]){"TensileLibrary_", NULL},
-					is_sparse)
-		       ? "hipsparselt"
-		       : "hipblaslt";
 }
 
 /* The part of PATH before its last '/', or empty; LAST gets the component behind it. */
@@ -144,9 +89,15 @@ const char *tensile_library_of(const struct file_tree *tree, const char *path,
 	static const char *const marks[] = {"TensileLibrary",  "TensileLiteLibrary",
 					    "TensileManifest", "Kernels.so-",
 					    "extop_",          NULL};
+	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
+	static const char *const lite[] = {"extop_", "hipblaslt", "hipsparselt",
+					   "TensileLiteLibrary", NULL};
+	static const char *const sparse[] = {"hipsparselt", NULL};
+	static const char *const lazy[] = {"TensileLibrary_", NULL};
 	struct kp_span name, last, dir = parent_of(kp_span_str(path), &name);
 	struct kp_span above = parent_of(dir, &last);
 	char arch[KP_TARGET_TEXT_MAX];
+	const char *found = NULL;
 
 	if (arch_of_directory(last, arch, NULL)) {
 		dir = above;
@@ -156,7 +107,21 @@ const char *tensile_library_of(const struct file_tree *tree, const char *path,
 	    !has_name(tree, dir, marks, is_tensile))
 		return NULL;
 	*rest = kp_span_str(path + dir.size + (dir.size > 0));
-	return library_of(tree, dir);
+	/* the library that the last such component names, or else whose files these are */
+	for (struct kp_span components = dir; components.size;) {
+		struct kp_span component = kp_span_word(&components, "/");
+
+		for (size_t k = 0; k < KP_COUNT(names); k++)
+			if (kp_span_is(component, names[k]))
+				found = names[k];
+	}
+	if (found)
+		return found;
+	if (!has_name(tree, dir, lite, NULL))
+		return "rocblas";
+	return has_name(tree, dir, sparse, NULL) || has_name(tree, dir, lazy, is_sparse)
+		       ? "hipsparselt"
+		       : "hipblaslt";
 }
 
 /* --- the libraries ---------------------------------------------------------------------- */
@@ -236,7 +201,7 @@ static bool has_file(const struct library_question *q, size_t size, const char *
 	KP_AUTO_FREE char *path = xasprintf("%.*s%s", (int)size, q->path, name);
 	size_t ignored;
 
-	return file_tree_find(q->tree, kp_span_str(path), &ignored);
+	return file_tree_find(q->tree, path, &ignored);
 }
 
 static kpack_error_t tensile_check(struct library_question *q, struct kpackx_error *why)

@@ -193,13 +193,6 @@ static size_t dimension_of(struct kp_span word)
 	return at ? (size_t)(at - labels) : DIMENSIONS;
 }
 
-/* 4096x4096x4096 */
-static bool take_product(struct kp_span word, uint64_t size[DIMENSIONS])
-{
-	return take_number(&word, &size[M]) && take_x(&word) &&
-	       take_number(&word, &size[N]) && take_x(&word) && is_number(word, &size[K]);
-}
-
 /* M128, M128N64K32, M128xN64xK32 */
 static bool take_labelled(struct kp_span word, uint64_t size[DIMENSIONS])
 {
@@ -217,10 +210,14 @@ static bool take_labelled(struct kp_span word, uint64_t size[DIMENSIONS])
 static void read_size(struct said *said, struct kp_span word)
 {
 	uint64_t product[DIMENSIONS], labelled[DIMENSIONS], number;
+	struct kp_span rest = word;
 	size_t i;
 
 	memcpy(labelled, said->size, sizeof(labelled));
-	if (take_product(word, product))
+	/* 4096x4096x4096 */
+	if (take_number(&rest, &product[M]) && take_x(&rest) &&
+	    take_number(&rest, &product[N]) && take_x(&rest) &&
+	    is_number(rest, &product[K]))
 		memcpy(said->size, product, sizeof(product));
 	else if (take_labelled(word, labelled))
 		memcpy(said->size, labelled, sizeof(labelled));

@@ -70,7 +70,9 @@ static bool replaces_entry(const void *arg, struct kp_span key, struct kp_span p
 	enum fate fate;
 
 	if (path.size) {
-		if (!file_tree_find(&p->scan.files, path, &entry))
+		KP_AUTO_FREE char *text = xstrndup((const char *)path.data, path.size);
+
+		if (!file_tree_find(&p->scan.files, text, &entry))
 			return false;
 		fate = p->dispositions.items[p->scan.file_entries[entry]].fate;
 		return fate == FATE_PACKED || fate == FATE_REMOVED;

@@ -45,7 +45,7 @@ static kpack_error_t add_part(struct scan *scan, size_t entry,
 	size_t file;
 
 	if (!part->n_objects || !part->objects->path ||
-	    !file_tree_find(&scan->files, kp_span_str(part->key), &file))
+	    !file_tree_find(&scan->files, part->key, &file))
 		return scan_add_database(scan, entry, &d, NULL, why);
 	ours = kp_source_fd(part->file.fd, 0, part->objects->size);
 	KP_TRY(file_tree_open(&scan->files, file, &there, why));
