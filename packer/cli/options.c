@@ -154,45 +154,39 @@ static void put_option(const struct options *o, const struct option_help *row, v
 /* --- misspelt words ------------------------------------------------------------------- */
 
 /*
- * How many letters are to be inserted, removed, replaced or swapped with their neighbour to make B
- * of A; 99 for words that are too long to be names.
+ * The distance is how many letters are to be inserted, removed, replaced or swapped with their
+ * neighbour to make NAME of the word; rows[i][k] is that of their first I and K letters.
  */
-static unsigned spelling_distance(const char *a, const char *b)
+void nearest_try(struct nearest *nearest, const char *name)
 {
 	enum { LONGEST = 40 };
 	unsigned rows[LONGEST + 1][LONGEST + 1];
-	size_t n = strlen(a), m = strlen(b);
+	const char *word = nearest->word;
+	size_t n = strlen(word), m = strlen(name);
 
 	if (n > LONGEST || m > LONGEST)
-		return 99;
+		return;
 	for (size_t i = 0; i <= n; i++)
 		for (size_t k = 0; k <= m; k++) {
-			unsigned least = (unsigned)(i ? k ? 99 : i : k);
+			unsigned least = (unsigned)(i ? i : k);
 
 			if (i && k) {
-				least = rows[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
+				least = rows[i - 1][k - 1] + (word[i - 1] != name[k - 1]);
 				if (rows[i - 1][k] + 1 < least)
 					least = rows[i - 1][k] + 1;
 				if (rows[i][k - 1] + 1 < least)
 					least = rows[i][k - 1] + 1;
 			}
-			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] &&
-			    a[i - 2] == b[k - 1] && rows[i - 2][k - 2] + 1 < least)
+			if (i > 1 && k > 1 && word[i - 1] == name[k - 2] &&
+			    word[i - 2] == name[k - 1] && rows[i - 2][k - 2] + 1 < least)
 				least = rows[i - 2][k - 2] + 1;
 			rows[i][k] = least;
 		}
-	return rows[n][m];
-}
-
-void nearest_try(struct nearest *n, const char *name)
-{
-	unsigned distance = spelling_distance(n->word, name);
-
 	/* of a short word most letters would have to change to make any other short one */
-	if (distance > 1 + strlen(n->word) / 6 || (n->name && distance >= n->distance))
+	if (rows[n][m] > 1 + n / 6 || (nearest->name && rows[n][m] >= nearest->distance))
 		return;
-	n->name = name;
-	n->distance = distance;
+	nearest->name = name;
+	nearest->distance = rows[n][m];
 }
 
 /* Report that WORD, from the command line, is none of the options ROWS, and end the process. */

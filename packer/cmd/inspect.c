@@ -41,58 +41,18 @@ const struct command_help cmd_inspect_help = {
 };
 
 /*
- * Print or extract what FILE has.  Faults of single containers were reported when it was opened,
- * and do not keep the others from being shown.
- */
-static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
-				  struct kpackx_error *why)
-{
-	uint8_t magic[4] = {0};
-
-	if (!file->list.count && file->source.size >= sizeof(magic))
-		KP_TRY(kp_source_read(&file->source, 0, magic, sizeof(magic), why));
-	if (memcmp(magic, "KPAK", sizeof(magic)) == 0) {
-		if (in->extract.dir)
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "is a kpack archive: 'kpack extract' writes it");
-		if (in->json)
-			report_json(json_pack("{so ss s[] s[] sb s[]}", "file",
-					      report_json_text(file->path), "format",
-					      "kpack", "images", "wrappers", "converted",
-					      0, "tree"));
-		else
-			report_line(file->path, "kpack archive: 'kpack ls' lists its "
-						"entries, 'kpack info' prints more");
-		return KPACK_SUCCESS;
-	}
-	if (!file->device && !file->elf.n_wrappers)
-		return file->faults ? KPACK_SUCCESS /* which were reported */
-				    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-					      "no device code in it");
-	if (in->json)
-		return inspect_json_print(file, why);
-	if (!in->extract.dir)
-		return inspect_text_print(file, in->kernels, why);
-	KP_TRY(inspect_extract_run(&in->extract, file, why));
-	if (in->extract.written == 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       file->converted
-				       ? "converted: its device code is in archives"
-				       : "no image of it was written");
-	return KPACK_SUCCESS;
-}
-
-/*
- * The status is a fault's also when everything was printed, but something in the file was
- * damaged.
+ * Faults of single containers are reported when the file is opened, and do not keep the others
+ * from being shown; but then the status is a fault's, also when everything was printed.
  */
 int cmd_inspect(int argc, char **argv)
 {
 	struct inspect in = {0};
 	struct inspect_extract *x = &in.extract;
-	int n = options_parse(&cmd_inspect_help, argc, &argv, &in), status;
+	int n = options_parse(&cmd_inspect_help, argc, &argv, &in), status = EXIT_FAULT;
 	struct inspect_file file;
 	struct kpackx_error why = {0};
+	uint8_t magic[4] = {0};
+	kpack_error_t err;
 
 	arch_filter_check(&x->filter, &cmd_inspect_help);
 	options_check(
@@ -103,14 +63,43 @@ int cmd_inspect(int argc, char **argv)
 			 "--arch and --force are for --extract"},
 			{x->dir && (in.json || in.kernels), "--extract prints nothing"},
 			{0}});
-	if (inspect_file_open(&file, argv[0], &why) || explain_file(&in, &file, &why)) {
-		status = report_why(argv[0], &why);
+	err = inspect_file_open(&file, argv[0], &why);
+	if (!err && !file.list.count && file.source.size >= sizeof(magic))
+		err = kp_source_read(&file.source, 0, magic, sizeof(magic), &why);
+	if (err) {
+		report_why(argv[0], &why);
+	} else if (memcmp(magic, "KPAK", sizeof(magic)) == 0) {
+		status = EXIT_OK;
+		if (x->dir)
+			status = report_error(
+				argv[0], "is a kpack archive: 'kpack extract' writes it");
+		else if (in.json)
+			report_json(json_pack("{so ss s[] s[] sb s[]}", "file",
+					      report_json_text(argv[0]), "format",
+					      "kpack", "images", "wrappers", "converted",
+					      0, "tree"));
+		else
+			report_line(argv[0], "kpack archive: 'kpack ls' lists its "
+					     "entries, 'kpack info' prints more");
+	} else if (!file.device && !file.elf.n_wrappers) {
+		if (!file.faults) /* which were reported */
+			report_error(argv[0], "no device code in it");
 	} else {
-		if (file.faults > KP_FAULTS_MAX)
-			report_error(argv[0], "and %zu faults more",
-				     file.faults - KP_FAULTS_MAX);
+		err = in.json  ? inspect_json_print(&file, &why)
+		      : x->dir ? inspect_extract_run(x, &file, &why)
+			       : inspect_text_print(&file, in.kernels, &why);
 		status = file.faults ? EXIT_FAULT : EXIT_OK;
+		if (err)
+			status = report_why(argv[0], &why);
+		else if (x->dir && x->written == 0)
+			status = report_error(
+				argv[0],
+				file.converted
+					? "converted: its device code is in archives"
+					: "no image of it was written");
 	}
+	if (!err && file.faults > KP_FAULTS_MAX)
+		report_error(argv[0], "and %zu faults more", file.faults - KP_FAULTS_MAX);
 	inspect_file_close(&file);
 	arch_filter_fini(&x->filter);
 	return report_finish(status);

@@ -338,30 +338,6 @@ static void print_tables(const struct report_input *in, const struct report_figu
 /* --- the run ------------------------------------------------------------------------------- */
 
 /*
- * The last components of the operands' names, on the heap; for "." that of the directory that it
- * is.
- */
-static char *default_title(int n, char **operands)
-{
-	char *title = NULL;
-	size_t size;
-	FILE *out = xmemstream(&title, &size);
-
-	for (int i = 0; i < n; i++) {
-		KP_AUTO_FREE char *path = xstrdup(operands[i]), *real = NULL;
-		const char *name = basename(path);
-
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-			real = below_real(operands[i]);
-			name = real ? basename(real) : name;
-		}
-		fprintf(out, "%s%s", i ? ", " : "", name);
-	}
-	fclose(out);
-	return title;
-}
-
-/*
  * What is not packed yet is packed for its figures, which takes time: a bar shows it, unless the
  * figures go to the terminal anyway.
  */
@@ -370,7 +346,8 @@ int cmd_report(int argc, char **argv)
 	struct args args = {0};
 	int n = options_parse(&cmd_report_help, argc, &argv, &args), status = EXIT_FAULT;
 	bool quiet = args.quiet || args.json || !args.output;
-	KP_AUTO_FREE char *title = NULL;
+	KP_AUTO_FREE char *names = NULL;
+	const char *title = args.title;
 	struct report_input in;
 	struct report_figures figures = {0};
 	struct kpackx_error why = {0};
@@ -381,7 +358,24 @@ int cmd_report(int argc, char **argv)
 			      "ARCHIVE, DIR, TREE or LIBRARY is needed");
 	if (args.output && !*args.output)
 		options_usage(&cmd_report_help, "-o needs the name of a file");
-	title = args.title ? xstrdup(args.title) : default_title(n, argv);
+	if (!title) {
+		size_t size;
+		FILE *out = xmemstream(&names, &size);
+
+		/* the last components of the operands; of "." that of the directory it is */
+		for (int i = 0; i < n; i++) {
+			KP_AUTO_FREE char *path = xstrdup(argv[i]), *real = NULL;
+			const char *name = basename(path);
+
+			if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+				real = below_real(argv[i]);
+				name = real ? basename(real) : name;
+			}
+			fprintf(out, "%s%s", i ? ", " : "", name);
+		}
+		fclose(out);
+		title = names;
+	}
 	report_input_open(n, argv, quiet, &in);
 	if (report_figures_open(&in, &args.filter, !quiet, &figures, &why)) {
 		report_why(NULL, &why);

@@ -164,25 +164,6 @@ static void set_list(const char *name, const char *first, char separator,
 	set_variable(name, list ? list : first && *first ? first : second);
 }
 
-/* Let the dynamic linker load the helper.  Returns the exit status. */
-static int preload_helper(void)
-{
-	KP_AUTO_FREE char *helper = helper_find();
-
-	if (helper && !strpbrk(helper, ": ")) {
-		/* at the end: a sanitizer's runtime must be the first */
-		set_list("LD_PRELOAD", secure_getenv("LD_PRELOAD"), ':', helper);
-		return EXIT_OK;
-	}
-	if (helper)
-		report_error(helper, "LD_PRELOAD takes no path with a colon or a space");
-	else if (errno == ENOENT)
-		report_error("libkpack_hip.so", "not found beside this program");
-	else
-		report_error("libkpack_hip.so", "cannot find it: %s", strerror(errno));
-	return EXIT_NOT_RUN;
-}
-
 /*
  * Set the environment, and become the program.  Usage faults are ours; what comes later has
  * env(1)'s exit codes, because the program's own may be anything.
@@ -193,8 +174,9 @@ int cmd_run(int argc, char **argv)
 		.help = &cmd_run_help, .argc = argc, .argv = argv, .is_prefix = true};
 	struct run_args args = {0};
 	const struct kp_choice *chosen = &args.gpus.chosen;
+	KP_AUTO_FREE char *helper = NULL;
 	char text[KP_TARGET_TEXT_MAX];
-	int status, error;
+	int status = EXIT_NOT_RUN;
 
 	options_read(&o, &args);
 	argv += optind;
@@ -215,12 +197,19 @@ int cmd_run(int argc, char **argv)
 	if (args.places)
 		set_list("ROCM_KPACK_PATH_PREFIX", args.places, ':',
 			 secure_getenv("ROCM_KPACK_PATH_PREFIX"));
-	status = preload_helper();
-	if (!status) {
+	helper = helper_find();
+	if (!helper && errno == ENOENT) {
+		report_error("libkpack_hip.so", "not found beside this program");
+	} else if (!helper) {
+		report_error("libkpack_hip.so", "cannot find it: %s", strerror(errno));
+	} else if (strpbrk(helper, ": ")) {
+		report_error(helper, "LD_PRELOAD takes no path with a colon or a space");
+	} else {
+		/* at the end: a sanitizer's runtime must be the first */
+		set_list("LD_PRELOAD", secure_getenv("LD_PRELOAD"), ':', helper);
 		execvp(argv[0], argv);
-		error = errno;
-		report_error(argv[0], "%s", strerror(error));
-		status = error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+		status = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+		report_error(argv[0], "%s", strerror(errno));
 	}
 	arch_filter_fini(&args.gpus);
 	free(args.places);
