@@ -101,10 +101,10 @@ static void read_gpus(struct detect *d)
 struct needs {
 	const struct gpu_kind *kind;
 	const char *arch, *subfamily, *family, *series, *generic;
-	const char *label; /* of the kind in names; an earlier kind may have the same */
-	const char *new_label; /* the label, if none has */
+	const char *label;             /* of the kind in names */
+	char extra[GPU_NAME_PART_MAX]; /* of the label; settings of features share it */
+	bool new_label, new_extra;     /* no earlier kind has the same */
 	char *archive, *package, *wheel;
-	char extra[GPU_NAME_PART_MAX]; /* "": settings of features share an earlier one */
 	json_t *extras, *archives, *missing;
 };
 
@@ -127,7 +127,6 @@ static void find_names(struct detect *d, struct needs *item, const struct needs 
 		       size_t n)
 {
 	const struct gpu_names *names = &d->names;
-	char part[GPU_NAME_PART_MAX], other[GPU_NAME_PART_MAX];
 
 	item->label = !names->family ? item->arch : item->series;
 	if (!item->label) {
@@ -135,17 +134,13 @@ static void find_names(struct detect *d, struct needs *item, const struct needs 
 		d->failed = true;
 		return;
 	}
-	gpu_extra_part(item->label, part);
-	item->new_label = item->label;
-	strcpy(item->extra, part);
+	gpu_extra_part(item->label, item->extra);
+	item->new_label = item->new_extra = true;
 	for (size_t k = 0; k < n; k++) {
-		if (!earlier[k].label)
-			continue;
-		gpu_extra_part(earlier[k].label, other);
-		if (strcmp(earlier[k].label, item->label) == 0)
-			item->new_label = NULL;
-		if (strcmp(part, other) == 0)
-			*item->extra = '\0';
+		const char *other = earlier[k].label;
+
+		item->new_label &= !other || strcmp(other, item->label) != 0;
+		item->new_extra &= strcmp(earlier[k].extra, item->extra) != 0;
 	}
 	if (names->group)
 		item->archive = xasprintf("%s%c%s" KP_ARCHIVE_SUFFIX, names->group,
@@ -153,9 +148,10 @@ static void find_names(struct detect *d, struct needs *item, const struct needs 
 	if (names->package)
 		item->package = gpu_package_name(names->package, item->label);
 	if (names->dist)
-		item->wheel = xasprintf("%s[device-%s]", names->dist, part);
+		item->wheel = xasprintf("%s[device-%s]", names->dist, item->extra);
 	if (d->json)
-		item->extras = json_pack("[o, s]", json_sprintf("device-%s", part), part);
+		item->extras = json_pack("[o, s]", json_sprintf("device-%s", item->extra),
+					 item->extra);
 }
 
 /* The group of A; if it states none, its file's name, so that each such file stands for itself. */
@@ -270,7 +266,7 @@ static void print_needs(struct detect *d, int n, char **operands)
 			find_served(d, item, &set);
 		if (d->json) {
 			report_array_add(&array, rows_object(ROWS(rows), item));
-		} else if (d->pip && item->new_label && *item->extra) {
+		} else if (d->pip && item->new_extra) {
 			printf("%s%sdevice-%s", printed ? "" : names->dist,
 			       printed ? "," : "[", item->extra);
 			printed++;
@@ -282,7 +278,7 @@ static void print_needs(struct detect *d, int n, char **operands)
 				puts(item->archive);
 			if (item->package)
 				puts(item->package);
-			if (item->wheel && *item->extra)
+			if (item->wheel && item->new_extra)
 				puts(item->wheel);
 			if (!item->archive && !item->package && !item->wheel)
 				puts(item->label);
@@ -311,31 +307,6 @@ enum { STATUS_MAX = 1 << 28 };
 /* As dpkg's file has them, the fields that gpu_installed_parse takes. */
 #define FIELD(name) name ": ${" name "}\\n"
 
-/* Take the installed packages from dpkg-query: where dpkg keeps them is its own matter. */
-static kpack_error_t ask_dpkg(struct gpu_installed *out, struct kpackx_error *why)
-{
-	char name[] = "dpkg-query", show[] = "-W";
-	char format[] = "-f=" FIELD("Package") FIELD("Status") FIELD("Enhances")
-		FIELD("Suggests") FIELD("X-Rocm-Gpu-Architecture") "\\n";
-	char *argv[] = {name, show, format, NULL};
-	KP_AUTO_FREE char *data = NULL;
-	size_t size = 0, cap = 0, n = 1;
-	struct program p;
-	int err = program_start(&p, "/usr/bin/dpkg-query", argv);
-
-	if (err)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s", strerror(err));
-	while (n && size < STATUS_MAX) {
-		xgrow(&data, size + 65535, &cap, 1);
-		n = fread(data + size, 1, cap - size, p.output);
-		size += n;
-	}
-	if (program_end(&p))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "failed");
-	gpu_installed_parse((struct kp_span){(uint8_t *)data, size}, out);
-	return KPACK_SUCCESS;
-}
-
 /* "apt install NAME-" removes NAME. */
 static void print_advice(const struct detect *d, bool removes, const char *name,
 			 const char **between)
@@ -351,36 +322,53 @@ static void print_advice(const struct detect *d, bool removes, const char *name,
 static void print_installed(struct detect *d)
 {
 	const char *between = "";
+	char name[] = "dpkg-query", show[] = "-W";
+	char format[] = "-f=" FIELD("Package") FIELD("Status") FIELD("Enhances")
+		FIELD("Suggests") FIELD("X-Rocm-Gpu-Architecture") "\\n";
+	char *argv[] = {name, show, format, NULL};
 	KP_AUTO(gpu_installed) list = {0};
 	KP_AUTO_FREE uint8_t *data = NULL;
+	size_t size = 0, cap = 0, n = 1;
 	struct kpackx_error why = {0};
-	kpack_error_t err;
-	size_t size;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct program dpkg;
+	int failed;
 
 	/* packages of a GPU that was not found must not go */
 	if (d->kinds.count == 0 || d->failed)
 		return;
-	/* a file like dpkg's may be that of another root directory */
-	err = d->status ? below_file_load(d->status, STATUS_MAX, "the list of packages",
-					  &data, &size, &why)
-			: ask_dpkg(&list, &why);
-	if (!err && d->status)
-		gpu_installed_parse((struct kp_span){data, size}, &list);
+	if (d->status) {
+		/* a file like dpkg's may be that of another root directory */
+		err = below_file_load(d->status, STATUS_MAX, "the list of packages",
+				      &data, &size, &why);
+	} else {
+		/* where dpkg keeps its packages is its own matter: it is asked */
+		failed = program_start(&dpkg, "/usr/bin/dpkg-query", argv);
+		while (!failed && n && size < STATUS_MAX) {
+			xgrow(&data, size + 65535, &cap, 1);
+			n = fread(data + size, 1, cap - size, dpkg.output);
+			size += n;
+		}
+		if (failed || program_end(&dpkg))
+			err = kp_fail(&why, KPACK_ERROR_IO_ERROR, "%s",
+				      failed ? strerror(failed) : "failed");
+	}
 	if (err) {
 		report_why(d->status ? d->status : "dpkg-query", &why);
 		d->failed = true;
 		return;
 	}
+	gpu_installed_parse((struct kp_span){data, size}, &list);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct gpu_installed_package *p = &list.items[i];
 
 		for (size_t k = 0; k < d->kinds.count; k++) {
-			KP_AUTO_FREE char *name =
+			KP_AUTO_FREE char *lacks =
 				gpu_installed_lacks(&list, p, &d->kinds.items[k]);
 
-			if (name)
-				print_advice(d, false, name, &between);
-			d->failed |= name != NULL;
+			if (lacks)
+				print_advice(d, false, lacks, &between);
+			d->failed |= lacks != NULL;
 		}
 		if (p->base && !gpu_installed_serves(p, &d->kinds))
 			print_advice(d, true, p->name, &between);

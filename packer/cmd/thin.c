@@ -324,21 +324,47 @@ static uint64_t freed_bytes(const struct prune_archive *a)
 	return a->before > a->after ? a->before - a->after : 0;
 }
 
-/* An archive is a row of the table, or an object; the sums of all come last. */
-static void report_prune(const struct prune_command *c)
+/*
+ * Without --arch nothing is for another GPU, and only what the tree no longer asks for goes.  In the
+ * report an archive is a row of the table, or an object; the sums of all come last.
+ */
+int cmd_prune(int argc, char **argv)
 {
 	static const char *const reasons[] = {
 		[PRUNE_OTHER_GPU] = "for other GPUs",
 		[PRUNE_GONE] = "of files that do not exist any more",
 		[PRUNE_UNASKED] = "that nothing asks for",
 	};
-	const struct prune *p = &c->prune;
-	const char *freed = p->args.dry ? "would be freed" : "freed";
+	const struct command_help *help = &cmd_prune_help;
+	struct prune_command c = {0};
+	struct prune *p = &c.prune;
 	struct prune_archive sum = {0};
-	json_t *archives = json_array();
+	int n = options_parse(help, argc, &argv, &c), status = EXIT_FAULT;
+	const char *freed = p->args.dry ? "would be freed" : "freed";
+	struct kpackx_error why = {0};
+	json_t *archives = NULL;
 	size_t n_changed = 0;
+	struct stat st;
 
-	if (!c->json)
+	arch_filter_check(&p->args.filter, help);
+	arch_filter_check_known(&p->args.filter, help);
+	if (n != 1)
+		options_usage(help, n == 0 ? "no TREE" : "too many operands");
+	p->args.tree = argv[0];
+	if (below_stat(argv[0], &st) == 0 && !S_ISDIR(st.st_mode))
+		options_usage(help, "%s: not a directory", argv[0]);
+	if (below_root(argv[0], &why)) {
+		report_why(argv[0], &why);
+		goto out;
+	}
+	status = prune_run(p);
+	if (status)
+		goto out;
+	if (c.quiet && !c.json)
+		goto note;
+
+	archives = c.json ? json_array() : NULL;
+	if (!c.json)
 		printf("%16s %16s  archive\n", freed, "stays");
 	for (size_t i = 0; i < p->n_archives; i++) {
 		const struct prune_archive *a = &p->archives[i];
@@ -352,7 +378,7 @@ static void report_prune(const struct prune_command *c)
 		sum.after += a->after;
 		sum.blocks_copied += a->blocks_copied;
 		sum.blocks_encoded += a->blocks_encoded;
-		if (c->json) {
+		if (c.json) {
 			row = json_pack("{so ss}", "path", report_json_text(a->relative),
 					"status",
 					!changes                    ? "unchanged"
@@ -366,14 +392,13 @@ static void report_prune(const struct prune_command *c)
 		report_text(a->relative);
 		putchar('\n');
 	}
-	if (c->json) {
+	if (c.json) {
 		report_json(json_pack(
-			"{so sb so sI sI}", "tree", report_json_text(p->args.tree),
-			"dry_run", p->args.dry, "archives", archives, "bytes_before",
+			"{so sb so sI sI}", "tree", report_json_text(argv[0]), "dry_run",
+			p->args.dry, "archives", archives, "bytes_before",
 			(json_int_t)sum.before, "bytes_after", (json_int_t)sum.after));
-		return;
+		goto note;
 	}
-	json_decref(archives);
 	for (int k = PRUNE_STAYS + 1; k < PRUNE_REASONS; k++)
 		if (sum.n_entries[k])
 			printf("%zu entries %s\n", sum.n_entries[k], reasons[k]);
@@ -382,37 +407,12 @@ static void report_prune(const struct prune_command *c)
 		       sum.blocks_copied, sum.blocks_encoded);
 	printf("%zu of %zu archives: %" PRIu64 " bytes %s\n", n_changed, p->n_archives,
 	       freed_bytes(&sum), freed);
-}
-
-/* Without --arch nothing is for another GPU, and only what the tree no longer asks for goes. */
-int cmd_prune(int argc, char **argv)
-{
-	struct prune_command c = {0};
-	struct prune_args *args = &c.prune.args;
-	int n = options_parse(&cmd_prune_help, argc, &argv, &c), status;
-	struct kpackx_error why = {0};
-	struct stat st;
-
-	arch_filter_check(&args->filter, &cmd_prune_help);
-	arch_filter_check_known(&args->filter, &cmd_prune_help);
-	if (n != 1)
-		options_usage(&cmd_prune_help, n == 0 ? "no TREE" : "too many operands");
-	args->tree = argv[0];
-	if (below_stat(args->tree, &st) == 0 && !S_ISDIR(st.st_mode))
-		options_usage(&cmd_prune_help, "%s: not a directory", args->tree);
-	if (below_root(args->tree, &why)) {
-		status = report_why(args->tree, &why);
-	} else {
-		status = prune_run(&c.prune);
-		if (!status) {
-			if (!c.quiet || c.json)
-				report_prune(&c);
-			if (c.prune.n_archives == 0)
-				report_error(args->tree, "note: it has no archives");
-			else
-				arch_filter_unmatched(&args->filter, "entry");
-		}
-	}
-	prune_close(&c.prune);
+note:
+	if (p->n_archives == 0)
+		report_error(argv[0], "note: it has no archives");
+	else
+		arch_filter_unmatched(&p->args.filter, "entry");
+out:
+	prune_close(p);
 	return report_finish(status);
 }
