@@ -133,6 +133,7 @@ static void put_option(const struct options *o, const struct option_help *row, v
 	case OPTION_TEXTS:
 		option_texts_add(slot, o->arg);
 		break;
+	/* range and width are the row's, so that no command checks a number itself */
 	case OPTION_DIGITS:
 		if (!options_number(o->arg, place->low, place->high, &n))
 			options_usage(o->help,
@@ -222,6 +223,7 @@ void options_read(struct options *o, void *args)
 	size_t n = 0, i;
 	int value;
 
+	/* the rows of the table, and those that every command has */
 	for (const struct option_help *r = o->help->options; r && r->long_name; r++) {
 		if (n + 2 == OPTIONS_MAX)
 			abort(); /* a table of this program is too long */
@@ -230,6 +232,7 @@ void options_read(struct options *o, void *args)
 	rows[n++] = &help_row;
 	if (o->single_dash)
 		rows[n++] = &version_row;
+	/* A row becomes an entry of LONGS, whose index is the row's number, and a letter of SHORTS. */
 	if (o->is_prefix)
 		*end++ = '+'; /* stop at the first operand */
 	*end++ = ':';         /* distinguish a missing argument from an unknown option */
@@ -245,6 +248,10 @@ void options_read(struct options *o, void *args)
 	*end = '\0';
 	optind = 0; /* GNU: forget the scan of main's options */
 	opterr = 0;
+	/*
+	 * Options of other people's tools may begin with one dash, for which getopt_long_only is made;
+	 * it also takes unambiguous beginnings of names, as getopt_long does.
+	 */
 	while ((value = next(o->argc, o->argv, shorts, longs, NULL)) != -1) {
 		if (value == '?' || value == ':') {
 			/* of a short option getopt left the letter, of a long one the word */

@@ -25,6 +25,7 @@ int program_start(struct program *p, const char *path, char **argv)
 	posix_spawn_file_actions_t actions;
 	int ends[2], err;
 
+	/* of both ends the program keeps only its standard output: when it ends, so does the stream */
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return errno;
 	p->output = fdopen(ends[0], "r");

@@ -95,6 +95,7 @@ static void print_line(FILE *out, const char *lead, const char *file, const char
 
 	if (vasprintf(&text, fmt, ap) < 0)
 		xalloc_fail(0);
+	/* threads report too: a line stays whole */
 	flockfile(out);
 	if (lead)
 		fprintf(out, "%s: ", lead);
@@ -181,6 +182,10 @@ json_t *report_json_span(struct kp_span s)
 	bool looks_escaped = false; /* has a backslash and three digits, below 0400 */
 	char *text;
 
+	/*
+	 * A reader replaces each backslash and three digits by a byte: a text that has these by itself
+	 * is escaped as a whole.
+	 */
 	for (size_t i = 0; i + 3 < s.size; i++)
 		looks_escaped |= s.data[i] == '\\' && (s.data[i + 1] & ~3) == '0' &&
 				 (s.data[i + 2] & ~7) == '0' &&

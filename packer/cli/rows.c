@@ -82,6 +82,7 @@ void rows_list(const struct row *rows, size_t n, const void *item)
 {
 	char size[24];
 
+	/* names in a column of their own; a longer name moves its value to the right */
 	for (const struct row *r = rows; r < rows + n; r++) {
 		if (!(r->where & ROW_LIST) ||
 		    (r->where & ROW_OPTIONAL && number_of(r, item) == 0))

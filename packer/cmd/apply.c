@@ -241,8 +241,13 @@ static int work_on_tree(struct policy_tree *t)
 	bool left = false;
 	size_t n;
 
+	/*
+	 * A mount hides the files below it, and its archives are about to change.  A command
+	 * must see the tree as packages left it.
+	 */
 	if (t->n_mounts && !(unmount_tree(p->tree) && policy_tree_look(t, STATE_SEEN)))
 		return EXIT_FAULT;
+	/* files remember for which list of GPUs they lost code, by its number */
 	if (s->n_gpus == 0 || strcmp(s->gpus[s->n_gpus - 1], t->arch) != 0) {
 		xgrow(&s->gpus, s->n_gpus, &s->gpus_cap, sizeof(*s->gpus));
 		s->gpus[s->n_gpus++] = xstrdup(t->arch);
@@ -261,6 +266,7 @@ static int work_on_tree(struct policy_tree *t)
 	}
 	if (!status && s->packed && !prune_archives(t))
 		status = EXIT_FAULT;
+	/* a state without its policy's hash is that of a run that failed */
 	strcpy(s->policy, status ? "-" : p->hash);
 	s->when = time(NULL);
 	if (s->packed && s->n_mounts == 0)
@@ -286,6 +292,7 @@ static bool check_lacking(const struct policy_tree *t)
 			     "note: %s: not in this machine now; its code stays: to "
 			     "remove it, name the other GPUs in --arch",
 			     t->gone);
+	/* a tree that was packed stays so when the policy turns to thin: code that moved is not moved back */
 	for (size_t i = 0; i < p->n_commands; i++)
 		thick &= !p->commands[i].packs;
 	if (!gpus && !thick)
@@ -330,6 +337,10 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 		goto out;
 	status = EXIT_OK;
 	work = policy_tree_needs_work(&t);
+	/*
+	 * What there is to do: nothing, for packages that are not installed; only the mounts; only to
+	 * say what would be run; or the work, its report, and the mounts again.
+	 */
 	if (t.missing) {
 		if (!a->quiet && !a->mounts) {
 			print_name(p);

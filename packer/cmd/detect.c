@@ -196,6 +196,7 @@ static void find_served(struct detect *d, struct needs *item, const struct archi
 
 		if (d->names.group && !kp_span_is(group_of(a), d->names.group))
 			continue;
+		/* an archive with neutral entries alone opens no group: it is for every GPU */
 		for (g = 0; g < n && !kp_span_eq(groups[g], group_of(a));)
 			g++;
 		if (g == n && has_entries(a, false))
@@ -211,6 +212,7 @@ static void find_served(struct detect *d, struct needs *item, const struct archi
 		report_text(path);
 		putchar('\n');
 	}
+	/* a group that has code, but none for this GPU, lacks an archive */
 	for (g = 0; g < n; g++) {
 		if (served[g])
 			continue;
@@ -239,6 +241,7 @@ static void print_needs(struct detect *d, int n, char **operands)
 	struct archives set = {0};
 	size_t printed = 0;
 
+	/* without any archive of the group nothing can be said, which is a fault */
 	if (n) {
 		size_t count = 0;
 
@@ -359,6 +362,10 @@ static void print_installed(struct detect *d)
 		return;
 	}
 	gpu_installed_parse((struct kp_span){data, size}, &list);
+	/*
+	 * For each package with code for GPUs: which of its base our GPUs lack, and whether it is for
+	 * none of them.
+	 */
 	for (size_t i = 0; i < list.count; i++) {
 		const struct gpu_installed_package *p = &list.items[i];
 

@@ -186,6 +186,7 @@ int cmd_offload_bundler(int argc, char **argv)
 			      {bundle && b->inputs.count != a.targets.count,
 			       "an --input for each target is needed"},
 			      {0}});
+	/* a list has no targets to read; each of the others has one per file */
 	status = b->list ? EXIT_OK : bundler_targets_read(b, &a.targets);
 	if (!status)
 		status = b->list       ? bundler_list(b)
@@ -243,6 +244,7 @@ int cmd_offload_packager(int argc, char **argv)
 		return report_why(NULL, &why);
 	n = read_options(&cmd_offload_packager_help, &words, &a, &argv);
 	p->input = n ? argv[0] : NULL;
+	/* compression is a feature of version 3; otherwise what every LLVM reads */
 	p->form.version = a.version ? a.version : a.compress ? 3 : 1;
 	p->form.method = a.compress ? KP_OFFLOAD_ZSTD : KP_OFFLOAD_PLAIN;
 	options_check(

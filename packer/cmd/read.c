@@ -119,6 +119,7 @@ int cmd_ls(int argc, char **argv)
 			kp_archive_entry(a, e, &entry.info);
 			if (!arch_filter_match(&ls.filter, entry.info.arch))
 				continue;
+			/* metadata are decoded only where they are printed */
 			if (ls.long_form || ls.json) {
 				kp_archive_meta(a, e, &meta);
 				entry.path = meta.path;
@@ -380,6 +381,7 @@ int cmd_cat(int argc, char **argv)
 	if (n != 3)
 		options_usage(&cmd_cat_help, "ARCHIVE, KEY and ARCH are needed");
 	archives_open(&set, 1, argv);
+	/* the key as given wins in every archive before "#0" is tried in any */
 	first = xasprintf("%s#0", argv[1]);
 	for (int k = 0; k < (strchr(argv[1], '#') ? 1 : 2) && !a; k++)
 		for (size_t i = 0; i < set.count && !a; i++)
@@ -556,6 +558,7 @@ int cmd_extract(int argc, char **argv)
 		options_usage(&cmd_extract_help, "an archive or a directory is missing");
 	if (!x.out)
 		options_usage(&cmd_extract_help, "-C OUT is missing");
+	/* files are made 0600, and get their mode, with the umask, when they are whole */
 	x.umask = umask(0);
 	umask(x.umask);
 	archives_open(&set, n, argv);
@@ -571,6 +574,7 @@ int cmd_extract(int argc, char **argv)
 		report_why(x.out, &why);
 		x.failed = true;
 	} else {
+		/* what is not written because another entry or directory has its name */
 		conflicts = kp_view_conflicts(x.view, &kept, &counted);
 		for (size_t i = 0; i < kept; i++)
 			report_error(NULL, "%s", conflicts[i]);

@@ -150,6 +150,7 @@ static json_t *figures_json(const char *title, const struct report_input *in,
 				"archive_bytes", (json_int_t)in->archive_bytes);
 	json_t *list;
 
+	/* first the sums, then what was looked at, and how */
 	rows_add(all, ROWS(figure_rows), f);
 	json_object_set_new(all, "host",
 			    in->trees ? json_pack("{sI sI}", "files",
@@ -168,6 +169,7 @@ static json_t *figures_json(const char *title, const struct report_input *in,
 		json_object_set_new(all, "kept", rows_object(ROWS(sum_rows), &f->kept));
 		json_object_set_new(all, "freed", rows_object(ROWS(sum_rows), &f->freed));
 	}
+	/* the tables, each sorted by what it stores */
 	json_object_set_new(all, "arches", list = json_array());
 	for (size_t i = 0; i < f->arches.count; i++)
 		json_array_append_new(list, named_json(&f->arches.items[i], "arch"));
@@ -197,6 +199,7 @@ static json_t *figures_json(const char *title, const struct report_input *in,
 		rows_add(row, ROWS(family_rows), family);
 		json_array_append_new(list, row);
 	}
+	/* the longest lists are cut: the page is for people, and kpack ls has all */
 	json_object_set_new(all, "largest", list = json_array());
 	for (size_t i = 0; i < f->n_objects && i < MOST_OBJECTS; i++)
 		json_array_append_new(list, object_json(in, f->largest[i]));
@@ -258,6 +261,7 @@ static kpack_error_t write_page(const char *path, json_t *figures,
 	size_t size;
 	FILE *out = xmemstream(&page, &size);
 
+	/* the template is ours, so that each @ has its partner */
 	while ((at = strchr(from, '@'))) {
 		const char *name = at + 1, *end = strchr(name, '@');
 		struct kp_span word = {(const uint8_t *)name, (size_t)(end - name)};

@@ -68,6 +68,7 @@ int cmd_runtime(int argc, char **argv)
 		whole = below_hold(argv[0]) && runtimes_add_tree(&list, argv[0]);
 	else
 		runtimes_add_system(&list);
+	/* asking runs the code of the runtime, so that it is done only on request */
 	for (size_t i = 0; args.ask && i < list.count; i++)
 		runtime_ask(&list.items[i]);
 	for (size_t i = 0; i < list.count; i++) {
@@ -197,6 +198,7 @@ int cmd_run(int argc, char **argv)
 	if (args.places)
 		set_list("ROCM_KPACK_PATH_PREFIX", args.places, ':',
 			 secure_getenv("ROCM_KPACK_PATH_PREFIX"));
+	/* found beside this program, not by the linker's search, which others can lead elsewhere */
 	helper = helper_find();
 	if (!helper && errno == ENOENT) {
 		report_error("libkpack_hip.so", "not found beside this program");

@@ -102,6 +102,7 @@ static int take_requirements(const struct options *o, const struct option_help *
 		optind--; /* no word: it is the next option */
 		return EXIT_OK;
 	}
+	/* argparse's "nargs": getopt knows one argument, the others are taken from its words here */
 	do {
 		option_texts_add(slot, text);
 		text = optind < o->argc ? o->argv[optind++] : NULL;
@@ -237,6 +238,7 @@ int cmd_split_wheel(int argc, char **argv)
 			option_texts_add(&p.inputs, argv[i]);
 		library_set_close(&set);
 	}
+	/* the lists stay those of the parser, which frees them */
 	args->inputs = (char **)p.inputs.items;
 	args->n_inputs = p.inputs.count;
 	args->families = p.families.items;

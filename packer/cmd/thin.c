@@ -247,6 +247,7 @@ int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 		report_why(args->tree, &why);
 		goto out;
 	}
+	/* what goes together, and what --undo, which is another job, does not take */
 	options_check(help,
 		      (const struct option_rule[]){
 			      {args->debug_to && !args->strip,
@@ -263,6 +264,7 @@ int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 	arch_filter_check_known(&args->filter, help);
 	if (library_set_open(c.libraries, c.rules, &args->libraries, &why))
 		options_usage(help, "%s", why.text);
+	/* databases stay files, whose content the scan need not check */
 	args->libraries.plain = true;
 	status = c.undo ? undo_thin(&c) : thin_run(&c.thin);
 	if (!status && !c.undo && (c.json || !c.quiet))
@@ -399,6 +401,7 @@ int cmd_prune(int argc, char **argv)
 			(json_int_t)sum.before, "bytes_after", (json_int_t)sum.after));
 		goto note;
 	}
+	/* why entries went, of all archives together */
 	for (int k = PRUNE_STAYS + 1; k < PRUNE_REASONS; k++)
 		if (sum.n_entries[k])
 			printf("%zu entries %s\n", sum.n_entries[k], reasons[k]);

@@ -74,6 +74,7 @@ static void verify_archive(const char *path, void *arg)
 			     f.faults.counted - f.faults.kept);
 	for (size_t i = 0; i < f.notes.kept && !v->quiet; i++)
 		report_line(path, "note: %s", f.notes.items[i].text);
+	/* the rules first: they say why entries cannot be decoded */
 	whole = check_content(a, NULL, CHECK_TYPES, v->jobs) && !f.faults.counted;
 	check_fini(&f);
 	if (whole && !v->quiet) {
@@ -150,6 +151,7 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 		install_tree_close(&tree);
 		err = install_tree_open(&of, &tree, &why);
 	}
+	/* first what loaders ask for; then fat binaries that a split should have taken apart */
 	if (!err)
 		err = closure_check(&tree.found, &v->filter.chosen, report_fault,
 				    &reported, &faults, &why);
@@ -158,6 +160,7 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 	faults += tree.n_faults;
 	for (int i = 0; i < n && !err; i++)
 		generic_tree_check(paths[i], report_fault, &faults);
+	/* a misspelt path must not pass as "nothing wrong" */
 	if (!err && tree.files.count + faults == 0) {
 		report_error(n == 1 ? paths[0] : NULL, "there is no file to check");
 		faults++;
