@@ -70,31 +70,6 @@ const struct command_help cmd_detect_help = {
 	"the paper's family, generic target.  With archives: which of them it can use.",
 };
 
-/* Add this machine's GPUs to the kinds. */
-static void read_gpus(struct detect *d)
-{
-	const char *place = d->topology ? d->topology : KP_TOPOLOGY;
-	struct kpackx_error why = {0};
-	struct kp_gpus gpus;
-	kpack_error_t err = kp_gpus_read(d->topology, &gpus, &why);
-
-	for (size_t i = 0; i < gpus.faults.kept; i++)
-		report_error(NULL, "%s", gpus.faults.items[i].text);
-	for (size_t i = 0; i < gpus.count && !err; i++)
-		gpu_kinds_add(&d->kinds, &gpus.list[i].target);
-	if (err == KPACK_ERROR_FILE_NOT_FOUND)
-		report_error(
-			place,
-			"no GPU, because the KFD driver is missing: name the GPUs with "
-			"--arch");
-	else if (err)
-		report_why(place, &why);
-	else if (gpus.count == 0)
-		report_error(place, "no GPU: name the GPUs with --arch");
-	d->failed |= err || gpus.count == 0 || (d->installed && gpus.faults.kept);
-	kp_gpus_fini(&gpus);
-}
-
 /* --- what a kind of GPU is and needs -------------------------------------------------- */
 
 /* Facts and names; NULL: not known, or not asked for. */
@@ -289,6 +264,7 @@ static void print_needs(struct detect *d, int n, char **operands)
 			rows_line(ROWS(rows), item, ROW_LINE, ' ');
 		}
 	}
+	/* pip takes one word, whose list of extras ends here */
 	if (d->json)
 		report_array_end(&array);
 	else if (printed)
@@ -393,7 +369,10 @@ int cmd_detect(int argc, char **argv)
 	struct detect d = {0};
 	int n = options_parse(&cmd_detect_help, argc, &argv, &d);
 	const struct gpu_names *names = &d.names;
+	const char *place = d.topology ? d.topology : KP_TOPOLOGY;
 	struct kpackx_error why = {0};
+	struct kp_gpus gpus;
+	kpack_error_t err;
 	const struct option_rule rules[] = {
 		{d.chosen && !d.kinds.find && d.topology,
 		 "--arch and --topology exclude each other, except for --arch auto"},
@@ -412,8 +391,23 @@ int cmd_detect(int argc, char **argv)
 	if (gpu_names_check(names, &why))
 		options_usage(&cmd_detect_help, "%s", why.text);
 	options_check(&cmd_detect_help, rules);
-	if (!d.chosen || d.kinds.find)
-		read_gpus(&d);
+	if (!d.chosen || d.kinds.find) {
+		err = kp_gpus_read(d.topology, &gpus, &why);
+		for (size_t i = 0; i < gpus.faults.kept; i++)
+			report_error(NULL, "%s", gpus.faults.items[i].text);
+		for (size_t i = 0; i < gpus.count && !err; i++)
+			gpu_kinds_add(&d.kinds, &gpus.list[i].target);
+		if (err == KPACK_ERROR_FILE_NOT_FOUND)
+			report_error(place, "no GPU, because the KFD driver is missing: "
+					    "name the GPUs with --arch");
+		else if (err)
+			report_why(place, &why);
+		else if (gpus.count == 0)
+			report_error(place, "no GPU: name the GPUs with --arch");
+		/* packages of a GPU that cannot be read must not go, either */
+		d.failed |= err || gpus.count == 0 || (d.installed && gpus.faults.kept);
+		kp_gpus_fini(&gpus);
+	}
 	if (d.installed)
 		print_installed(&d);
 	else

@@ -63,6 +63,7 @@ int cmd_inspect(int argc, char **argv)
 			 "--arch and --force are for --extract"},
 			{x->dir && (in.json || in.kernels), "--extract prints nothing"},
 			{0}});
+	/* an archive has no foreign container: only a file without any is asked for its first bytes */
 	err = inspect_file_open(&file, argv[0], &why);
 	if (!err && !file.list.count && file.source.size >= sizeof(magic))
 		err = kp_source_read(&file.source, 0, magic, sizeof(magic), &why);

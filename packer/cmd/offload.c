@@ -256,6 +256,7 @@ int cmd_offload_packager(int argc, char **argv)
 			{a.compress && p->form.version != 3,
 			 "--compress needs --format-version 3"},
 			{0}});
+	/* as in clang's program, what is given decides the direction */
 	status = p->output ? packager_pack(p) : packager_extract(p);
 	free(p->images.items);
 	return report_finish(status);

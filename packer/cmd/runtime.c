@@ -71,6 +71,7 @@ int cmd_runtime(int argc, char **argv)
 	/* asking runs the code of the runtime, so that it is done only on request */
 	for (size_t i = 0; args.ask && i < list.count; i++)
 		runtime_ask(&list.items[i]);
+	/* known by its file, by its answer, or not at all: each has a row, and a reason if there is one */
 	for (size_t i = 0; i < list.count; i++) {
 		const struct hip_runtime *r = &list.items[i];
 		size_t n_rows = KP_COUNT(rows) - !r->was_asked;

@@ -29,6 +29,7 @@ static int split_one(const struct split_args *args, const char *input, const cha
 		else
 			report_json(split_report_json(&s));
 	}
+	/* a file that was left alone because it is damaged was reported; the trees are whole but for it */
 	for (size_t i = 0; i < s.n_items; i++)
 		if (scan_damaged(&s.items[i].packing.scan))
 			status = EXIT_FAULT;

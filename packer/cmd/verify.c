@@ -67,6 +67,7 @@ static void verify_archive(const char *path, void *arg)
 		return;
 	}
 	check_archive(a, &f);
+	/* of faults only the first are kept: a hostile archive can have one per entry */
 	for (size_t i = 0; i < f.faults.kept; i++)
 		report_error(path, "%s", f.faults.items[i].text);
 	if (f.faults.counted > f.faults.kept)
