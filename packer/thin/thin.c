@@ -32,11 +32,7 @@ static struct thin_file *add_thin_file(struct thin *t, size_t entry, enum fate f
 
 	xgrow(&t->files, t->n_files, &t->files_cap, sizeof(*t->files));
 	f = &t->files[t->n_files++];
-	/* of a file with several names, which go one by one, the first frees its bytes */
-	*f = (struct thin_file){.entry = entry,
-				.before = t->scan.entries[entry].first == entry
-						  ? t->scan.entries[entry].id.size
-						  : 0};
+	*f = (struct thin_file){.entry = entry, .before = t->scan.entries[entry].id.size};
 	t->dispositions.items[entry].fate = fate;
 	return f;
 }
