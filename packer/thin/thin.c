@@ -48,11 +48,14 @@ static void choose_images(struct thin *t, struct input *in)
 	const struct kp_containers *list = &in->fat.containers;
 	bool *gone = xcalloc(list->n_images, sizeof(*gone));
 	bool any = false, stuck = false, may_shrink;
+	bool cuda = false, amd = false;
 	struct thin_file *f;
 
 	for (size_t i = 0; i < list->n_images; i++) {
 		const struct kp_image *image = &list->images[i];
 
+		cuda |= in->packed[i] && kp_arch_is_cuda(image->arch);
+		amd |= in->packed[i] && strncmp(image->arch, "gfx", 3) == 0;
 		if (!in->packed[i] || !image->size ||
 		    t->scan.entries[in->entry].database ||
 		    !arch_filter_drops(&t->args.filter, kp_span_str(image->arch)))
@@ -63,6 +66,8 @@ static void choose_images(struct thin *t, struct input *in)
 		stuck |= !gone[i];
 	}
 	t->n_stuck += stuck;
+	t->n_cuda += cuda && !amd;
+	t->amd |= amd;
 	/* whether images that stay become smaller shows when they are read */
 	may_shrink = (t->args.strip || t->args.compress) &&
 		     (in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_BARE ||
@@ -94,6 +99,7 @@ static void choose_files(struct thin *t)
 		char target[KP_TARGET_TEXT_MAX];
 		bool goes = o && o->n_arches > 0;
 
+		t->amd |= o != NULL;
 		for (size_t k = 0; o && k < o->n_arches; k++) {
 			library_object_target(o, k, target);
 			goes &= arch_filter_drops(&t->args.filter, kp_span_str(target));
@@ -322,6 +328,7 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 			      : kp_selection_changes(&in->fat, &selection, &changes,
 						     &fault);
 	f->same = !err && !changes;
+	f->n_nameless = objects.n_nameless;
 	if (f->same)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, larger);
 	objects.n_nameless = 0; /* they are counted once more */
@@ -487,6 +494,21 @@ int thin_run(struct thin *t)
 	t->n_faults = t->scan.n_faults;
 	dispositions_open(&t->scan, !args->output, &t->dispositions);
 	choose_files(t);
+	/* of CUDA code it is enough to say once that it stays; files that were skipped may be AMD's */
+	for (size_t i = 0; i < t->scan.n_entries; i++) {
+		struct scan_entry *e = &t->scan.entries[i];
+
+		if (e->note != kp_fatbin_cuda)
+			continue;
+		e->note = NULL;
+		t->n_cuda += !e->input;
+	}
+	if (t->n_cuda && !t->amd && !args->skip.known)
+		return report_error(args->tree,
+				    "this is CUDA code; thin is for AMD GPUs");
+	if (t->n_cuda && !args->skip.known)
+		report_error(args->tree, "note: CUDA code stays in %zu file%s", t->n_cuda,
+			     t->n_cuda == 1 ? "" : "s");
 	scan_report_left(&t->scan, true);
 	/* files that may have device code, but are not what they seem */
 	for (size_t i = 0; i < t->scan.n_entries; i++)
