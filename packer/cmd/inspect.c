@@ -73,8 +73,7 @@ static kpack_error_t explain_archive(const struct inspect *in,
 				      "entries", (json_int_t)entries, "arches", arches));
 	} else {
 		report_text(file->path);
-		printf(": kpack archive, %zu entr%s for", entries,
-		       entries == 1 ? "y" : "ies");
+		printf(": kpack archive, %zu entr%s for", entries, plural_y(entries));
 		for (size_t i = 0; i < n; i++) {
 			fputs(i ? ", " : " ", stdout);
 			report_text(kp_archive_arch(a, i));
@@ -140,8 +139,9 @@ int cmd_inspect(int argc, char **argv)
 		status = report_why(argv[0], &why);
 	} else {
 		if (file.faults > KP_FAULTS_MAX)
-			report_error(argv[0], "and %zu faults more",
-				     file.faults - KP_FAULTS_MAX);
+			report_error(argv[0], "and %zu fault%s more",
+				     file.faults - KP_FAULTS_MAX,
+				     plural(file.faults - KP_FAULTS_MAX));
 		status = file.faults ? EXIT_FAULT : EXIT_OK;
 	}
 	inspect_file_close(&file);

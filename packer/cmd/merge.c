@@ -134,18 +134,21 @@ static void print_merged(struct merge_run *m, bool done)
 	if (!done || m->quiet)
 		return;
 	report_text(m->out);
-	printf(": %" PRIu64 " entries in %" PRIu64 " objects, %s, from %zu archives\n",
-	       s->entries, s->frames, report_size(s->bytes, size), m->set.count);
+	printf(": %" PRIu64 " entr%s in %" PRIu64 " object%s, %s, from %zu archive%s\n",
+	       s->entries, plural_y(s->entries), s->frames, plural(s->frames),
+	       report_size(s->bytes, size), m->set.count, plural(m->set.count));
 	if (s->duplicates || s->settled || s->shared)
-		printf("  %" PRIu64 " entries were in several archives, %" PRIu64
-		       " left out for a preferred one, %" PRIu64 " objects stored once\n",
-		       s->duplicates, s->settled, s->shared);
+		printf("  in several archives: %" PRIu64 " entr%s, %" PRIu64
+		       " left out for a preferred one, %" PRIu64
+		       " object%s stored once\n",
+		       s->duplicates, plural_y(s->duplicates), s->settled, s->shared,
+		       plural(s->shared));
 	if (s->blocks_copied || s->blocks_encoded)
-		printf("  %" PRIu64 " blocks were copied, %" PRIu64 " compressed\n",
-		       s->blocks_copied, s->blocks_encoded);
+		printf("  %" PRIu64 " block%s copied, %" PRIu64 " compressed\n",
+		       s->blocks_copied, plural(s->blocks_copied), s->blocks_encoded);
 	if (s->unused)
-		printf("  %" PRIu64 " objects that no entry names were not copied\n",
-		       s->unused);
+		printf("  not copied, because no entry names %s: %" PRIu64 " object%s\n",
+		       s->unused == 1 ? "it" : "them", s->unused, plural(s->unused));
 }
 
 /*

@@ -220,21 +220,23 @@ static void print_thin_table(const struct thin *t, const struct thin_sums *s)
 		report_text(relative_of(t, f));
 		putchar('\n');
 	}
-	printf("%zu binaries, %zu files of kernel databases: %" PRIu64 " bytes %s\n",
-	       s->binaries, s->databases, s->before - s->after, freed);
+	printf("%zu binar%s, %zu file%s of kernel databases: %" PRIu64 " bytes %s\n",
+	       s->binaries, plural_y(s->binaries), s->databases, plural(s->databases),
+	       s->before - s->after, freed);
 	if (t->n_stuck)
-		printf("%zu files have more code of other GPUs, in a form that stays\n",
-		       t->n_stuck);
+		printf("%zu file%s more code of other GPUs, in a form that stays\n",
+		       t->n_stuck, t->n_stuck == 1 ? " has" : "s have");
 	if (t->n_debug_files) {
-		printf("debugging information of %zu code objects is in ",
-		       t->n_debug_files);
+		printf("debugging information of %zu code object%s is in ",
+		       t->n_debug_files, plural(t->n_debug_files));
 		report_text(t->args.debug_to);
 		putchar('\n');
 	}
 	if (nameless)
-		printf("%zu code objects have no build ID to find their debugging "
-		       "information by, and keep it\n",
-		       nameless);
+		printf("%zu code object%s no build ID to find debugging information by, "
+		       "and keep%s it\n",
+		       nameless, nameless == 1 ? " has" : "s have",
+		       nameless == 1 ? "s" : "");
 	if (s->dry || t->args.output || !s->before)
 		return;
 	if (t->args.keep) {
@@ -306,9 +308,9 @@ static int undo_thin(struct thin_command *c)
 				      rows_array(ROWS(undo_rows), u.files, u.n_files,
 						 sizeof(*u.files))));
 	else if (u.done && !c->quiet)
-		printf("%zu files restored, %zu were the originals, %zu left as they "
-		       "are\n",
-		       n[UNDO_RESTORED], n[UNDO_ORIGINAL], n[UNDO_REFUSED]);
+		printf("%zu file%s restored, %zu already the original, %zu left alone\n",
+		       n[UNDO_RESTORED], plural(n[UNDO_RESTORED]), n[UNDO_ORIGINAL],
+		       n[UNDO_REFUSED]);
 	undo_close(&u);
 	return status;
 }
@@ -447,12 +449,13 @@ static void report_prune(const struct prune_command *c)
 	json_decref(archives);
 	for (int k = PRUNE_STAYS + 1; k < PRUNE_REASONS; k++)
 		if (sum.n[k])
-			printf("%" PRIu64 " entries %s\n", sum.n[k], reasons[k]);
+			printf("%" PRIu64 " entr%s %s\n", sum.n[k], plural_y(sum.n[k]),
+			       reasons[k]);
 	if (sum.copied || sum.encoded)
-		printf("%" PRIu64 " blocks copied, %" PRIu64 " compressed\n", sum.copied,
-		       sum.encoded);
-	printf("%zu of %zu archives: %" PRIu64 " bytes %s\n", n_changed, p->n_archives,
-	       freed_bytes(&sum), freed);
+		printf("%" PRIu64 " block%s copied, %" PRIu64 " compressed\n", sum.copied,
+		       plural(sum.copied), sum.encoded);
+	printf("%zu of %zu archive%s: %" PRIu64 " bytes %s\n", n_changed, p->n_archives,
+	       plural(p->n_archives), freed_bytes(&sum), freed);
 }
 
 /* Without --arch nothing is for another GPU, and only what the tree no longer asks for goes. */

@@ -417,7 +417,7 @@ static kpack_error_t print_images(struct printing *p, struct kpackx_error *why)
 
 static void print_count(size_t n, const char *what)
 {
-	printf(", %zu %s%s", n, what, n == 1 ? "" : "s");
+	printf(", %zu %s%s", n, what, plural(n));
 }
 
 kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
@@ -443,7 +443,8 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 		       "ARCH", "SIZE", "OFFSET", "KERNELS", "SHA256", "TARGET");
 	err = print_images(&t, why);
 	if (t.hidden)
-		printf("%zu kernels; --kernels lists them\n", t.hidden);
+		printf("%zu kernel%s; --kernels lists them\n", t.hidden,
+		       plural(t.hidden));
 	if (file->elf.n_wrappers)
 		printf("%9s  %s\n", "WRAPPER", "CONTAINER");
 	for (size_t i = 0; i < file->elf.n_wrappers; i++) {

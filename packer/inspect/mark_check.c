@@ -515,7 +515,8 @@ static void check_file(struct check *c, const char *path)
 		if (check_converted(&s, &why))
 			add_why(c, path, &why);
 		if (c->n_faults == before)
-			print_note(c, path, "ok, %zu objects", c->n_objects - objects);
+			print_note(c, path, "ok, %zu object%s", c->n_objects - objects,
+				   plural(c->n_objects - objects));
 	} else if (s.b.fat.kind == KP_FATBIN_ELF) {
 		/* what is not converted is right, unless some of its wrappers are */
 		const struct kp_elf *elf = &s.b.fat.elf;
@@ -716,9 +717,10 @@ static void print_summary(const struct check *c)
 		if (n)
 			printf("not built for %s: %zu of %zu\n", gpu, n, c->n_binaries);
 	}
-	printf("%zu converted, %zu not converted, %zu objects in %zu archives, "
-	       "%zu faults\n",
-	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->n_faults);
+	printf("%zu converted, %zu not converted, %zu object%s in %zu archive%s, "
+	       "%zu fault%s\n",
+	       c->n_binaries, c->n_fat, c->n_objects, plural(c->n_objects), c->n_archives,
+	       plural(c->n_archives), c->n_faults, plural(c->n_faults));
 }
 
 static int check_all(struct check *c, int n, char **roots)

@@ -269,7 +269,8 @@ static void report_missing(const struct mark_restore *r, const char *what)
 			if (strcmp(r->missing[end].arch, first->arch) != 0 ||
 			    r->missing[end].differs != first->differs)
 				break;
-		report_error(r->file, "%s: %zu objects are %s%s", first->arch, end - i,
+		report_error(r->file, "%s: %zu object%s %s%s", first->arch, end - i,
+			     end - i == 1 ? " is" : "s are",
 			     first->differs ? "in archives from another build only"
 					    : "in no archive",
 			     what);
@@ -402,9 +403,8 @@ static void print_restored(const struct mark_restore *r)
 	if (result->n_recompressed)
 		report_error(
 			r->file,
-			"%zu compressed bundles have the same objects as before, but "
-			"other bytes, because they were compressed by another "
-			"compressor",
+			"compressed bundles with the same objects as before, but with "
+			"other bytes, because another compressor compressed them: %zu",
 			result->n_recompressed);
 	if (!r->fits)
 		report_error(r->file,
@@ -622,6 +622,7 @@ int mark_strip_safe(int argc, char **argv)
 		s.n_faults++;
 	}
 	if (s.check)
-		printf("%zu programs, %zu faults\n", s.n_programs, s.n_faults);
+		printf("%zu program%s, %zu fault%s\n", s.n_programs, plural(s.n_programs),
+		       s.n_faults, plural(s.n_faults));
 	return report_finish(s.n_faults ? EXIT_FAULT : EXIT_OK);
 }

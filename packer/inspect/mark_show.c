@@ -103,8 +103,9 @@ static void print_shown(const struct shown *s)
 	if (marker->kernel_name && !s->b.has_layout) {
 		print_line("layout", "-");
 	} else if (marker->kernel_name) {
-		printf("  %-13s  %zu containers, %zu objects for", "layout",
-		       b->layout.n_containers, s->n_objects);
+		printf("  %-13s  %zu container%s, %zu object%s for", "layout",
+		       b->layout.n_containers, plural(b->layout.n_containers),
+		       s->n_objects, plural(s->n_objects));
 		for (size_t i = 0; i < s->n_arches; i++) {
 			putchar(' ');
 			report_text(s->arches[i]);

@@ -66,7 +66,8 @@ static void add_archive(struct report_input *in, struct kpack_archive *a,
 		if (faults[i].refused)
 			report_input_fault(in, name, "%s", faults[i].text);
 	if (counted > kept)
-		report_input_fault(in, name, "and %zu faults more", counted - kept);
+		report_input_fault(in, name, "and %zu fault%s more", counted - kept,
+				   plural(counted - kept));
 }
 
 /* Open the archive PATH; FD is its descriptor, or -1 to open it by name. */
@@ -189,7 +190,7 @@ static void measure(struct report_input *in, const char *root, const char *name,
 	}
 	if (p.scan.n_faults)
 		report_input_fault(in, name, "could not look at %zu file%s of it",
-				   p.scan.n_faults, p.scan.n_faults == 1 ? "" : "s");
+				   p.scan.n_faults, plural(p.scan.n_faults));
 	p.scan.n_faults = 0;
 	in->measured |= what != MEASURE_REST || p.scan.n_inputs;
 	if (p.scan.n_inputs || (what != MEASURE_REST && in->faults.counted == before))

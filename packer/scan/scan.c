@@ -540,7 +540,6 @@ void scan_report_unrecognised(const struct scan *scan)
 				     "known for it; it stays as it is",
 				     arch);
 	if (n > REPORTED_MAX)
-		report_error(NULL,
-			     "note: and %zu files more look like that; --json lists all",
+		report_error(NULL, "note: and %zu more like that; --json lists all",
 			     n - REPORTED_MAX);
 }

@@ -508,7 +508,7 @@ int thin_run(struct thin *t)
 				    "this is CUDA code; thin is for AMD GPUs");
 	if (t->n_cuda && !args->skip.known)
 		report_error(args->tree, "note: CUDA code stays in %zu file%s", t->n_cuda,
-			     t->n_cuda == 1 ? "" : "s");
+			     plural(t->n_cuda));
 	scan_report_left(&t->scan, true);
 	/* files that may have device code, but are not what they seem */
 	for (size_t i = 0; i < t->scan.n_entries; i++)
