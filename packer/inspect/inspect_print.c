@@ -117,10 +117,11 @@ static json_t *pairs_json(const struct kp_pairs *pairs)
 	return object;
 }
 
-static json_t *image_json(const struct printing *p, size_t number)
+/* Turn what is known of an image into text, and forget it. */
+static void make_json(const struct printing *p, size_t number)
 {
 	const struct kp_image *image = &p->file->list.images[number];
-	const struct seen_image *seen = &p->seen[number];
+	struct seen_image *seen = &p->seen[number];
 	size_t left = SIGNATURE_JSON_MAX, container = p->file->numbers[image->container];
 	const struct kp_object *object = seen->object;
 	json_t *json = json_pack(
@@ -131,12 +132,9 @@ static json_t *image_json(const struct printing *p, size_t number)
 		(json_int_t)image->size, "offset",
 		seen->in_file ? json_integer((json_int_t)seen->offset) : json_null(),
 		"sha256", text_or_null(seen->sha256), "pairs", pairs_json(&image->pairs));
-	json_t *kernels;
+	json_t *kernels = json_array();
 
-	if (!object)
-		return json;
-	kernels = json_array();
-	for (size_t i = 0; i < object->n_kernels; i++) {
+	for (size_t i = 0; object && i < object->n_kernels; i++) {
 		const struct kp_kernel *k = &object->kernels[i];
 		json_t *kernel = json_object(), *signature;
 
@@ -156,16 +154,14 @@ static json_t *image_json(const struct printing *p, size_t number)
 			json_object_set_new(kernel, "signature", signature);
 		json_array_append_new(kernels, kernel);
 	}
-	json_object_set_new(json, "object_arch", text_or_null(object->arch));
-	json_object_set_new(json, "facts", pairs_json(&object->facts));
-	json_object_set_new(json, "kernels", kernels);
-	return json;
-}
-
-static void make_json(const struct printing *p, size_t image)
-{
-	p->seen[image].json = report_json_new(image_json(p, image), 0);
-	drop_object(&p->seen[image]);
+	if (object) {
+		json_object_set_new(json, "object_arch", text_or_null(object->arch));
+		json_object_set_new(json, "facts", pairs_json(&object->facts));
+		json_object_set_new(json, "kernels", json_incref(kernels));
+	}
+	json_decref(kernels);
+	seen->json = report_json_new(json, 0);
+	drop_object(seen);
 }
 
 /* Hash and describe IMAGE, whose bytes are SRC; a leaf of the walk. */

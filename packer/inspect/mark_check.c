@@ -592,9 +592,19 @@ out:
 
 /* ---- in the end ---- */
 
-/* Decode what no binary asked for: code of libraries that are elsewhere, database files. */
-static void check_rest(struct check *c)
+/* Whether item I of LIST, which is sorted, is the first of its architecture. */
+static bool begins_arch(const struct missing_arches *list, size_t i)
 {
+	return i == 0 || strcmp(list->items[i - 1].arch, list->items[i].arch) != 0;
+}
+
+/* Judge what only shows when all binaries were looked at. */
+static void judge_rest(struct check *c)
+{
+	struct missing_arches *absent = &c->absent;
+	char text[KP_TARGET_TEXT_MAX];
+
+	/* what no binary asked for: code of libraries that are elsewhere, database files */
 	for (size_t i = 0; i < c->set.count; i++) {
 		struct installed_archive *a = c->set.archives[i];
 		size_t n =
@@ -615,24 +625,12 @@ static void check_rest(struct check *c)
 				  why.text);
 		}
 	}
-}
-
-/* Whether item I of LIST, which is sorted, is the first of its architecture. */
-static bool begins_arch(const struct missing_arches *list, size_t i)
-{
-	return i == 0 || strcmp(list->items[i - 1].arch, list->items[i].arch) != 0;
-}
-
-static void judge_absent(struct check *c)
-{
-	struct missing_arches *list = &c->absent;
-
-	kp_sort(list->items, list->count, KP_BY_TEXT(struct missing_arch, arch),
+	kp_sort(absent->items, absent->count, KP_BY_TEXT(struct missing_arch, arch),
 		KP_BY_TEXT(struct missing_arch, file));
-	for (size_t i = 0; i < list->count; i++) {
-		struct missing_arch *item = &list->items[i];
+	for (size_t i = 0; i < absent->count; i++) {
+		struct missing_arch *item = &absent->items[i];
 
-		item->elsewhere = begins_arch(list, i)
+		item->elsewhere = begins_arch(absent, i)
 					  ? installed_has_arch(&c->set, item->arch)
 					  : item[-1].elsewhere;
 		if (item->elsewhere)
@@ -641,29 +639,24 @@ static void judge_absent(struct check *c)
 				  "have "
 				  "code of other binaries for it");
 	}
-}
+	/* a GPU of --arch that one binary was not built for is a fault if no other was either */
+	for (size_t layout = 0; layout < 2; layout++)
+		for (size_t i = 0; i < c->unbuilt[layout].count; i++) {
+			struct missing_arch *item = &c->unbuilt[layout].items[i];
 
-/* A GPU of --arch that one binary was not built for is a fault if no other was either. */
-static void judge_unbuilt(struct check *c, bool by_layout)
-{
-	const struct missing_arches *list = &c->unbuilt[by_layout];
-	char text[KP_TARGET_TEXT_MAX];
-
-	for (size_t i = 0; i < list->count; i++) {
-		struct missing_arch *item = &list->items[i];
-
-		for (size_t k = 0; k < c->filter.chosen.count; k++) {
-			kp_target_format(&c->filter.chosen.gpus[k], text);
-			item->elsewhere |=
-				c->filter.matched[k] && strcmp(text, item->arch) == 0;
+			for (size_t k = 0; k < c->filter.chosen.count; k++) {
+				kp_target_format(&c->filter.chosen.gpus[k], text);
+				item->elsewhere |= c->filter.matched[k] &&
+						   strcmp(text, item->arch) == 0;
+			}
+			if (item->elsewhere)
+				print_note(c, item->file, "note: not built for %s",
+					   item->arch);
+			else
+				add_fault(c, item->file, NO_WRAPPER, item->arch, "%s",
+					  layout ? "no object was built for it"
+						 : "no archive has it");
 		}
-		if (item->elsewhere)
-			print_note(c, item->file, "note: not built for %s", item->arch);
-		else
-			add_fault(c, item->file, NO_WRAPPER, item->arch, "%s",
-				  by_layout ? "no object was built for it"
-					    : "no archive has it");
-	}
 }
 
 static bool print_json(const struct check *c)
@@ -723,47 +716,36 @@ static void print_summary(const struct check *c)
 	       plural(c->n_archives), c->n_faults, plural(c->n_faults));
 }
 
-static int check_all(struct check *c, int n, char **roots)
-{
-	bool printed = true;
-
-	c->generic = (struct generic_tree){.fault = report_left, .arg = c};
-	c->faults = json_array();
-	for (int i = 0; i < n; i++)
-		check_root(c, roots[i]);
-	if (c->n_seen == 0 && c->n_faults == 0)
-		add_fault(c, roots[0], NO_WRAPPER, NULL,
-			  n == 1 ? "there is no binary to check"
-				 : "there is no binary to check, nor in the others");
-	check_rest(c);
-	judge_absent(c);
-	judge_unbuilt(c, false);
-	judge_unbuilt(c, true);
-	if (!c->json)
-		print_summary(c);
-	else
-		printed = print_json(c);
-	json_decref(c->faults);
-	missing_arches_fini(&c->absent);
-	missing_arches_fini(&c->unbuilt[0]);
-	missing_arches_fini(&c->unbuilt[1]);
-	generic_tree_fini(&c->generic);
-	artifact_root_fini(&c->artifact);
-	installed_fini(&c->set);
-	return report_finish(printed && c->n_faults == 0 ? EXIT_OK : EXIT_FAULT);
-}
-
 int mark_check(int argc, char **argv)
 {
 	struct options o = {.help = &mark_check_help, .argc = argc, .argv = argv};
-	struct check c = {0};
-	int status;
+	struct check c = {.generic = {.fault = report_left, .arg = &c}};
+	bool printed = true;
 
 	options_read(&o, &c);
 	arch_filter_check(&c.filter, o.help);
 	if (optind == argc)
 		options_usage(o.help, "a tree or a file is missing");
-	status = check_all(&c, argc - optind, argv + optind);
+	c.faults = json_array();
+	for (int i = optind; i < argc; i++)
+		check_root(&c, argv[i]);
+	if (c.n_seen == 0 && c.n_faults == 0)
+		add_fault(&c, argv[optind], NO_WRAPPER, NULL,
+			  argc - optind == 1
+				  ? "there is no binary to check"
+				  : "there is no binary to check, nor in the others");
+	judge_rest(&c);
+	if (!c.json)
+		print_summary(&c);
+	else
+		printed = print_json(&c);
+	json_decref(c.faults);
+	missing_arches_fini(&c.absent);
+	missing_arches_fini(&c.unbuilt[0]);
+	missing_arches_fini(&c.unbuilt[1]);
+	generic_tree_fini(&c.generic);
+	artifact_root_fini(&c.artifact);
+	installed_fini(&c.set);
 	arch_filter_fini(&c.filter);
-	return status;
+	return report_finish(printed && c.n_faults == 0 ? EXIT_OK : EXIT_FAULT);
 }

@@ -212,20 +212,24 @@ int mark_show(int argc, char **argv)
 
 /* ---- set ---- */
 
-#define BAD_TEXT "--%s: is empty, or not UTF-8 without control bytes"
+static void check_text(const struct options *o, const struct option_help *row)
+{
+	if (!marker_text_ok(o->arg))
+		options_usage(o->help,
+			      "--%s: is empty, or not UTF-8 without control bytes",
+			      row->long_name);
+}
 
 int mark_take_name(const struct options *o, const struct option_help *row, void *slot)
 {
-	if (!marker_text_ok(o->arg))
-		return options_usage(o->help, BAD_TEXT, row->long_name);
+	check_text(o, row);
 	marker_set_name(slot, o->arg);
 	return EXIT_OK;
 }
 
 int mark_take_path(const struct options *o, const struct option_help *row, void *slot)
 {
-	if (!marker_text_ok(o->arg))
-		return options_usage(o->help, BAD_TEXT, row->long_name);
+	check_text(o, row);
 	marker_add_path(slot, o->arg);
 	return EXIT_OK;
 }

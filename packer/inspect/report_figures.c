@@ -179,14 +179,6 @@ static int by_duplicate_saving(const void *pa, const void *pb)
 	return descending(a->saving, b->saving, KP_ORDER(a->first, b->first));
 }
 
-static kpack_error_t add_piece(const void *data, size_t size, void *hash,
-			       struct kpackx_error *why)
-{
-	(void)why;
-	kp_hasher_add(hash, data, size);
-	return KPACK_SUCCESS;
-}
-
 /*
  * Hash what has the size of another object and states no hash; what cannot be decoded is a fault, and
  * equal to nothing.  ORDER is sorted by size.
@@ -194,12 +186,9 @@ static kpack_error_t add_piece(const void *data, size_t size, void *hash,
 static void hash_objects(struct report_figures *f, struct report_input *in,
 			 struct report_object **order, bool wanted)
 {
-	struct kp_hasher *hash = kp_hasher_new();
 	struct progress progress;
 	uint64_t bytes = 0;
 
-	if (!hash)
-		xalloc_fail(0);
 	for (size_t i = 0; i < f->n_objects; i++)
 		add_bytes(&bytes, order[i]->hashed ? 0 : order[i]->size);
 	progress_begin(&progress, "comparing", bytes, wanted && bytes);
@@ -208,6 +197,7 @@ static void hash_objects(struct report_figures *f, struct report_input *in,
 		const struct report_archive *from;
 		struct kpackx_error why = {0};
 		struct kp_entry_info e;
+		struct kp_hash hash;
 		char key[1024];
 		bool alone = (i == 0 || order[i - 1]->size != o->size) &&
 			     (i + 1 == f->n_objects || order[i + 1]->size != o->size);
@@ -215,12 +205,10 @@ static void hash_objects(struct report_figures *f, struct report_input *in,
 		if (alone || o->hashed || progress.done > COMPARE_MAX)
 			continue;
 		from = &in->archives[o->archive];
-		kp_hasher_reset(hash);
-		o->hashed =
-			!kp_entry_check_size(from->archive, o->entry, &why) &&
-			!archive_decode(from->archive, o->entry, add_piece, hash, &why);
+		o->hashed = !kp_entry_check_size(from->archive, o->entry, &why) &&
+			    !content_hash_decoded(from->archive, o->entry, &hash, &why);
 		if (o->hashed) {
-			memcpy(o->hash, kp_hasher_value(hash).bytes, sizeof(o->hash));
+			memcpy(o->hash, hash.bytes, sizeof(o->hash));
 		} else {
 			kp_archive_entry(from->archive, o->entry, &e);
 			report_input_fault(in, from->name, "%s: %s",
@@ -230,7 +218,6 @@ static void hash_objects(struct report_figures *f, struct report_input *in,
 		progress_add(&progress, o->size);
 	}
 	progress_end(&progress);
-	kp_hasher_free(hash);
 	if (progress.done > COMPARE_MAX)
 		report_input_fault(in, in->archives[0].name,
 				   "too many bytes without hashes: some duplicates may "

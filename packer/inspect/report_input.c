@@ -252,33 +252,41 @@ static uint64_t walk_tree(struct report_input *in, const char *root)
 	return archives;
 }
 
-static void read_operand(struct report_input *in, const char *operand, bool quiet)
+void report_input_open(int n, char **operands, bool quiet, struct report_input *in)
 {
-	char *path = xstrdup(operand);
-	const char *name;
-	uint64_t files = in->host_files;
-	struct kpackx_error why = {0};
-	struct stat st = {0};
-	int missing = below_stat(path, &st), fd = -1;
-	char magic[4] = "";
+	*in = (struct report_input){0};
+	for (int i = 0; i < n; i++) {
+		KP_AUTO_FREE char *path = xstrdup(operands[i]);
+		const char *name;
+		uint64_t files = in->host_files;
+		struct kpackx_error why = {0};
+		struct stat st = {0};
+		int missing = below_stat(path, &st), fd = -1;
+		char magic[4] = "";
 
-	/* "tree/" and "tree" are shown alike */
-	for (size_t n = strlen(path);
-	     !missing && S_ISDIR(st.st_mode) && n > 1 && path[n - 1] == '/'; n--)
-		path[n - 1] = '\0';
-	name = last_component(path);
-	if (below_root_if_directory(path, &why)) {
-		report_input_fault(in, name, "%s", why.text);
-	} else if (below_stat(path, &st) < 0) {
-		report_input_fault(in, name, "%s", strerror(errno));
-	} else if (S_ISDIR(st.st_mode)) {
-		uint64_t archives = walk_tree(in, path);
+		/* "tree/" and "tree" are shown alike */
+		for (size_t end = strlen(path);
+		     !missing && S_ISDIR(st.st_mode) && end > 1 && path[end - 1] == '/';
+		     end--)
+			path[end - 1] = '\0';
+		name = last_component(path);
+		if (below_root_if_directory(path, &why)) {
+			report_input_fault(in, name, "%s", why.text);
+			continue;
+		}
+		if (below_stat(path, &st) < 0) {
+			report_input_fault(in, name, "%s", strerror(errno));
+			continue;
+		}
+		if (S_ISDIR(st.st_mode)) {
+			uint64_t archives = walk_tree(in, path);
 
-		in->trees = true;
-		if (in->host_files > files)
-			measure(in, path, name, archives ? MEASURE_REST : MEASURE_TREE,
-				quiet);
-	} else {
+			in->trees = true;
+			if (in->host_files > files)
+				measure(in, path, name,
+					archives ? MEASURE_REST : MEASURE_TREE, quiet);
+			continue;
+		}
 		/* what cannot be opened is reported by what needs it; an archive may have any name */
 		if (below_file_open(path, &fd, &st, NULL)) {
 			fd = -1;
@@ -288,7 +296,7 @@ static void read_operand(struct report_input *in, const char *operand, bool quie
 		    (fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 		     memcmp(magic, "KPAK", sizeof(magic)) == 0)) {
 			open_archive(in, path, fd, name);
-			goto out;
+			continue;
 		}
 		if (fd >= 0)
 			close(fd);
@@ -297,15 +305,6 @@ static void read_operand(struct report_input *in, const char *operand, bool quie
 		in->host_bytes += (uint64_t)st.st_size;
 		measure(in, path, name, MEASURE_FILE, quiet);
 	}
-out:
-	free(path);
-}
-
-void report_input_open(int n, char **operands, bool quiet, struct report_input *out)
-{
-	*out = (struct report_input){0};
-	for (int i = 0; i < n; i++)
-		read_operand(out, operands[i], quiet);
 }
 
 void report_input_close(struct report_input *in)
