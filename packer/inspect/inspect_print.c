@@ -240,34 +240,6 @@ static void print_name(const struct kp_image *image)
 		report_text(image->arch[0] ? image->arch : "image");
 }
 
-static void print_container(const struct printing *t, const struct inspect_row *row)
-{
-	const struct kp_container *c = &t->file->list.items[row->container];
-	const struct inspect_packed *packed = &t->file->packed[row->container];
-	size_t number = t->file->numbers[row->container];
-
-	printf("%*s", (int)(2 * row->depth), "");
-	if (row->image != KP_NOWHERE) {
-		print_name(&t->file->list.images[row->image]);
-		fputs(": ", stdout);
-	}
-	if (number != KP_NOWHERE)
-		printf("container %zu: ", number);
-	fputs(c->format->name, stdout);
-	if (packed->version)
-		printf(" version %u", packed->version);
-	if (packed->method)
-		printf(", %s", packed->method);
-	printf(", %" PRIu64 " bytes at %" PRIu64, c->size, c->offset);
-	if (c->payload_size != c->size)
-		printf(", %" PRIu64 " decoded (%.2f : 1)", c->payload_size,
-		       (double)c->payload_size / (double)c->size);
-	if (packed->has_hash)
-		printf(", hash %016" PRIx64 " %s", packed->hash,
-		       packed->hash_ok ? "ok" : "WRONG");
-	putchar('\n');
-}
-
 static void print_pairs(const struct kp_pairs *pairs, int margin, const char *between)
 {
 	if (!pairs->count)
@@ -355,12 +327,15 @@ static void print_rows(struct printing *p, size_t end)
 {
 	for (; p->row < end; p->row++) {
 		const struct inspect_row *row = &p->file->rows[p->row];
-		const struct kp_image *image;
+		const struct kp_container *c = &p->file->list.items[row->container];
+		const struct inspect_packed *packed = &p->file->packed[row->container];
+		size_t number = p->file->numbers[row->container];
+		const struct kp_image *image =
+			row->image == KP_NOWHERE ? NULL
+						 : &p->file->list.images[row->image];
 		struct seen_image *seen;
 
-		if (p->json) {
-			if (row->kind != INSPECT_IMAGE)
-				continue;
+		if (row->kind == INSPECT_IMAGE && p->json) {
 			seen = &p->seen[row->image];
 			/* an image that could not be read has none yet */
 			if (!seen->json)
@@ -369,17 +344,40 @@ static void print_rows(struct printing *p, size_t end)
 			p->positions[row->image] = p->printed++;
 			free(seen->json);
 			seen->json = NULL;
-		} else if (row->kind == INSPECT_CONTAINER) {
-			print_container(p, row);
-		} else if (row->kind == INSPECT_IMAGE) {
+			continue;
+		}
+		if (p->json)
+			continue;
+		if (row->kind == INSPECT_IMAGE) {
 			print_image(p, row);
-		} else {
-			image = &p->file->list.images[row->image];
-			printf("%*s", (int)(2 * row->depth), "");
+			continue;
+		}
+		printf("%*s", (int)(2 * row->depth), "");
+		if (row->kind == INSPECT_PLACE) {
 			print_name(image);
 			printf(": %" PRIu64 " bytes at %" PRIu64 "\n", image->size,
 			       image->offset);
+			continue;
 		}
+		if (image) {
+			print_name(image);
+			fputs(": ", stdout);
+		}
+		if (number != KP_NOWHERE)
+			printf("container %zu: ", number);
+		fputs(c->format->name, stdout);
+		if (packed->version)
+			printf(" version %u", packed->version);
+		if (packed->method)
+			printf(", %s", packed->method);
+		printf(", %" PRIu64 " bytes at %" PRIu64, c->size, c->offset);
+		if (c->payload_size != c->size)
+			printf(", %" PRIu64 " decoded (%.2f : 1)", c->payload_size,
+			       (double)c->payload_size / (double)c->size);
+		if (packed->has_hash)
+			printf(", hash %016" PRIx64 " %s", packed->hash,
+			       packed->hash_ok ? "ok" : "WRONG");
+		putchar('\n');
 	}
 }
 

@@ -401,21 +401,37 @@ static void check_wrapper(struct subject *s, size_t wrapper)
 
 /* ---- a binary ---- */
 
-/*
- * Check each archive of REACH once over all binaries: whether it can be read, and has no entry
- * that the loader refuses.  Returns how many can be used.
- */
-static size_t check_archives(struct check *c, const struct reach *reach)
+static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
 {
+	struct check *c = s->check;
+	const struct kp_marker *marker = &s->b.marker;
+	const struct artifact_root *artifact = &c->artifact;
+	KP_AUTO_FREE char *shown = NULL;
+	const struct prefix *own;
 	size_t usable = 0;
+	const char *rest;
 
-	for (size_t i = 0; i < reach->count; i++) {
-		const struct reached *r = &reach->items[i];
+	KP_TRY(binary_read_marker(&s->b, why));
+	KP_TRY(binary_read_layout(&s->b, why));
+	KP_TRY(installed_reach(&c->set, marker, s->b.path, &s->reach, why));
+	/* TheRock's tools leave archives of an artifact where another prefix is installed */
+	own = artifact_root_prefix(artifact, s->b.path, marker->kernel_name, &rest);
+	for (size_t i = 0; own && i < artifact->prefixes.count; i++) {
+		const struct prefix *other = &artifact->prefixes.items[i];
+		KP_AUTO_FREE char *path = NULL;
+
+		if (other == own || other->absent)
+			continue;
+		path = xasprintf("%s/%s/%s", artifact->path, other->path, rest);
+		KP_TRY(installed_reach(&c->set, marker, path, &s->reach, why));
+	}
+	/* each archive is checked once over all binaries, even if another one reached it before */
+	for (size_t i = 0; i < s->reach.count; i++) {
+		const struct reached *r = &s->reach.items[i];
 		struct installed_archive *a = r->archive;
 		const struct kp_fault *faults = NULL;
 		size_t kept = 0, counted;
 
-		/* another binary may have reached it before */
 		usable += a->archive != NULL;
 		if (a->reported)
 			continue;
@@ -434,33 +450,7 @@ static size_t check_archives(struct check *c, const struct reach *reach)
 			add_fault(c, a->path, NO_WRAPPER, r->arch,
 				  "the archive is named for it, but has no code for it");
 	}
-	return usable;
-}
-
-static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
-{
-	struct check *c = s->check;
-	const struct kp_marker *marker = &s->b.marker;
-	const struct artifact_root *artifact = &c->artifact;
-	KP_AUTO_FREE char *shown = NULL;
-	const struct prefix *own;
-	const char *rest;
-
-	KP_TRY(binary_read_marker(&s->b, why));
-	KP_TRY(binary_read_layout(&s->b, why));
-	KP_TRY(installed_reach(&c->set, marker, s->b.path, &s->reach, why));
-	/* TheRock's tools leave archives of an artifact where another prefix is installed */
-	own = artifact_root_prefix(artifact, s->b.path, marker->kernel_name, &rest);
-	for (size_t i = 0; own && i < artifact->prefixes.count; i++) {
-		const struct prefix *other = &artifact->prefixes.items[i];
-		KP_AUTO_FREE char *path = NULL;
-
-		if (other == own || other->absent)
-			continue;
-		path = xasprintf("%s/%s/%s", artifact->path, other->path, rest);
-		KP_TRY(installed_reach(&c->set, marker, path, &s->reach, why));
-	}
-	if (check_archives(c, &s->reach) == 0) {
+	if (!usable) {
 		/* in a generic tree none is expected, unless asked for */
 		if (s->reach.count == 0 && c->generic.path && c->generic.certain &&
 		    !arch_filter_given(&c->filter))

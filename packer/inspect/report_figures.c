@@ -180,15 +180,29 @@ static int by_duplicate_saving(const void *pa, const void *pb)
 }
 
 /*
- * Hash what has the size of another object and states no hash; what cannot be decoded is a fault, and
- * equal to nothing.  ORDER is sorted by size.
+ * Give objects with the same bytes one number.  What has the size of another object and states no hash
+ * is decoded; what cannot be decoded is a fault, and equal to nothing.
  */
-static void hash_objects(struct report_figures *f, struct report_input *in,
-			 struct report_object **order, bool wanted)
+static void find_contents(struct report_figures *f, struct report_input *in, bool wanted)
 {
+	struct report_object **order = xmalloc(f->n_objects * sizeof(*order));
+	struct report_duplicate *d;
 	struct progress progress;
 	uint64_t bytes = 0;
 
+	for (size_t i = 0; i < f->n_objects; i++) {
+		struct report_object *o = order[i] = &f->objects[i];
+		struct kp_meta meta;
+
+		if (o->size == 0) { /* empty objects are equal */
+			o->hashed = true;
+			continue;
+		}
+		kp_archive_meta(in->archives[o->archive].archive, o->entry, &meta);
+		o->hashed = meta.has_xxh3;
+		memcpy(o->hash, meta.xxh3, sizeof(o->hash));
+	}
+	qsort(order, f->n_objects, sizeof(*order), by_content);
 	for (size_t i = 0; i < f->n_objects; i++)
 		add_bytes(&bytes, order[i]->hashed ? 0 : order[i]->size);
 	progress_begin(&progress, "comparing", bytes, wanted && bytes);
@@ -222,28 +236,6 @@ static void hash_objects(struct report_figures *f, struct report_input *in,
 		report_input_fault(in, in->archives[0].name,
 				   "too many bytes without hashes: some duplicates may "
 				   "be missing");
-}
-
-static void find_contents(struct report_figures *f, struct report_input *in,
-			  bool progress)
-{
-	struct report_object **order = xmalloc(f->n_objects * sizeof(*order));
-	struct report_duplicate *d;
-
-	for (size_t i = 0; i < f->n_objects; i++) {
-		struct report_object *o = order[i] = &f->objects[i];
-		struct kp_meta meta;
-
-		if (o->size == 0) { /* empty objects are equal */
-			o->hashed = true;
-			continue;
-		}
-		kp_archive_meta(in->archives[o->archive].archive, o->entry, &meta);
-		o->hashed = meta.has_xxh3;
-		memcpy(o->hash, meta.xxh3, sizeof(o->hash));
-	}
-	qsort(order, f->n_objects, sizeof(*order), by_content);
-	hash_objects(f, in, order, progress);
 	qsort(order, f->n_objects, sizeof(*order), by_content);
 
 	f->duplicates = d = xcalloc(f->n_objects, sizeof(*d));

@@ -118,46 +118,15 @@ static uint64_t size_of_code(const struct input *file)
 	return size;
 }
 
-/* Pack what was scanned, and add the archives. */
-static void pack_unnamed(struct report_input *in, struct packing *p, const char *name)
-{
-	uint64_t before = in->archive_bytes;
-	struct kpackx_error why = {0};
-	/* the set's archives have no name on disk: they are opened again by their descriptors */
-	const char *const *names = NULL;
-	size_t n = 0;
-	int status = packing_plan(p);
-
-	if (!status && packing_write(p, &why)) {
-		report_why(NULL, &why);
-		status = EXIT_FAULT;
-	}
-	for (size_t i = 0; i < p->scan.n_inputs; i++) {
-		in->coded_files++;
-		in->coded_bytes += size_of_code(p->scan.inputs[i]);
-	}
-	if (p->set)
-		names = archive_set_names(p->set, &n);
-	for (size_t i = 0; i < n; i++) {
-		struct kpack_archive *a = NULL;
-
-		if (archive_set_reopen(p->set, names[i], &a, &why))
-			report_input_fault(in, names[i], "%s", why.text);
-		else
-			add_archive(in, a, names[i]);
-	}
-	in->measured_bytes += in->archive_bytes - before;
-	/* a tree without device code is not a fault: there is nothing to measure */
-	if (status && p->scan.n_inputs)
-		report_input_fault(in, name, "its device code could not be measured");
-}
-
 static void measure(struct report_input *in, const char *root, const char *name,
 		    enum measured what, bool quiet)
 {
 	struct packing p = {0};
 	struct kpackx_error why = {0};
-	size_t before = in->faults.counted;
+	size_t faults = in->faults.counted, n = 0;
+	uint64_t before = in->archive_bytes;
+	const char *const *names = NULL;
+	int status;
 
 	pack_args_init(&p.args);
 	p.args.input = root;
@@ -193,8 +162,32 @@ static void measure(struct report_input *in, const char *root, const char *name,
 				   p.scan.n_faults, plural(p.scan.n_faults));
 	p.scan.n_faults = 0;
 	in->measured |= what != MEASURE_REST || p.scan.n_inputs;
-	if (p.scan.n_inputs || (what != MEASURE_REST && in->faults.counted == before))
-		pack_unnamed(in, &p, name);
+	if (!p.scan.n_inputs && (what == MEASURE_REST || in->faults.counted != faults))
+		goto out;
+	status = packing_plan(&p);
+	if (!status && packing_write(&p, &why)) {
+		report_why(NULL, &why);
+		status = EXIT_FAULT;
+	}
+	for (size_t i = 0; i < p.scan.n_inputs; i++) {
+		in->coded_files++;
+		in->coded_bytes += size_of_code(p.scan.inputs[i]);
+	}
+	/* the archives have no name on disk: they are opened again by their descriptors */
+	if (p.set)
+		names = archive_set_names(p.set, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct kpack_archive *a = NULL;
+
+		if (archive_set_reopen(p.set, names[i], &a, &why))
+			report_input_fault(in, names[i], "%s", why.text);
+		else
+			add_archive(in, a, names[i]);
+	}
+	in->measured_bytes += in->archive_bytes - before;
+	/* a tree without device code is not a fault: there is nothing to measure */
+	if (status && p.scan.n_inputs)
+		report_input_fault(in, name, "its device code could not be measured");
 out:
 	packing_close(&p);
 }
