@@ -4,6 +4,17 @@
  * recipe copies what that has, and all other bytes go into objects of an archive.  An original that an
  * earlier run kept wins over what the file is now.  Archives get their names before the files in the
  * tree are replaced, so that a killed run has always kept enough.  Undoing is the rest of this file.
+ *
+ *	PATH       the recipe: blocks of the file that is there now, and ranges of
+ *	PATH#0 ... pieces of PIECE bytes, each an entry: what that file has not
+ *
+ * A file that is changed has an archive of its own, because threads change several at once, and a run
+ * that is repeated must replace just that.  If it changes a second time, the first archive is what the
+ * file in the tree needs until it is replaced: so there are two names, which take turns.  Removed files
+ * have archives together, by ARCHIVE_SIZE.
+ *
+ * Undoing trusts no name: what a recipe says of a file's hash decides whether it is the original, what
+ * thin made of it, or neither, and what was restored is hashed before it gets its name.
  */
 #include "keep.h"
 #include <errno.h>
@@ -104,7 +115,10 @@ static bool has_block(const struct blocks *list, uint64_t offset, const uint8_t 
 	       memcmp(there, bytes, BLOCK) == 0;
 }
 
-/* Find BYTES in the changed file, if possible where the last part of R ends. */
+/*
+ * Find BYTES in the changed file, if possible where the last part of R ends: then the part grows, and
+ * the recipe of a large file has a few parts instead of one for each block.
+ */
 static bool find_block(const struct blocks *list, const struct kp_recipe *r,
 		       const uint8_t *bytes, uint64_t *offset)
 {

@@ -15,6 +15,8 @@
  *
  * Files are sorted by path, bytewise; paths are escaped as kp_text_escape does.  If a state is
  * lost or damaged, the next run looks at all files again, and does not know the earlier changes.
+ * The hash is there for what a full disk or an editor leaves, not against anybody: only root writes
+ * the file.  A state of another version counts as damaged.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -414,6 +416,13 @@ static bool is_covered(const struct policy_tree *t, const char *relative)
 /*
  * OLD of the state and NOW of the tree have one path, or one of them is NULL: make OLD or NOW
  * what the new state has of it, and return that; NULL: nothing.
+ *
+ *	old   now      before a command (SEEN)       after one (REMOVED, PACKED)
+ *	-     new      others brought it             others did meanwhile: forgotten, to be new again
+ *	there same     nothing                       nothing
+ *	there other    others replaced it            CHANGED, unless it grew: then as above
+ *	there gone     others removed it             WORK took it
+ *	taken gone     nothing, or its package went  nothing
  */
 static struct state_file *settle_file(struct policy_tree *t, struct state_file *old,
 				      struct state_file *now, enum state_kind work)

@@ -2,6 +2,14 @@
 /*
  * Writing containers again with less in them.  A bundle is planned first: which rows stay, and which
  * of their objects become shorter; then it is written, plain or compressed, or only counted.
+ *
+ *	bundle         rows go, objects are stripped; it stays plain, or becomes compressed
+ *	ccob           the same, compressed again in the form that it has
+ *	code object    stripped; as a file of a library that reads bundles, also made one
+ *	all other      copied
+ *
+ * kp_selection_changes stops at the first container that changes and encodes nothing.  Only counting
+ * encodes too, because the size of a compressed bundle is not known before.
  */
 #include "selection.h"
 #include <inttypes.h>
@@ -79,7 +87,10 @@ static kpack_error_t strip_object(const struct selecting *s,
 
 /* ---- the rest of a bundle ---- */
 
-/* Whether two objects share bytes, so that neither can become shorter. */
+/*
+ * Whether two objects share bytes, so that neither can become shorter.  Their ends fit into the
+ * payload, as plan_rest has checked.
+ */
 static bool objects_overlap(const struct rest *rest)
 {
 	KP_AUTO_FREE struct kp_bundle_row *sorted = xcalloc(rest->n, sizeof(*sorted));

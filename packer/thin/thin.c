@@ -3,6 +3,17 @@
  * A run of kpack thin: the scan says which code each file has; it is decided which images go, and
  * which files of databases; then each file is written anew without them, next to the old one, and
  * takes its place if it is smaller.  What cannot be rewritten, or is damaged, stays as it is.
+ *
+ *	scan_open       which code each file has, which files belong to databases
+ *	choose_files    what goes, and what may become smaller by --strip-debug and --compress
+ *	thin_run        what speaks against all of it: a list without any GPU of the tree, CUDA code,
+ *	                runtimes that do not read compressed bundles
+ *	measure_all     a dry run: rewrite_file for each file, without an output
+ *	write_all       the checks that need rights; --keep; then the converter, whose threads call
+ *	                rewrite_file, and give the new files their names in order
+ *
+ * Nothing is made before write_output, so that a run that is refused leaves no trace.  A thin_file
+ * belongs to the thread that rewrites it, and is judged when all are done.
  */
 #include "thin.h"
 #include <errno.h>
@@ -60,6 +71,7 @@ static void choose_images(struct thin *t, struct input *in)
 		    t->scan.entries[in->entry].database ||
 		    !arch_filter_drops(&t->args.filter, kp_span_str(image->arch)))
 			continue;
+		/* code in another form is counted, so that nobody thinks that it was overlooked */
 		gone[i] = kp_selection_possible(&in->fat, image->container) ||
 			  static_library_has(&in->fat, i);
 		any |= gone[i];
@@ -195,7 +207,10 @@ static kpack_error_t save_debug_info(void *arg, const struct kp_source *object,
 
 /* --- one file ------------------------------------------------------------------------ */
 
-/* The containers of a binary, written to a file of their own, that go into its section. */
+/*
+ * The containers of a binary, written to a file of their own, that go into its section: how large they
+ * are must be known before the first byte of the binary can be placed.
+ */
 struct refill {
 	const struct kp_outfile *scratch;
 	uint64_t size;
@@ -357,7 +372,10 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 	return out && t->args.keep ? keep_original(t, in, fd, out, why) : KPACK_SUCCESS;
 }
 
-/* The converter's: a bundle that becomes compressed is in memory, and its result. */
+/*
+ * The converter's: a bundle that becomes compressed is in memory, and its result.  What is only cut out
+ * or stripped goes through small buffers, and costs nothing.
+ */
 static uint64_t cost_of_file(void *arg, const struct input *in)
 {
 	const struct thin *t = arg;
