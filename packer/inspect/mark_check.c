@@ -42,6 +42,7 @@
 /* An architecture that the binary FILE lacks. */
 struct missing_arch {
 	char *file, *arch;
+	bool by_layout; /* its layout says so; else archives, which might have lost it */
 	/*
 	 * Decided in the end.  Code that is not installed: archives have code of other
 	 * binaries for it; a GPU of --arch: another binary was built for it.
@@ -60,7 +61,7 @@ struct check {
 	struct installed set;
 	/* Built without an archive for it: right if it is installed for no binary at all. */
 	struct missing_arches absent;
-	struct missing_arches unbuilt[2]; /* GPUs of --arch; 1: as a layout says */
+	struct missing_arches unbuilt; /* GPUs of --arch */
 	struct generic_tree generic;
 	struct artifact_root artifact;
 	size_t n_seen; /* host binaries of any kind */
@@ -144,11 +145,12 @@ print_note(const struct check *c, const char *path, const char *format, ...)
 	putchar('\n');
 }
 
-static void add_missing(struct missing_arches *list, const char *file, const char *arch)
+static void add_missing(struct missing_arches *list, const struct binary *b,
+			const char *arch)
 {
 	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
-	list->items[list->count++] =
-		(struct missing_arch){xstrdup(file), xstrdup(arch), false};
+	list->items[list->count++] = (struct missing_arch){
+		xstrdup(b->path), xstrdup(arch), b->has_layout, false};
 }
 
 static void missing_arches_fini(struct missing_arches *list)
@@ -331,7 +333,7 @@ static void check_gpus(struct subject *s)
 			continue;
 		kp_target_format(&chosen->gpus[i], gpu);
 		if (s->b.has_layout || !group_has(s, i))
-			add_missing(&c->unbuilt[s->b.has_layout], s->b.path, gpu);
+			add_missing(&c->unbuilt, &s->b, gpu);
 		else
 			add_fault(c, s->b.path, NO_WRAPPER, gpu, "no archive has it");
 	}
@@ -475,7 +477,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	for (size_t i = 0; i < s->arches.count; i++)
 		if (!s->arches.installed[i] && !s->lost[i] &&
 		    !reach_has_broken(&s->reach, s->arches.items[i]))
-			add_missing(&c->absent, s->b.path, s->arches.items[i]);
+			add_missing(&c->absent, &s->b, s->arches.items[i]);
 	return KPACK_SUCCESS;
 }
 
@@ -630,23 +632,21 @@ static void judge_rest(struct check *c)
 				  "code of other binaries for it");
 	}
 	/* a GPU of --arch that one binary was not built for is a fault if no other was either */
-	for (size_t layout = 0; layout < 2; layout++)
-		for (size_t i = 0; i < c->unbuilt[layout].count; i++) {
-			struct missing_arch *item = &c->unbuilt[layout].items[i];
+	for (size_t i = 0; i < c->unbuilt.count; i++) {
+		struct missing_arch *item = &c->unbuilt.items[i];
 
-			for (size_t k = 0; k < c->filter.chosen.count; k++) {
-				kp_target_format(&c->filter.chosen.gpus[k], text);
-				item->elsewhere |= c->filter.matched[k] &&
-						   strcmp(text, item->arch) == 0;
-			}
-			if (item->elsewhere)
-				print_note(c, item->file, "note: not built for %s",
-					   item->arch);
-			else
-				add_fault(c, item->file, NO_WRAPPER, item->arch, "%s",
-					  layout ? "no object was built for it"
-						 : "no archive has it");
+		for (size_t k = 0; k < c->filter.chosen.count; k++) {
+			kp_target_format(&c->filter.chosen.gpus[k], text);
+			item->elsewhere |=
+				c->filter.matched[k] && strcmp(text, item->arch) == 0;
 		}
+		if (item->elsewhere)
+			print_note(c, item->file, "note: not built for %s", item->arch);
+		else
+			add_fault(c, item->file, NO_WRAPPER, item->arch, "%s",
+				  item->by_layout ? "no object was built for it"
+						  : "no archive has it");
+	}
 }
 
 static bool print_json(const struct check *c)
@@ -658,16 +658,15 @@ static bool print_json(const struct check *c)
 			json_array_append_new(absent,
 					      report_json_text(c->absent.items[i].arch));
 	/* the binaries that were not built for GPUs of --arch for which others were */
-	for (size_t k = 0; k < 2; k++)
-		for (size_t i = 0; i < c->unbuilt[k].count; i++) {
-			const struct missing_arch *item = &c->unbuilt[k].items[i];
+	for (size_t i = 0; i < c->unbuilt.count; i++) {
+		const struct missing_arch *item = &c->unbuilt.items[i];
 
-			if (item->elsewhere)
-				json_array_append_new(
-					unbuilt, json_pack("{so ss}", "file",
-							   report_json_text(item->file),
-							   "arch", item->arch));
-		}
+		if (item->elsewhere)
+			json_array_append_new(unbuilt,
+					      json_pack("{so ss}", "file",
+							report_json_text(item->file),
+							"arch", item->arch));
+	}
 	return report_json(json_pack(
 		"{sI sI sI sI so so so}", "converted", (json_int_t)c->n_binaries, "fat",
 		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
@@ -693,10 +692,9 @@ static void print_summary(const struct check *c)
 		size_t n = 0;
 
 		kp_target_format(&c->filter.chosen.gpus[g], gpu);
-		for (size_t k = 0; k < 2; k++)
-			for (size_t i = 0; i < c->unbuilt[k].count; i++)
-				n += c->unbuilt[k].items[i].elsewhere &&
-				     strcmp(c->unbuilt[k].items[i].arch, gpu) == 0;
+		for (size_t i = 0; i < c->unbuilt.count; i++)
+			n += c->unbuilt.items[i].elsewhere &&
+			     strcmp(c->unbuilt.items[i].arch, gpu) == 0;
 		if (n)
 			printf("not built for %s: %zu of %zu\n", gpu, n, c->n_binaries);
 	}
@@ -731,8 +729,7 @@ int mark_check(int argc, char **argv)
 		printed = print_json(&c);
 	json_decref(c.faults);
 	missing_arches_fini(&c.absent);
-	missing_arches_fini(&c.unbuilt[0]);
-	missing_arches_fini(&c.unbuilt[1]);
+	missing_arches_fini(&c.unbuilt);
 	generic_tree_fini(&c.generic);
 	artifact_root_fini(&c.artifact);
 	installed_fini(&c.set);
