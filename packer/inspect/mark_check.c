@@ -172,6 +172,14 @@ static char *shown_name(const char *name)
 
 /* ---- what GPUs would load ---- */
 
+/* An architecture of a binary, which GPUs may choose. */
+struct candidate {
+	struct kp_target target; /* no processor: no target ID, or the host's */
+	unsigned rank;           /* how well it fits the GPU; 0: not at all */
+	/* 1 + the number of the first GPU that would load it, and does not find it; or 0 */
+	size_t lost;
+};
+
 /* The binary that is being checked. */
 struct subject {
 	struct check *check;
@@ -179,22 +187,11 @@ struct subject {
 	struct reach reach;
 	struct built_arches arches;
 
-	bool *built; /* per GPU of --arch: the binary was built for it */
-	/*
-	 * Per architecture of the binary: 1 + the number of the first GPU that would load
-	 * it, and does not find it in an archive; or 0.
-	 */
-	size_t *lost;
-	size_t *numbers; /* per image of the layout: number of its architecture */
-	struct kp_target *targets; /* per architecture; no processor: no target ID */
-	unsigned *ranks; /* per architecture: how well it fits the GPU; 0: not at all */
+	bool *built;             /* per GPU of --arch: the binary was built for it */
+	struct candidate *codes; /* per architecture, and one for the host */
+	/* per image of the layout, or else per architecture: number of its architecture */
+	size_t *numbers;
 };
-
-/* The number of the architecture of item I: of an image, or of all if there are none. */
-static size_t number_of(const struct subject *s, size_t i)
-{
-	return s->b.has_layout ? s->numbers[i] : i;
-}
 
 /*
  * Look at the items [FIRST, END), which GPU number WHICH can choose from, beside the code that
@@ -207,23 +204,23 @@ static void check_choice(struct subject *s, size_t which, size_t first, size_t e
 
 	/* what other builds added is surely in an archive, and may fit better than the binary's own */
 	for (size_t k = 0; s->b.has_layout && k < s->arches.count; k++)
-		if (!s->arches.in_layout[k] && s->ranks[k] > added)
-			added = s->ranks[k];
+		if (!s->arches.in_layout[k] && s->codes[k].rank > added)
+			added = s->codes[k].rank;
 	best = added;
 	for (size_t i = first; i < end; i++)
-		if (s->ranks[number_of(s, i)] > best)
-			best = s->ranks[number_of(s, i)];
+		if (s->codes[s->numbers[i]].rank > best)
+			best = s->codes[s->numbers[i]].rank;
 	if (!best)
 		return;
 	s->built[which] = true;
 	if (best == added)
 		return;
 	for (size_t i = first; i < end; i++)
-		found |= s->ranks[number_of(s, i)] == best &&
-			 s->arches.installed[number_of(s, i)];
+		found |= s->codes[s->numbers[i]].rank == best &&
+			 s->arches.installed[s->numbers[i]];
 	for (size_t i = first; i < end && !found; i++)
-		if (s->ranks[number_of(s, i)] == best && !s->lost[number_of(s, i)])
-			s->lost[number_of(s, i)] = which + 1;
+		if (s->codes[s->numbers[i]].rank == best && !s->codes[s->numbers[i]].lost)
+			s->codes[s->numbers[i]].lost = which + 1;
 }
 
 /* Rank all architectures for GPU, one setting of number WHICH, and look at each container. */
@@ -234,18 +231,17 @@ static void check_setting(struct subject *s, size_t which, const struct kp_targe
 	size_t n = s->b.layout.n_images, end;
 
 	for (size_t k = 0; k < s->arches.count; k++) {
-		const struct kp_target *code = &s->targets[k];
+		const struct kp_target *code = &s->codes[k].target;
 
-		s->ranks[k] = 0;
+		s->codes[k].rank = 0;
 		if (!*code->processor || (exact && !kp_target_eq(gpu, code)))
 			continue;
 		/* of two objects for a processor, the one that states more features is loaded */
-		s->ranks[k] = 4 * (unsigned)kp_target_fit(gpu, code);
+		s->codes[k].rank = 4 * (unsigned)kp_target_fit(gpu, code);
 		if (kp_target_loadable(gpu, code))
-			s->ranks[k] += (code->xnack != KP_FEATURE_ANY) +
-				       (code->sramecc != KP_FEATURE_ANY);
+			s->codes[k].rank += (code->xnack != KP_FEATURE_ANY) +
+					    (code->sramecc != KP_FEATURE_ANY);
 	}
-	s->ranks[s->arches.count] = 0; /* the host's */
 	if (!s->b.has_layout)
 		check_choice(s, which, 0, s->arches.count);
 	for (size_t i = 0; s->b.has_layout && i < n; i = end) {
@@ -290,14 +286,14 @@ static void check_gpus(struct subject *s)
 	char gpu[KP_TARGET_TEXT_MAX];
 
 	s->built = xcalloc(chosen->count + 1, sizeof(*s->built));
-	s->lost = xcalloc(n + 1, sizeof(*s->lost));
-	s->targets = xcalloc(n + 1, sizeof(*s->targets));
-	s->ranks = xcalloc(n + 1, sizeof(*s->ranks));
-	s->numbers = xcalloc(layout->n_images + 1, sizeof(*s->numbers));
+	s->codes = xcalloc(n + 1, sizeof(*s->codes));
+	s->numbers = xcalloc(layout->n_images + n + 1, sizeof(*s->numbers));
+	for (size_t k = 0; k < n && !s->b.has_layout; k++)
+		s->numbers[k] = k;
 	for (size_t k = 0; k < n; k++)
-		if (kp_target_parse(kp_span_str(s->arches.items[k]), &s->targets[k],
+		if (kp_target_parse(kp_span_str(s->arches.items[k]), &s->codes[k].target,
 				    NULL))
-			s->targets[k].processor[0] = '\0';
+			s->codes[k].target.processor[0] = '\0';
 	for (size_t i = 0; i < layout->n_images; i++)
 		if (layout->images[i].host ||
 		    !built_arches_number(&s->arches, layout->images[i].arch,
@@ -315,9 +311,9 @@ static void check_gpus(struct subject *s)
 	for (size_t k = 0; k < s->arches.count; k++) {
 		const char *arch = s->arches.items[k];
 
-		if (!s->lost[k])
+		if (!s->codes[k].lost)
 			continue;
-		kp_target_format(&chosen->gpus[s->lost[k] - 1], gpu);
+		kp_target_format(&chosen->gpus[s->codes[k].lost - 1], gpu);
 		if (strcmp(gpu, arch) == 0)
 			add_fault(c, s->b.path, NO_WRAPPER, arch, "no archive has it");
 		else
@@ -475,7 +471,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 		check_wrapper(s, i);
 	/* what is not installed, and no check above reported; judge_absent judges it */
 	for (size_t i = 0; i < s->arches.count; i++)
-		if (!s->arches.installed[i] && !s->lost[i] &&
+		if (!s->arches.installed[i] && !s->codes[i].lost &&
 		    !reach_has_broken(&s->reach, s->arches.items[i]))
 			add_missing(&c->absent, &s->b, s->arches.items[i]);
 	return KPACK_SUCCESS;
@@ -531,9 +527,7 @@ static void check_file(struct check *c, const char *path)
 		print_note(c, path, "note: not converted: %s", unlisted);
 	}
 	free(s.built);
-	free(s.lost);
-	free(s.targets);
-	free(s.ranks);
+	free(s.codes);
 	free(s.numbers);
 	reach_fini(&s.reach);
 	built_arches_fini(&s.arches);
