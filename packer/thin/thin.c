@@ -413,10 +413,10 @@ static void measure_all(struct thin *t)
 			err = rewrite_file(t, in, fd, NULL, &why);
 			input_release(in);
 		}
-		if (err == KPACK_ERROR_NOT_IMPLEMENTED)
+		if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 			disposition_set(&t->dispositions.items[in->entry], FATE_REFUSED,
 					why.text);
-		else if (err) {
+		} else if (err) {
 			report_why(t->scan.entries[in->entry].path, &why);
 			t->n_faults++;
 		}
@@ -516,10 +516,12 @@ int thin_run(struct thin *t)
 	for (size_t i = 0; i < t->scan.n_entries; i++) {
 		struct scan_entry *e = &t->scan.entries[i];
 
-		if (e->note != kp_fatbin_cuda)
-			continue;
-		e->note = NULL;
-		t->n_cuda += !e->input;
+		if (e->note == kp_fatbin_cuda) {
+			e->note = NULL;
+			t->n_cuda += !e->input;
+		} else if (e->note && e->left != SCAN_LEFT_AS_MEANT) {
+			t->amd = true; /* as far as it can be read */
+		}
 	}
 	if (t->n_cuda && !t->amd && !args->skip.known)
 		return report_error(args->tree,
