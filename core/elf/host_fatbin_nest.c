@@ -114,6 +114,10 @@ out:
 	return err;
 }
 
+const char kp_fatbin_cuda[] =
+	"its CUDA code stays in it: only kpack pack --archives-only "
+	"copies it";
+
 /* Why the code of SECTION, in a binary of FORMAT, can only be copied. */
 static const char *why_unlisted(const struct kp_format *format,
 				const struct kp_image *section, bool elf64)
@@ -127,6 +131,9 @@ static const char *why_unlisted(const struct kp_format *format,
 	if (strcmp(section->id, KP_NO_SECTION) == 0)
 		return "device code that no section names stays in the file: only kpack "
 		       "pack --archives-only copies it";
+	if (strncmp(section->id, ".nv_fatbin", 10) == 0 ||
+	    strcmp(section->id, "__nv_relfatbin") == 0)
+		return kp_fatbin_cuda;
 	return "device code in other sections than .hip_fatbin is packed with "
 	       "--archives-only";
 }

@@ -305,9 +305,9 @@ static bool check_lacking(const struct policy_tree *t)
 	names = packages_of(NULL, files, n);
 	if (gpus)
 		report_error(p->name,
-			     "%s: was not wanted yet when %zu files of %s lost code: to "
+			     "%s: was not wanted yet when %zu file%s of %s lost code: to "
 			     "have its code, reinstall%s",
-			     gpus, n, p->tree,
+			     gpus, n, plural(n), p->tree,
 			     *names ? names : " what its files belong to");
 	else
 		report_error(p->name,
@@ -326,6 +326,7 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 	int status = EXIT_FAULT;
 	uint64_t saved;
 	char size[24];
+	size_t n_new;
 	bool work;
 
 	/* of two policies for one tree it is not known which one is meant */
@@ -351,8 +352,9 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 	} else if (a->dry) {
 		print_name(p);
 		if (work) {
-			printf("%zu files are new: would run\n",
-			       t.anew ? t.state.n_files : t.n_new);
+			n_new = t.anew ? t.state.n_files : t.n_new;
+			printf("%zu file%s new: would run\n", n_new,
+			       n_new == 1 ? " is" : "s are");
 			for (size_t i = 0; i < p->n_commands; i++) {
 				const struct policy_command *c = &p->commands[i];
 
@@ -379,9 +381,10 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 			    !sums.fresh[STATE_PACKED] && !saved)
 				puts("nothing changed");
 			else
-				printf("%zu files changed, %zu removed, %zu packed, %s "
+				printf("%zu file%s changed, %zu removed, %zu packed, %s "
 				       "freed\n",
 				       sums.fresh[STATE_CHANGED],
+				       plural(sums.fresh[STATE_CHANGED]),
 				       sums.fresh[STATE_REMOVED],
 				       sums.fresh[STATE_PACKED],
 				       report_size(saved, size));
@@ -523,9 +526,9 @@ static void print_tree(const struct policy_tree *t, const char *lacking)
 	}
 	if (when && gmtime_r(&when, &tm) && strftime(text, sizeof(text), "%F %T", &tm))
 		printf("  last run: %s UTC\n", text);
-	printf("  saved: %s: %zu files changed, %zu removed, %zu packed%s\n",
+	printf("  saved: %s: %zu file%s changed, %zu removed, %zu packed%s\n",
 	       report_size(sums.saved, size), sums.n[STATE_CHANGED],
-	       sums.n[STATE_REMOVED], sums.n[STATE_PACKED],
+	       plural(sums.n[STATE_CHANGED]), sums.n[STATE_REMOVED], sums.n[STATE_PACKED],
 	       s->forgotten ? "; what was changed before the state was lost is not known"
 			    : "");
 	if (t->anew)

@@ -5,7 +5,10 @@
  *
  * kpack mark, about the markers of converted binaries: a command with commands of its own.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include "core/archive/archive.h"
 #include "core/base/bounds.h"
 #include "packer/command.h"
 #include "packer/inspect/inspect.h"
@@ -40,19 +43,88 @@ const struct command_help cmd_inspect_help = {
 	"object, cubin, PTX, TileIR, LLVM bitcode or SPIR-V.",
 };
 
+/* Print what the kpack archive FILE has; what was opened is read, not what has its name by now. */
+static kpack_error_t explain_archive(const struct inspect *in,
+				     const struct inspect_file *file,
+				     struct kpackx_error *why)
+{
+	struct kpack_archive *a = NULL;
+	json_t *arches;
+	size_t entries, n;
+	int fd;
+
+	if (in->extract.dir)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "is a kpack archive: 'kpack extract' writes it");
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return kp_fail_errno(why, errno, "cannot open");
+	KP_TRY(kp_archive_open_fd(fd, file->path, &a, why));
+	entries = kp_archive_entry_count(a);
+	n = kp_archive_arch_count(a);
+	if (in->json) {
+		arches = json_array();
+		for (size_t i = 0; i < n; i++)
+			json_array_append_new(arches,
+					      report_json_text(kp_archive_arch(a, i)));
+		report_json(json_pack("{so ss s[] s[] sb s[] sI so}", "file",
+				      report_json_text(file->path), "format", "kpack",
+				      "images", "wrappers", "converted", 0, "tree",
+				      "entries", (json_int_t)entries, "arches", arches));
+	} else {
+		report_text(file->path);
+		printf(": kpack archive, %zu entr%s for", entries, plural_y(entries));
+		for (size_t i = 0; i < n; i++) {
+			fputs(i ? ", " : " ", stdout);
+			report_text(kp_archive_arch(a, i));
+		}
+		puts("\n'kpack ls' lists them, 'kpack info' prints more");
+	}
+	kp_archive_close(a);
+	return KPACK_SUCCESS;
+}
+
 /*
- * Faults of single containers are reported when the file is opened, and do not keep the others
- * from being shown; but then the status is a fault's, also when everything was printed.
+ * Print or extract what FILE has.  Faults of single containers were reported when it was opened,
+ * and do not keep the others from being shown.
+ */
+static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
+				  struct kpackx_error *why)
+{
+	uint8_t magic[4] = {0};
+
+	if (!file->list.count && file->source.size >= sizeof(magic))
+		KP_TRY(kp_source_read(&file->source, 0, magic, sizeof(magic), why));
+	if (memcmp(magic, "KPAK", sizeof(magic)) == 0)
+		return explain_archive(in, file, why);
+	if (!file->device && !file->elf.n_wrappers)
+		return file->faults ? KPACK_SUCCESS /* which were reported */
+				    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					      "no device code in it");
+	if (in->json)
+		return inspect_json_print(file, why);
+	if (!in->extract.dir)
+		return inspect_text_print(file, in->kernels, why);
+	KP_TRY(inspect_extract_run(&in->extract, file, why));
+	if (in->extract.written == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       file->converted
+				       ? "converted: its device code is in archives"
+				       : "no image of it was written");
+	return KPACK_SUCCESS;
+}
+
+/*
+ * The status is a fault's also when everything was printed, but something in the file was
+ * damaged.
  */
 int cmd_inspect(int argc, char **argv)
 {
 	struct inspect in = {0};
 	struct inspect_extract *x = &in.extract;
-	int n = options_parse(&cmd_inspect_help, argc, &argv, &in), status = EXIT_FAULT;
+	int n = options_parse(&cmd_inspect_help, argc, &argv, &in), status;
 	struct inspect_file file;
 	struct kpackx_error why = {0};
-	uint8_t magic[4] = {0};
-	kpack_error_t err;
 
 	arch_filter_check(&x->filter, &cmd_inspect_help);
 	options_check(
@@ -63,44 +135,15 @@ int cmd_inspect(int argc, char **argv)
 			 "--arch and --force are for --extract"},
 			{x->dir && (in.json || in.kernels), "--extract prints nothing"},
 			{0}});
-	/* an archive has no foreign container: only a file without any is asked for its first bytes */
-	err = inspect_file_open(&file, argv[0], &why);
-	if (!err && !file.list.count && file.source.size >= sizeof(magic))
-		err = kp_source_read(&file.source, 0, magic, sizeof(magic), &why);
-	if (err) {
-		report_why(argv[0], &why);
-	} else if (memcmp(magic, "KPAK", sizeof(magic)) == 0) {
-		status = EXIT_OK;
-		if (x->dir)
-			status = report_error(
-				argv[0], "is a kpack archive: 'kpack extract' writes it");
-		else if (in.json)
-			report_json(json_pack("{so ss s[] s[] sb s[]}", "file",
-					      report_json_text(argv[0]), "format",
-					      "kpack", "images", "wrappers", "converted",
-					      0, "tree"));
-		else
-			report_line(argv[0], "kpack archive: 'kpack ls' lists its "
-					     "entries, 'kpack info' prints more");
-	} else if (!file.device && !file.elf.n_wrappers) {
-		if (!file.faults) /* which were reported */
-			report_error(argv[0], "no device code in it");
+	if (inspect_file_open(&file, argv[0], &why) || explain_file(&in, &file, &why)) {
+		status = report_why(argv[0], &why);
 	} else {
-		err = in.json  ? inspect_json_print(&file, &why)
-		      : x->dir ? inspect_extract_run(x, &file, &why)
-			       : inspect_text_print(&file, in.kernels, &why);
+		if (file.faults > KP_FAULTS_MAX)
+			report_error(argv[0], "and %zu fault%s more",
+				     file.faults - KP_FAULTS_MAX,
+				     plural(file.faults - KP_FAULTS_MAX));
 		status = file.faults ? EXIT_FAULT : EXIT_OK;
-		if (err)
-			status = report_why(argv[0], &why);
-		else if (x->dir && x->written == 0)
-			status = report_error(
-				argv[0],
-				file.converted
-					? "converted: its device code is in archives"
-					: "no image of it was written");
 	}
-	if (!err && file.faults > KP_FAULTS_MAX)
-		report_error(argv[0], "and %zu faults more", file.faults - KP_FAULTS_MAX);
 	inspect_file_close(&file);
 	arch_filter_fini(&x->filter);
 	return report_finish(status);

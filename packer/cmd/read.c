@@ -579,7 +579,7 @@ int cmd_extract(int argc, char **argv)
 		for (size_t i = 0; i < kept; i++)
 			report_error(NULL, "%s", conflicts[i]);
 		if (counted > kept)
-			report_error(NULL, "and %zu names more that cannot be written",
+			report_error(NULL, "and %zu more that cannot be written",
 				     counted - kept);
 		x.failed |= counted > 0;
 		top.path = xstrdup(x.out);

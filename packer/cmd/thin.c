@@ -127,21 +127,23 @@ static void report_thin(const struct thin_command *c)
 			json_incref(packages)));
 		goto out;
 	}
-	printf("%zu binaries, %zu files of kernel databases: %" PRIu64 " bytes %s\n",
-	       binaries, databases, before - after, freed);
+	printf("%zu binar%s, %zu file%s of kernel databases: %" PRIu64 " bytes %s\n",
+	       binaries, plural_y(binaries), databases, plural(databases), before - after,
+	       freed);
 	if (t->n_stuck)
-		printf("%zu files have more code of other GPUs, in a form that stays\n",
-		       t->n_stuck);
+		printf("%zu file%s more code of other GPUs, in a form that stays\n",
+		       t->n_stuck, t->n_stuck == 1 ? " has" : "s have");
 	if (t->n_debug_files) {
-		printf("debugging information of %zu code objects is in ",
-		       t->n_debug_files);
+		printf("debugging information of %zu code object%s is in ",
+		       t->n_debug_files, plural(t->n_debug_files));
 		report_text(args->debug_to);
 		putchar('\n');
 	}
 	if (nameless)
-		printf("%zu code objects have no build ID to find their debugging "
-		       "information by, and keep it\n",
-		       nameless);
+		printf("%zu code object%s no build ID to find debugging information by, "
+		       "and keep%s it\n",
+		       nameless, nameless == 1 ? " has" : "s have",
+		       nameless == 1 ? "s" : "");
 	if (args->keep && !args->dry && !args->output && before) {
 		fputs("to undo this: kpack thin --undo ", stdout);
 		report_text(args->keep);
@@ -193,9 +195,9 @@ static int undo_thin(struct thin_command *c)
 				      rows_array(ROWS(undo_rows), u.files, u.n_files,
 						 sizeof(*u.files))));
 	else if (u.done && !c->quiet)
-		printf("%zu files restored, %zu were the originals, %zu left as they "
-		       "are\n",
-		       n[UNDO_RESTORED], n[UNDO_ORIGINAL], n[UNDO_REFUSED]);
+		printf("%zu file%s restored, %zu already the original, %zu left alone\n",
+		       n[UNDO_RESTORED], plural(n[UNDO_RESTORED]), n[UNDO_ORIGINAL],
+		       n[UNDO_REFUSED]);
 	undo_close(&u);
 	return status;
 }
@@ -404,12 +406,13 @@ int cmd_prune(int argc, char **argv)
 	/* why entries went, of all archives together */
 	for (int k = PRUNE_STAYS + 1; k < PRUNE_REASONS; k++)
 		if (sum.n_entries[k])
-			printf("%zu entries %s\n", sum.n_entries[k], reasons[k]);
+			printf("%zu entr%s %s\n", sum.n_entries[k],
+			       plural_y(sum.n_entries[k]), reasons[k]);
 	if (sum.blocks_copied || sum.blocks_encoded)
-		printf("%" PRIu64 " blocks copied, %" PRIu64 " compressed\n",
-		       sum.blocks_copied, sum.blocks_encoded);
-	printf("%zu of %zu archives: %" PRIu64 " bytes %s\n", n_changed, p->n_archives,
-	       freed_bytes(&sum), freed);
+		printf("%" PRIu64 " block%s copied, %" PRIu64 " compressed\n",
+		       sum.blocks_copied, plural(sum.blocks_copied), sum.blocks_encoded);
+	printf("%zu of %zu archive%s: %" PRIu64 " bytes %s\n", n_changed, p->n_archives,
+	       plural(p->n_archives), freed_bytes(&sum), freed);
 note:
 	if (p->n_archives == 0)
 		report_error(argv[0], "note: it has no archives");

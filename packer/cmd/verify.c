@@ -71,8 +71,9 @@ static void verify_archive(const char *path, void *arg)
 	for (size_t i = 0; i < f.faults.kept; i++)
 		report_error(path, "%s", f.faults.items[i].text);
 	if (f.faults.counted > f.faults.kept)
-		report_error(path, "and %zu faults more",
-			     f.faults.counted - f.faults.kept);
+		report_error(path, "and %zu fault%s more",
+			     f.faults.counted - f.faults.kept,
+			     plural(f.faults.counted - f.faults.kept));
 	for (size_t i = 0; i < f.notes.kept && !v->quiet; i++)
 		report_line(path, "note: %s", f.notes.items[i].text);
 	/* the rules first: they say why entries cannot be decoded */
@@ -87,7 +88,8 @@ static void verify_archive(const char *path, void *arg)
 			kp_archive_entry(a, i, &info);
 			bytes += info.size;
 		}
-		report_line(path, "ok, %zu entries, %" PRIu64 " bytes", n, bytes);
+		report_line(path, "ok, %zu entr%s, %" PRIu64 " bytes", n, plural_y(n),
+			    bytes);
 	}
 	v->faulty |= !whole;
 	kp_archive_close(a);
@@ -170,9 +172,9 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 		if (tree.n_databases == 0 && faults == 0)
 			report_error(NULL,
 				     "note: no file of a kernel database was found");
-		printf("%zu files, %zu of kernel databases, %zu fault%s\n",
-		       tree.files.count, tree.n_databases, faults,
-		       faults == 1 ? "" : "s");
+		printf("%zu file%s, %zu of kernel databases, %zu fault%s\n",
+		       tree.files.count, plural(tree.files.count), tree.n_databases,
+		       faults, plural(faults));
 	}
 	install_tree_close(&tree);
 	library_set_close(&libraries);
