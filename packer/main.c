@@ -113,6 +113,11 @@ int main(int argc, char **argv)
 	struct rlimit limit;
 	int letter;
 
+	/*
+	 * Called as kpack-NAME or as another tool, all arguments are the command's.  Called as kpack,
+	 * options before the command's name are ours: "+" lets getopt stop there, so that it
+	 * does not take the command's own.
+	 */
 	if (c) {
 		report_set_program(name);
 	} else {
@@ -151,6 +156,7 @@ int main(int argc, char **argv)
 		}
 		c = find_command(argv[0]);
 	}
+	/* a misspelt name is answered in one line, without the list of all commands */
 	if (!c) {
 		nearest.word = argv[0];
 		nearest_try(&nearest, "help");

@@ -319,7 +319,7 @@ add_sources() # DIR
 		listed=$((listed + $(find "$1/$line/" -not -type d -printf x | wc -c)))
 	done <"$manifest"
 	all=$(find "$1/" -not -type d -printf x | wc -c)
-	[ "$all" = "$listed" ] || die "$1: $((all - listed)) files are outside of the prefixes that $manifest lists"
+	[ "$all" = "$listed" ] || die "$1: outside of the prefixes that $manifest lists: $((all - listed))"
 }
 
 # Find the parts of SPLIT.

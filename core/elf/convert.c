@@ -356,7 +356,8 @@ kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 /* Refill the file of ED, which was opened just now. */
 static kpack_error_t refill_opened(struct kp_edit *ed, const struct kp_fatbin *fat,
 				   const struct kp_restore_options *options,
-				   struct kp_outfile *out, struct kpackx_error *why)
+				   struct kp_outfile *out, uint64_t *after,
+				   struct kpackx_error *why)
 {
 	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
 	Elf64_Shdr *s = &ed->sections[section].h;
@@ -398,6 +399,9 @@ static kpack_error_t refill_opened(struct kp_edit *ed, const struct kp_fatbin *f
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: the file would become longer");
 	KP_TRY(point_to_containers(ed, fat, options, why));
+	*after = ed->out_size;
+	if (!out)
+		return KPACK_SUCCESS;
 	KP_TRY(kp_edit_write(ed, out, why));
 	err = kp_fatbin_open(out->fd, ed->out_size, &new, why);
 	if (!err &&
@@ -406,20 +410,9 @@ static kpack_error_t refill_opened(struct kp_edit *ed, const struct kp_fatbin *f
 	return err ? kp_fail_prefix(why, err, "the new file is wrong") : err;
 }
 
-kpack_error_t kp_refill_check(int fd, uint64_t size, const struct kp_fatbin *fat,
-			      struct kpackx_error *why)
-{
-	KP_AUTO(kp_edit) ed = {0};
-
-	KP_TRY(check_kind(fat, why));
-	KP_TRY(kp_edit_open(fd, size, &ed, why));
-	return kp_dangling_check(&ed, kp_edit_find(&ed, KP_FATBIN_SECTION), &fat->elf,
-				 why);
-}
-
 kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 			const struct kp_restore_options *options, struct kp_outfile *out,
-			struct kpackx_error *why)
+			uint64_t *after, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_ERROR_NOT_IMPLEMENTED;
 	KP_AUTO(kp_edit) ed = {0};
@@ -429,7 +422,7 @@ kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 	for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED; whole++) {
 		KP_TRY(kp_edit_open(fd, size, &ed, why));
 		ed.whole = whole;
-		err = refill_opened(&ed, fat, options, out, why);
+		err = refill_opened(&ed, fat, options, out, after, why);
 	}
 	return err;
 }

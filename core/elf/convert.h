@@ -108,18 +108,15 @@ kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 
 /*
  * Replace the contents of .hip_fatbin of FAT (kind ELF) by fewer bytes: the section
- * becomes smaller, and the file with it.  The wrappers stay HIPF and point to OPTIONS'
- * offsets.  Everything else keeps its address.
+ * becomes smaller, and the file with it: it gets *AFTER bytes.  The wrappers stay HIPF and
+ * point to OPTIONS' offsets.  Everything else keeps its address.  OUT NULL: only find *AFTER,
+ * or why it cannot be done.
  * NOT_IMPLEMENTED also: OPTIONS has more bytes than the section; a pointer other than the
  * wrappers' leads into the section.
  */
 kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 			const struct kp_restore_options *options, struct kp_outfile *out,
-			struct kpackx_error *why);
-
-/* Fail like kp_refill if the file cannot be changed, whatever would be written. */
-kpack_error_t kp_refill_check(int fd, uint64_t size, const struct kp_fatbin *fat,
-			      struct kpackx_error *why);
+			uint64_t *after, struct kpackx_error *why);
 
 /*
  * Objects that are linked later (.o, members of static libraries) with less device code:

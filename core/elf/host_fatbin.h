@@ -65,6 +65,9 @@ kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,
 kpack_error_t kp_fatbin_nest(int fd, uint64_t size, bool sections, struct kp_fatbin *out,
 			     struct kpackx_error *why);
 
+/* The `unlisted` of a binary with CUDA code. */
+extern const char kp_fatbin_cuda[];
+
 /*
  * Whether HEAD (KP_HEAD_SIZE bytes are enough) begins a linked host binary: an ELF of any
  * class, but no object; or a PE.

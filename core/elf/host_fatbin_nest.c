@@ -106,6 +106,30 @@ static kpack_error_t add_section(struct kp_fatbin *fat, const struct kp_image *s
 	return KPACK_SUCCESS;
 }
 
+const char kp_fatbin_cuda[] =
+	"its CUDA code stays in it: only kpack pack --archives-only "
+	"copies it";
+
+/* Why the code of SECTION, in a binary of FORMAT, can only be copied. */
+static const char *why_unlisted(const struct kp_format *format,
+				const struct kp_image *section, bool elf64)
+{
+	if (format == &kp_format_pe)
+		return "the device code of a Windows file stays in it: only kpack pack "
+		       "--archives-only copies it";
+	if (!elf64)
+		return "the device code of a 32-bit or big-endian file stays in it: only "
+		       "kpack pack --archives-only copies it";
+	if (strcmp(section->id, KP_NO_SECTION) == 0)
+		return "device code that no section names stays in the file: only kpack "
+		       "pack --archives-only copies it";
+	if (strncmp(section->id, ".nv_fatbin", 10) == 0 ||
+	    strcmp(section->id, "__nv_relfatbin") == 0)
+		return kp_fatbin_cuda;
+	return "device code in other sections than .hip_fatbin is packed with "
+	       "--archives-only";
+}
+
 /*
  * A linked binary: besides what kp_fatbin_open finds, look for device code in other sections, and
  * append it if TAKE.  Damage is not reported, unless wrappers show that there is code.
@@ -141,17 +165,7 @@ static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span he
 		if (is_other(fat, &list.images[i]))
 			other = &list.images[i];
 	if (other && !take)
-		fat->unlisted =
-			format == &kp_format_pe
-				? "the device code of a Windows file stays in it: only "
-				  "kpack pack --archives-only copies it"
-			: !elf64 ? "the device code of a 32-bit or big-endian file stays "
-				   "in it: only kpack pack --archives-only copies it"
-			: strcmp(other->id, KP_NO_SECTION) == 0
-				? "device code that no section names stays in the file: "
-				  "only kpack pack --archives-only copies it"
-				: "device code in other sections than .hip_fatbin is "
-				  "packed with --archives-only";
+		fat->unlisted = why_unlisted(format, other, elf64);
 	if (!other || !take)
 		return KPACK_SUCCESS;
 	fat->source = *file;

@@ -51,12 +51,13 @@ kpack_error_t kp_choice_add(struct kp_choice *s, const char *list,
 	}
 }
 
-/* Whether NAME is an architecture of entries that no AMD GPU has. */
-static bool is_other_arch(const char *name)
+bool kp_arch_is_cuda(const char *arch)
 {
-	return strcmp(name, KP_ARCH_GENERIC) == 0 || strcmp(name, KP_ARCH_SPIRV) == 0 ||
-	       (strncmp(name, "sm_", 3) == 0 && isdigit((unsigned char)name[3])) ||
-	       (strncmp(name, "compute_", 8) == 0 && isdigit((unsigned char)name[8]));
+	size_t n = strncmp(arch, "sm_", 3) == 0        ? 3
+		   : strncmp(arch, "compute_", 8) == 0 ? 8
+						       : 0;
+
+	return n && isdigit((unsigned char)arch[n]);
 }
 
 kpack_error_t kp_choice_check(const struct kp_choice *s, enum kp_choice_names names,
@@ -65,11 +66,17 @@ kpack_error_t kp_choice_check(const struct kp_choice *s, enum kp_choice_names na
 	bool arches = names == KP_CHOICE_ARCHES;
 
 	for (size_t i = 0; i < (arches ? s->named : s->count); i++) {
-		const struct kp_target *gpu = &s->gpus[i];
+		const char *name = s->gpus[i].processor;
+		bool cuda = kp_arch_is_cuda(name);
 
-		if (!gpu->known && !(arches && is_other_arch(gpu->processor)))
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "unknown GPU %s", gpu->processor);
+		if (s->gpus[i].known ||
+		    (arches && (cuda || strcmp(name, KP_ARCH_GENERIC) == 0 ||
+				strcmp(name, KP_ARCH_SPIRV) == 0)))
+			continue;
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       cuda ? "%s is for CUDA code; this is for AMD GPUs"
+				    : "unknown GPU %s",
+			       name);
 	}
 	return KPACK_SUCCESS;
 }

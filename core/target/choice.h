@@ -39,6 +39,9 @@ enum kp_choice_names {
 	KP_CHOICE_ARCHES,
 };
 
+/* Whether ARCH is an architecture of CUDA code: sm_90, compute_90. */
+bool kp_arch_is_cuda(const char *arch);
+
 /* INVALID_ARGUMENT, "unknown GPU NAME": S has a name that is none of NAMES. */
 kpack_error_t kp_choice_check(const struct kp_choice *s, enum kp_choice_names names,
 			      struct kpackx_error *why);

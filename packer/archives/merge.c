@@ -74,7 +74,8 @@ kpack_error_t merge_check_faults(const struct merge_source *sources, size_t n, b
 		for (size_t k = 0; k < kept; k++)
 			report_error(path, "%s", faults[k].text);
 		if (counted > kept)
-			report_error(path, "and %zu faults more", counted - kept);
+			report_error(path, "and %zu fault%s more", counted - kept,
+				     plural(counted - kept));
 		faulty = counted ? path : faulty;
 	}
 	if (!faulty || skip)
@@ -680,6 +681,6 @@ void merge_report_clash(void *report, const struct merge_clash *clash)
 void merge_report_end(const struct merge_report *r)
 {
 	if (r->clashes > CLASHES_REPORTED)
-		report_error(NULL, "and %zu entries more that differ",
+		report_error(NULL, "and %zu more that differ",
 			     r->clashes - CLASHES_REPORTED);
 }

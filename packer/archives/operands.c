@@ -106,7 +106,8 @@ bool archives_refused(const struct kpack_archive *a, const struct kp_choice *ask
 		any = true;
 	}
 	if (counted > kept) {
-		report_error(kp_archive_path(a), "and %zu faults more", counted - kept);
+		report_error(kp_archive_path(a), "and %zu fault%s more", counted - kept,
+			     plural(counted - kept));
 		any = true;
 	}
 	return any;

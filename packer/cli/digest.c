@@ -67,6 +67,7 @@ kpack_error_t digest_end_text(struct digest *d, char out[DIGEST_TEXT],
 	return KPACK_SUCCESS;
 }
 
+/* The context is kept from one digest to the next, and freed here. */
 void digest_fini(struct digest *d)
 {
 	EVP_MD_CTX_free(d->ctx);

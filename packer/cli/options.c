@@ -133,6 +133,7 @@ static void put_option(const struct options *o, const struct option_help *row, v
 	case OPTION_TEXTS:
 		option_texts_add(slot, o->arg);
 		break;
+	/* range and width are the row's, so that no command checks a number itself */
 	case OPTION_DIGITS:
 		if (!options_number(o->arg, place->low, place->high, &n))
 			options_usage(o->help,
@@ -154,45 +155,39 @@ static void put_option(const struct options *o, const struct option_help *row, v
 /* --- misspelt words ------------------------------------------------------------------- */
 
 /*
- * How many letters are to be inserted, removed, replaced or swapped with their neighbour to make B
- * of A; 99 for words that are too long to be names.
+ * The distance is how many letters are to be inserted, removed, replaced or swapped with their
+ * neighbour to make NAME of the word; rows[i][k] is that of their first I and K letters.
  */
-static unsigned spelling_distance(const char *a, const char *b)
+void nearest_try(struct nearest *nearest, const char *name)
 {
 	enum { LONGEST = 40 };
 	unsigned rows[LONGEST + 1][LONGEST + 1];
-	size_t n = strlen(a), m = strlen(b);
+	const char *word = nearest->word;
+	size_t n = strlen(word), m = strlen(name);
 
 	if (n > LONGEST || m > LONGEST)
-		return 99;
+		return;
 	for (size_t i = 0; i <= n; i++)
 		for (size_t k = 0; k <= m; k++) {
-			unsigned least = (unsigned)(i ? k ? 99 : i : k);
+			unsigned least = (unsigned)(i ? i : k);
 
 			if (i && k) {
-				least = rows[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
+				least = rows[i - 1][k - 1] + (word[i - 1] != name[k - 1]);
 				if (rows[i - 1][k] + 1 < least)
 					least = rows[i - 1][k] + 1;
 				if (rows[i][k - 1] + 1 < least)
 					least = rows[i][k - 1] + 1;
 			}
-			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] &&
-			    a[i - 2] == b[k - 1] && rows[i - 2][k - 2] + 1 < least)
+			if (i > 1 && k > 1 && word[i - 1] == name[k - 2] &&
+			    word[i - 2] == name[k - 1] && rows[i - 2][k - 2] + 1 < least)
 				least = rows[i - 2][k - 2] + 1;
 			rows[i][k] = least;
 		}
-	return rows[n][m];
-}
-
-void nearest_try(struct nearest *n, const char *name)
-{
-	unsigned distance = spelling_distance(n->word, name);
-
 	/* of a short word most letters would have to change to make any other short one */
-	if (distance > 1 + strlen(n->word) / 6 || (n->name && distance >= n->distance))
+	if (rows[n][m] > 1 + n / 6 || (nearest->name && rows[n][m] >= nearest->distance))
 		return;
-	n->name = name;
-	n->distance = distance;
+	nearest->name = name;
+	nearest->distance = rows[n][m];
 }
 
 /* Report that WORD, from the command line, is none of the options ROWS, and end the process. */
@@ -228,6 +223,7 @@ void options_read(struct options *o, void *args)
 	size_t n = 0, i;
 	int value;
 
+	/* the rows of the table, and those that every command has */
 	for (const struct option_help *r = o->help->options; r && r->long_name; r++) {
 		if (n + 2 == OPTIONS_MAX)
 			abort(); /* a table of this program is too long */
@@ -236,6 +232,7 @@ void options_read(struct options *o, void *args)
 	rows[n++] = &help_row;
 	if (o->single_dash)
 		rows[n++] = &version_row;
+	/* A row becomes an entry of LONGS, whose index is the row's number, and a letter of SHORTS. */
 	if (o->is_prefix)
 		*end++ = '+'; /* stop at the first operand */
 	*end++ = ':';         /* distinguish a missing argument from an unknown option */
@@ -251,6 +248,10 @@ void options_read(struct options *o, void *args)
 	*end = '\0';
 	optind = 0; /* GNU: forget the scan of main's options */
 	opterr = 0;
+	/*
+	 * Options of other people's tools may begin with one dash, for which getopt_long_only is made;
+	 * it also takes unambiguous beginnings of names, as getopt_long does.
+	 */
 	while ((value = next(o->argc, o->argv, shorts, longs, NULL)) != -1) {
 		if (value == '?' || value == ':') {
 			/* of a short option getopt left the letter, of a long one the word */

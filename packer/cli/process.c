@@ -25,6 +25,7 @@ int program_start(struct program *p, const char *path, char **argv)
 	posix_spawn_file_actions_t actions;
 	int ends[2], err;
 
+	/* of both ends the program keeps only its standard output: when it ends, so does the stream */
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return errno;
 	p->output = fdopen(ends[0], "r");
@@ -64,20 +65,6 @@ int program_end(struct program *p)
 	return program_wait(p->pid);
 }
 
-/* Whether a terminal shows every character of TEXT. */
-static bool is_visible(const char *text)
-{
-	struct kp_span s = kp_span_str(text);
-	size_t n;
-
-	for (uint32_t c; s.size; s = kp_span_tail(s, n)) {
-		n = kp_text_char(s, &c);
-		if (n == 0 || !kp_text_visible(c))
-			return false;
-	}
-	return true;
-}
-
 /*
  * Write TEXT between single quotes; one in it ends the quotes, and stands between two others.
  */
@@ -100,10 +87,17 @@ char *shell_word(const char *text)
 	char *word = NULL;
 	size_t size, n = strlen(text);
 	FILE *f = xmemstream(&word, &size);
+	struct kp_span s = kp_span_str(text);
+	bool visible = true; /* a terminal shows every character */
+	size_t step;
 
+	for (uint32_t c; s.size && visible; s = kp_span_tail(s, step)) {
+		step = kp_text_char(s, &c);
+		visible = step && kp_text_visible(c);
+	}
 	if (n && text[strspn(text, safe)] == '\0') {
 		fputs(text, f);
-	} else if (is_visible(text)) {
+	} else if (visible) {
 		put_quoted(f, text);
 	} else {
 		while (n && text[n - 1] == '\n')

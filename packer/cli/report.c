@@ -189,6 +189,7 @@ static void print_line(FILE *out, const char *lead, const char *file, const char
 
 	if (vasprintf(&text, fmt, ap) < 0)
 		xalloc_fail(0);
+	/* threads report too: a line stays whole */
 	flockfile(out);
 	if (lead) {
 		clear_bar();
@@ -271,29 +272,25 @@ const char *report_size(uint64_t bytes, char out[24])
 	return out;
 }
 
-/*
- * Whether S would be taken for escaped text: a backslash and three octal digits, below
- * 0400.
- */
-static bool looks_escaped(struct kp_span s)
-{
-	for (size_t i = 0; i + 3 < s.size; i++)
-		if (s.data[i] == '\\' && (s.data[i + 1] & ~3) == '0' &&
-		    (s.data[i + 2] & ~7) == '0' && (s.data[i + 3] & ~7) == '0')
-			return true;
-	return false;
-}
-
 json_t *report_json_span(struct kp_span s)
 {
 	json_t *value = NULL;
+	bool looks_escaped = false; /* has a backslash and three digits, below 0400 */
 	char *text;
 
-	if (!looks_escaped(s))
+	/*
+	 * A reader replaces each backslash and three digits by a byte: a text that has these by itself
+	 * is escaped as a whole.
+	 */
+	for (size_t i = 0; i + 3 < s.size; i++)
+		looks_escaped |= s.data[i] == '\\' && (s.data[i + 1] & ~3) == '0' &&
+				 (s.data[i + 2] & ~7) == '0' &&
+				 (s.data[i + 3] & ~7) == '0';
+	if (!looks_escaped)
 		value = json_stringn(s.size ? (const char *)s.data : "", s.size);
 	if (value)
 		return value;
-	/* it would look escaped, or is not UTF-8 */
+	/* it would be taken for an escape, or is not UTF-8 */
 	text = made(kp_text_escape_new(s));
 	value = json_string(text);
 	free(text);

@@ -62,6 +62,16 @@ void report_message(const char *text);
  */
 int report_finish(int status);
 
+/* The end of a noun behind its number: "1 file", "2 files"; "1 entry", "2 entries". */
+static inline const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+static inline const char *plural_y(uint64_t n)
+{
+	return n == 1 ? "y" : "ies";
+}
+
 /* 1536 -> "1.5 KiB". */
 const char *report_size(uint64_t bytes, char out[24]);
 

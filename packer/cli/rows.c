@@ -82,6 +82,7 @@ void rows_list(const struct row *rows, size_t n, const void *item)
 {
 	char size[24];
 
+	/* names in a column of their own; a longer name moves its value to the right */
 	for (const struct row *r = rows; r < rows + n; r++) {
 		if (!(r->where & ROW_LIST) ||
 		    (r->where & ROW_OPTIONAL && number_of(r, item) == 0))
@@ -96,41 +97,46 @@ void rows_list(const struct row *rows, size_t n, const void *item)
 	}
 }
 
-/* The value of ITEM's row in JSON; NULL: it is left out. */
-static json_t *value_of(const struct row *r, const void *item)
-{
-	struct kp_span text;
-	uint64_t n;
-
-	switch (r->kind) {
-	case ROW_TEXT:
-	case ROW_SPAN:
-		text = text_of(r, item);
-		if (r->where & ROW_OPTIONAL && !text.size)
-			return NULL;
-		return r->where & ROW_NONE && !text.size ? json_null()
-							 : report_json_span(text);
-	case ROW_NUMBER:
-		n = number_of(r, item);
-		return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
-	case ROW_BOOL:
-	case ROW_ANSWER:
-		n = number_of(r, item);
-		return n > 1 ? json_null() : json_boolean(n);
-	case ROW_WORD:
-		return json_string(r->words[number_of(r, item)]);
-	case ROW_RATIO:
-		return json_real(*(const double *)((const char *)item + r->at));
-	default:
-		return *(json_t *const *)((const char *)item + r->at);
-	}
-}
-
+/* jansson leaves out a member without a value. */
 void rows_add(json_t *object, const struct row *rows, size_t n, const void *item)
 {
-	for (const struct row *r = rows; r < rows + n; r++)
-		if (r->where & ROW_JSON)
-			json_object_set_new(object, r->name, value_of(r, item));
+	for (const struct row *r = rows; r < rows + n; r++) {
+		struct kp_span text;
+		json_t *value = NULL;
+		uint64_t number;
+
+		if (!(r->where & ROW_JSON))
+			continue;
+		switch (r->kind) {
+		case ROW_TEXT:
+		case ROW_SPAN:
+			text = text_of(r, item);
+			if (text.size || !(r->where & (ROW_NONE | ROW_OPTIONAL)))
+				value = report_json_span(text);
+			else if (r->where & ROW_NONE)
+				value = json_null();
+			break;
+		case ROW_NUMBER:
+			number = number_of(r, item);
+			value = json_integer(number > INT64_MAX ? INT64_MAX
+								: (json_int_t)number);
+			break;
+		case ROW_BOOL:
+		case ROW_ANSWER:
+			number = number_of(r, item);
+			value = number > 1 ? json_null() : json_boolean(number);
+			break;
+		case ROW_WORD:
+			value = json_string(r->words[number_of(r, item)]);
+			break;
+		case ROW_RATIO:
+			value = json_real(*(const double *)((const char *)item + r->at));
+			break;
+		case ROW_VALUE:
+			value = *(json_t *const *)((const char *)item + r->at);
+		}
+		json_object_set_new(object, r->name, value);
+	}
 }
 
 json_t *rows_object(const struct row *rows, size_t n, const void *item)

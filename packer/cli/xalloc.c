@@ -84,6 +84,10 @@ void xgrow(void *array, size_t count, size_t *cap, size_t item)
 		xalloc_fail(count * item);
 }
 
+/*
+ * A stream of fopencookie: whoever writes to it needs no check, because without memory the
+ * process ends here, in the write.  After each write the text ends with a zero.
+ */
 struct memory_stream {
 	char **text;
 	size_t *size, room;

@@ -241,8 +241,13 @@ static int work_on_tree(struct policy_tree *t)
 	bool left = false;
 	size_t n;
 
+	/*
+	 * A mount hides the files below it, and its archives are about to change.  A command
+	 * must see the tree as packages left it.
+	 */
 	if (t->n_mounts && !(unmount_tree(p->tree) && policy_tree_look(t, STATE_SEEN)))
 		return EXIT_FAULT;
+	/* files remember for which list of GPUs they lost code, by its number */
 	if (s->n_gpus == 0 || strcmp(s->gpus[s->n_gpus - 1], t->arch) != 0) {
 		xgrow(&s->gpus, s->n_gpus, &s->gpus_cap, sizeof(*s->gpus));
 		s->gpus[s->n_gpus++] = xstrdup(t->arch);
@@ -261,6 +266,7 @@ static int work_on_tree(struct policy_tree *t)
 	}
 	if (!status && s->packed && !prune_archives(t))
 		status = EXIT_FAULT;
+	/* a state without its policy's hash is that of a run that failed */
 	strcpy(s->policy, status ? "-" : p->hash);
 	s->when = time(NULL);
 	if (s->packed && s->n_mounts == 0)
@@ -286,6 +292,7 @@ static bool check_lacking(const struct policy_tree *t)
 			     "note: %s: not in this machine now; its code stays: to "
 			     "remove it, name the other GPUs in --arch",
 			     t->gone);
+	/* a tree that was packed stays so when the policy turns to thin: code that moved is not moved back */
 	for (size_t i = 0; i < p->n_commands; i++)
 		thick &= !p->commands[i].packs;
 	if (!gpus && !thick)
@@ -298,9 +305,9 @@ static bool check_lacking(const struct policy_tree *t)
 	names = packages_of(NULL, files, n);
 	if (gpus)
 		report_error(p->name,
-			     "%s: was not wanted yet when %zu files of %s lost code: to "
+			     "%s: was not wanted yet when %zu file%s of %s lost code: to "
 			     "have its code, reinstall%s",
-			     gpus, n, p->tree,
+			     gpus, n, plural(n), p->tree,
 			     *names ? names : " what its files belong to");
 	else
 		report_error(p->name,
@@ -319,6 +326,7 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 	int status = EXIT_FAULT;
 	uint64_t saved;
 	char size[24];
+	size_t n_new;
 	bool work;
 
 	/* of two policies for one tree it is not known which one is meant */
@@ -330,6 +338,10 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 		goto out;
 	status = EXIT_OK;
 	work = policy_tree_needs_work(&t);
+	/*
+	 * What there is to do: nothing, for packages that are not installed; only the mounts; only to
+	 * say what would be run; or the work, its report, and the mounts again.
+	 */
 	if (t.missing) {
 		if (!a->quiet && !a->mounts) {
 			print_name(p);
@@ -340,8 +352,9 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 	} else if (a->dry) {
 		print_name(p);
 		if (work) {
-			printf("%zu files are new: would run\n",
-			       t.anew ? t.state.n_files : t.n_new);
+			n_new = t.anew ? t.state.n_files : t.n_new;
+			printf("%zu file%s new: would run\n", n_new,
+			       n_new == 1 ? " is" : "s are");
 			for (size_t i = 0; i < p->n_commands; i++) {
 				const struct policy_command *c = &p->commands[i];
 
@@ -368,9 +381,10 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 			    !sums.fresh[STATE_PACKED] && !saved)
 				puts("nothing changed");
 			else
-				printf("%zu files changed, %zu removed, %zu packed, %s "
+				printf("%zu file%s changed, %zu removed, %zu packed, %s "
 				       "freed\n",
 				       sums.fresh[STATE_CHANGED],
+				       plural(sums.fresh[STATE_CHANGED]),
 				       sums.fresh[STATE_REMOVED],
 				       sums.fresh[STATE_PACKED],
 				       report_size(saved, size));
@@ -512,9 +526,9 @@ static void print_tree(const struct policy_tree *t, const char *lacking)
 	}
 	if (when && gmtime_r(&when, &tm) && strftime(text, sizeof(text), "%F %T", &tm))
 		printf("  last run: %s UTC\n", text);
-	printf("  saved: %s: %zu files changed, %zu removed, %zu packed%s\n",
+	printf("  saved: %s: %zu file%s changed, %zu removed, %zu packed%s\n",
 	       report_size(sums.saved, size), sums.n[STATE_CHANGED],
-	       sums.n[STATE_REMOVED], sums.n[STATE_PACKED],
+	       plural(sums.n[STATE_CHANGED]), sums.n[STATE_REMOVED], sums.n[STATE_PACKED],
 	       s->forgotten ? "; what was changed before the state was lost is not known"
 			    : "");
 	if (t->anew)

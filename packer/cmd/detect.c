@@ -70,41 +70,16 @@ const struct command_help cmd_detect_help = {
 	"the paper's family, generic target.  With archives: which of them it can use.",
 };
 
-/* Add this machine's GPUs to the kinds. */
-static void read_gpus(struct detect *d)
-{
-	const char *place = d->topology ? d->topology : KP_TOPOLOGY;
-	struct kpackx_error why = {0};
-	struct kp_gpus gpus;
-	kpack_error_t err = kp_gpus_read(d->topology, &gpus, &why);
-
-	for (size_t i = 0; i < gpus.faults.kept; i++)
-		report_error(NULL, "%s", gpus.faults.items[i].text);
-	for (size_t i = 0; i < gpus.count && !err; i++)
-		gpu_kinds_add(&d->kinds, &gpus.list[i].target);
-	if (err == KPACK_ERROR_FILE_NOT_FOUND)
-		report_error(
-			place,
-			"no GPU, because the KFD driver is missing: name the GPUs with "
-			"--arch");
-	else if (err)
-		report_why(place, &why);
-	else if (gpus.count == 0)
-		report_error(place, "no GPU: name the GPUs with --arch");
-	d->failed |= err || gpus.count == 0 || (d->installed && gpus.faults.kept);
-	kp_gpus_fini(&gpus);
-}
-
 /* --- what a kind of GPU is and needs -------------------------------------------------- */
 
 /* Facts and names; NULL: not known, or not asked for. */
 struct needs {
 	const struct gpu_kind *kind;
 	const char *arch, *subfamily, *family, *series, *generic;
-	const char *label; /* of the kind in names; an earlier kind may have the same */
-	const char *new_label; /* the label, if none has */
+	const char *label;             /* of the kind in names */
+	char extra[GPU_NAME_PART_MAX]; /* of the label; settings of features share it */
+	bool new_label, new_extra;     /* no earlier kind has the same */
 	char *archive, *package, *wheel;
-	char extra[GPU_NAME_PART_MAX]; /* "": settings of features share an earlier one */
 	json_t *extras, *archives, *missing;
 };
 
@@ -127,7 +102,6 @@ static void find_names(struct detect *d, struct needs *item, const struct needs 
 		       size_t n)
 {
 	const struct gpu_names *names = &d->names;
-	char part[GPU_NAME_PART_MAX], other[GPU_NAME_PART_MAX];
 
 	item->label = !names->family ? item->arch : item->series;
 	if (!item->label) {
@@ -135,17 +109,13 @@ static void find_names(struct detect *d, struct needs *item, const struct needs 
 		d->failed = true;
 		return;
 	}
-	gpu_extra_part(item->label, part);
-	item->new_label = item->label;
-	strcpy(item->extra, part);
+	gpu_extra_part(item->label, item->extra);
+	item->new_label = item->new_extra = true;
 	for (size_t k = 0; k < n; k++) {
-		if (!earlier[k].label)
-			continue;
-		gpu_extra_part(earlier[k].label, other);
-		if (strcmp(earlier[k].label, item->label) == 0)
-			item->new_label = NULL;
-		if (strcmp(part, other) == 0)
-			*item->extra = '\0';
+		const char *other = earlier[k].label;
+
+		item->new_label &= !other || strcmp(other, item->label) != 0;
+		item->new_extra &= strcmp(earlier[k].extra, item->extra) != 0;
 	}
 	if (names->group)
 		item->archive = xasprintf("%s%c%s" KP_ARCHIVE_SUFFIX, names->group,
@@ -153,9 +123,10 @@ static void find_names(struct detect *d, struct needs *item, const struct needs 
 	if (names->package)
 		item->package = gpu_package_name(names->package, item->label);
 	if (names->dist)
-		item->wheel = xasprintf("%s[device-%s]", names->dist, part);
+		item->wheel = xasprintf("%s[device-%s]", names->dist, item->extra);
 	if (d->json)
-		item->extras = json_pack("[o, s]", json_sprintf("device-%s", part), part);
+		item->extras = json_pack("[o, s]", json_sprintf("device-%s", item->extra),
+					 item->extra);
 }
 
 /* The group of A; if it states none, its file's name, so that each such file stands for itself. */
@@ -200,6 +171,7 @@ static void find_served(struct detect *d, struct needs *item, const struct archi
 
 		if (d->names.group && !kp_span_is(group_of(a), d->names.group))
 			continue;
+		/* an archive with neutral entries alone opens no group: it is for every GPU */
 		for (g = 0; g < n && !kp_span_eq(groups[g], group_of(a));)
 			g++;
 		if (g == n && has_entries(a, false))
@@ -215,6 +187,7 @@ static void find_served(struct detect *d, struct needs *item, const struct archi
 		report_text(path);
 		putchar('\n');
 	}
+	/* a group that has code, but none for this GPU, lacks an archive */
 	for (g = 0; g < n; g++) {
 		if (served[g])
 			continue;
@@ -243,6 +216,7 @@ static void print_needs(struct detect *d, int n, char **operands)
 	struct archives set = {0};
 	size_t printed = 0;
 
+	/* without any archive of the group nothing can be said, which is a fault */
 	if (n) {
 		size_t count = 0;
 
@@ -270,7 +244,7 @@ static void print_needs(struct detect *d, int n, char **operands)
 			find_served(d, item, &set);
 		if (d->json) {
 			report_array_add(&array, rows_object(ROWS(rows), item));
-		} else if (d->pip && item->new_label && *item->extra) {
+		} else if (d->pip && item->new_extra) {
 			printf("%s%sdevice-%s", printed ? "" : names->dist,
 			       printed ? "," : "[", item->extra);
 			printed++;
@@ -282,7 +256,7 @@ static void print_needs(struct detect *d, int n, char **operands)
 				puts(item->archive);
 			if (item->package)
 				puts(item->package);
-			if (item->wheel && *item->extra)
+			if (item->wheel && item->new_extra)
 				puts(item->wheel);
 			if (!item->archive && !item->package && !item->wheel)
 				puts(item->label);
@@ -290,6 +264,7 @@ static void print_needs(struct detect *d, int n, char **operands)
 			rows_line(ROWS(rows), item, ROW_LINE, ' ');
 		}
 	}
+	/* pip takes one word, whose list of extras ends here */
 	if (d->json)
 		report_array_end(&array);
 	else if (printed)
@@ -311,31 +286,6 @@ enum { STATUS_MAX = 1 << 28 };
 /* As dpkg's file has them, the fields that gpu_installed_parse takes. */
 #define FIELD(name) name ": ${" name "}\\n"
 
-/* Take the installed packages from dpkg-query: where dpkg keeps them is its own matter. */
-static kpack_error_t ask_dpkg(struct gpu_installed *out, struct kpackx_error *why)
-{
-	char name[] = "dpkg-query", show[] = "-W";
-	char format[] = "-f=" FIELD("Package") FIELD("Status") FIELD("Enhances")
-		FIELD("Suggests") FIELD("X-Rocm-Gpu-Architecture") "\\n";
-	char *argv[] = {name, show, format, NULL};
-	KP_AUTO_FREE char *data = NULL;
-	size_t size = 0, cap = 0, n = 1;
-	struct program p;
-	int err = program_start(&p, "/usr/bin/dpkg-query", argv);
-
-	if (err)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s", strerror(err));
-	while (n && size < STATUS_MAX) {
-		xgrow(&data, size + 65535, &cap, 1);
-		n = fread(data + size, 1, cap - size, p.output);
-		size += n;
-	}
-	if (program_end(&p))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "failed");
-	gpu_installed_parse((struct kp_span){(uint8_t *)data, size}, out);
-	return KPACK_SUCCESS;
-}
-
 /* "apt install NAME-" removes NAME. */
 static void print_advice(const struct detect *d, bool removes, const char *name,
 			 const char **between)
@@ -351,36 +301,57 @@ static void print_advice(const struct detect *d, bool removes, const char *name,
 static void print_installed(struct detect *d)
 {
 	const char *between = "";
+	char name[] = "dpkg-query", show[] = "-W";
+	char format[] = "-f=" FIELD("Package") FIELD("Status") FIELD("Enhances")
+		FIELD("Suggests") FIELD("X-Rocm-Gpu-Architecture") "\\n";
+	char *argv[] = {name, show, format, NULL};
 	KP_AUTO(gpu_installed) list = {0};
 	KP_AUTO_FREE uint8_t *data = NULL;
+	size_t size = 0, cap = 0, n = 1;
 	struct kpackx_error why = {0};
-	kpack_error_t err;
-	size_t size;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct program dpkg;
+	int failed;
 
 	/* packages of a GPU that was not found must not go */
 	if (d->kinds.count == 0 || d->failed)
 		return;
-	/* a file like dpkg's may be that of another root directory */
-	err = d->status ? below_file_load(d->status, STATUS_MAX, "the list of packages",
-					  &data, &size, &why)
-			: ask_dpkg(&list, &why);
-	if (!err && d->status)
-		gpu_installed_parse((struct kp_span){data, size}, &list);
+	if (d->status) {
+		/* a file like dpkg's may be that of another root directory */
+		err = below_file_load(d->status, STATUS_MAX, "the list of packages",
+				      &data, &size, &why);
+	} else {
+		/* where dpkg keeps its packages is its own matter: it is asked */
+		failed = program_start(&dpkg, "/usr/bin/dpkg-query", argv);
+		while (!failed && n && size < STATUS_MAX) {
+			xgrow(&data, size + 65535, &cap, 1);
+			n = fread(data + size, 1, cap - size, dpkg.output);
+			size += n;
+		}
+		if (failed || program_end(&dpkg))
+			err = kp_fail(&why, KPACK_ERROR_IO_ERROR, "%s",
+				      failed ? strerror(failed) : "failed");
+	}
 	if (err) {
 		report_why(d->status ? d->status : "dpkg-query", &why);
 		d->failed = true;
 		return;
 	}
+	gpu_installed_parse((struct kp_span){data, size}, &list);
+	/*
+	 * For each package with code for GPUs: which of its base our GPUs lack, and whether it is for
+	 * none of them.
+	 */
 	for (size_t i = 0; i < list.count; i++) {
 		const struct gpu_installed_package *p = &list.items[i];
 
 		for (size_t k = 0; k < d->kinds.count; k++) {
-			KP_AUTO_FREE char *name =
+			KP_AUTO_FREE char *lacks =
 				gpu_installed_lacks(&list, p, &d->kinds.items[k]);
 
-			if (name)
-				print_advice(d, false, name, &between);
-			d->failed |= name != NULL;
+			if (lacks)
+				print_advice(d, false, lacks, &between);
+			d->failed |= lacks != NULL;
 		}
 		if (p->base && !gpu_installed_serves(p, &d->kinds))
 			print_advice(d, true, p->name, &between);
@@ -398,7 +369,10 @@ int cmd_detect(int argc, char **argv)
 	struct detect d = {0};
 	int n = options_parse(&cmd_detect_help, argc, &argv, &d);
 	const struct gpu_names *names = &d.names;
+	const char *place = d.topology ? d.topology : KP_TOPOLOGY;
 	struct kpackx_error why = {0};
+	struct kp_gpus gpus;
+	kpack_error_t err;
 	const struct option_rule rules[] = {
 		{d.chosen && !d.kinds.find && d.topology,
 		 "--arch and --topology exclude each other, except for --arch auto"},
@@ -417,8 +391,23 @@ int cmd_detect(int argc, char **argv)
 	if (gpu_names_check(names, &why))
 		options_usage(&cmd_detect_help, "%s", why.text);
 	options_check(&cmd_detect_help, rules);
-	if (!d.chosen || d.kinds.find)
-		read_gpus(&d);
+	if (!d.chosen || d.kinds.find) {
+		err = kp_gpus_read(d.topology, &gpus, &why);
+		for (size_t i = 0; i < gpus.faults.kept; i++)
+			report_error(NULL, "%s", gpus.faults.items[i].text);
+		for (size_t i = 0; i < gpus.count && !err; i++)
+			gpu_kinds_add(&d.kinds, &gpus.list[i].target);
+		if (err == KPACK_ERROR_FILE_NOT_FOUND)
+			report_error(place, "no GPU, because the KFD driver is missing: "
+					    "name the GPUs with --arch");
+		else if (err)
+			report_why(place, &why);
+		else if (gpus.count == 0)
+			report_error(place, "no GPU: name the GPUs with --arch");
+		/* packages of a GPU that cannot be read must not go, either */
+		d.failed |= err || gpus.count == 0 || (d.installed && gpus.faults.kept);
+		kp_gpus_fini(&gpus);
+	}
 	if (d.installed)
 		print_installed(&d);
 	else

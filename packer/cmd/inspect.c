@@ -5,7 +5,10 @@
  *
  * kpack mark, about the markers of converted binaries: a command with commands of its own.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include "core/archive/archive.h"
 #include "core/base/bounds.h"
 #include "packer/command.h"
 #include "packer/inspect/inspect.h"
@@ -40,6 +43,47 @@ const struct command_help cmd_inspect_help = {
 	"object, cubin, PTX, TileIR, LLVM bitcode or SPIR-V.",
 };
 
+/* Print what the kpack archive FILE has; what was opened is read, not what has its name by now. */
+static kpack_error_t explain_archive(const struct inspect *in,
+				     const struct inspect_file *file,
+				     struct kpackx_error *why)
+{
+	struct kpack_archive *a = NULL;
+	json_t *arches;
+	size_t entries, n;
+	int fd;
+
+	if (in->extract.dir)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "is a kpack archive: 'kpack extract' writes it");
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return kp_fail_errno(why, errno, "cannot open");
+	KP_TRY(kp_archive_open_fd(fd, file->path, &a, why));
+	entries = kp_archive_entry_count(a);
+	n = kp_archive_arch_count(a);
+	if (in->json) {
+		arches = json_array();
+		for (size_t i = 0; i < n; i++)
+			json_array_append_new(arches,
+					      report_json_text(kp_archive_arch(a, i)));
+		report_json(json_pack("{so ss s[] s[] sb s[] sI so}", "file",
+				      report_json_text(file->path), "format", "kpack",
+				      "images", "wrappers", "converted", 0, "tree",
+				      "entries", (json_int_t)entries, "arches", arches));
+	} else {
+		report_text(file->path);
+		printf(": kpack archive, %zu entr%s for", entries, plural_y(entries));
+		for (size_t i = 0; i < n; i++) {
+			fputs(i ? ", " : " ", stdout);
+			report_text(kp_archive_arch(a, i));
+		}
+		puts("\n'kpack ls' lists them, 'kpack info' prints more");
+	}
+	kp_archive_close(a);
+	return KPACK_SUCCESS;
+}
+
 /*
  * Print or extract what FILE has.  Faults of single containers were reported when it was opened,
  * and do not keep the others from being shown.
@@ -51,20 +95,8 @@ static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
 
 	if (!file->list.count && file->source.size >= sizeof(magic))
 		KP_TRY(kp_source_read(&file->source, 0, magic, sizeof(magic), why));
-	if (memcmp(magic, "KPAK", sizeof(magic)) == 0) {
-		if (in->extract.dir)
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "is a kpack archive: 'kpack extract' writes it");
-		if (in->json)
-			report_json(json_pack("{so ss s[] s[] sb s[]}", "file",
-					      report_json_text(file->path), "format",
-					      "kpack", "images", "wrappers", "converted",
-					      0, "tree"));
-		else
-			report_line(file->path, "kpack archive: 'kpack ls' lists its "
-						"entries, 'kpack info' prints more");
-		return KPACK_SUCCESS;
-	}
+	if (memcmp(magic, "KPAK", sizeof(magic)) == 0)
+		return explain_archive(in, file, why);
 	if (!file->device && !file->elf.n_wrappers)
 		return file->faults ? KPACK_SUCCESS /* which were reported */
 				    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -107,8 +139,9 @@ int cmd_inspect(int argc, char **argv)
 		status = report_why(argv[0], &why);
 	} else {
 		if (file.faults > KP_FAULTS_MAX)
-			report_error(argv[0], "and %zu faults more",
-				     file.faults - KP_FAULTS_MAX);
+			report_error(argv[0], "and %zu fault%s more",
+				     file.faults - KP_FAULTS_MAX,
+				     plural(file.faults - KP_FAULTS_MAX));
 		status = file.faults ? EXIT_FAULT : EXIT_OK;
 	}
 	inspect_file_close(&file);

@@ -210,6 +210,10 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 	m->options.clash = merge_report_clash;
 	m->options.clash_arg = &m->report;
 	m->options.has_prefer = true;
+	/*
+	 * First the whole plan, which checks every entry that is taken, then the file: what cannot
+	 * be joined leaves nothing behind.
+	 */
 	err = merge_plan_new(m->sources, m->set.count, &m->options, &plan, &why);
 	if (!err) {
 		merge_plan_stats(plan, &m->stats);
@@ -270,12 +274,17 @@ int cmd_merge(int argc, char **argv)
 		status = report_why(NULL, &why);
 	if (status)
 		goto out;
+	/*
+	 * What the operands are decides what is done: the parts of a run have a line that says so, and
+	 * trees are directories without archives directly in them.
+	 */
 	if (!parts && !trees) {
 		status = merge_archives(&m, n, argv);
 		goto out;
 	}
 	if (!m.out || !*m.out)
 		options_usage(&cmd_merge_help, "-o OUT is needed");
+	/* options that shape an archive mean nothing where archives stay as they are */
 	shaped = m.options.group || m.given_family || m.options.skip_faulty || m.sync ||
 		 m.options.recode || m.options.level;
 	if (parts) {

@@ -127,32 +127,11 @@ static bool is_set(const char *variable)
 	return text && strcmp(text, "1") == 0;
 }
 
-/* Apply the variables of the environment to B; options come later, so that they win. */
-static void read_environment(struct bundler *b)
-{
-	static const char level[] = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";
-	static const char version[] = "COMPRESSED_BUNDLE_FORMAT_VERSION";
-	const char *text;
-
-	if (is_set("OFFLOAD_BUNDLER_IGNORE_ENV_VAR"))
-		return;
-	b->verbose = is_set("OFFLOAD_BUNDLER_VERBOSE");
-	b->compress = is_set("OFFLOAD_BUNDLER_COMPRESS");
-	text = secure_getenv(level);
-	if (text && !parse_level(text, &b->form.level))
-		report_error(NULL, "warning: %s=%s is ignored: not a number", level,
-			     text);
-	text = secure_getenv(version);
-	if (text && (strcmp(text, "2") == 0 || strcmp(text, "3") == 0))
-		b->form.version = (unsigned)(*text - '0');
-	else if (text)
-		report_error(NULL, "warning: %s=%s is ignored: not 2 or 3", version,
-			     text);
-}
-
 /* The first rule that is broken is reported: those behind it rely on those before. */
 int cmd_offload_bundler(int argc, char **argv)
 {
+	static const char level[] = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";
+	static const char version[] = "COMPRESSED_BUNDLE_FORMAT_VERSION";
 	struct bundler_args a = {.job = {.align = 1,
 					 .form = {.version = 3,
 						  .method = KP_CCOB_ZSTD,
@@ -162,11 +141,26 @@ int cmd_offload_bundler(int argc, char **argv)
 	KP_AUTO(offload_words) words = {0};
 	struct kpackx_error why = {0};
 	bool archive, bundle;
+	const char *text;
 	int status, n;
 
 	if (offload_words_read(&words, argc, argv, &why))
 		return report_why(NULL, &why);
-	read_environment(b);
+	/* options come after the environment, so that they win */
+	if (!is_set("OFFLOAD_BUNDLER_IGNORE_ENV_VAR")) {
+		b->verbose = is_set("OFFLOAD_BUNDLER_VERBOSE");
+		b->compress = is_set("OFFLOAD_BUNDLER_COMPRESS");
+		text = secure_getenv(level);
+		if (text && !parse_level(text, &b->form.level))
+			report_error(NULL, "warning: %s=%s is ignored: not a number",
+				     level, text);
+		text = secure_getenv(version);
+		if (text && (strcmp(text, "2") == 0 || strcmp(text, "3") == 0))
+			b->form.version = (unsigned)(*text - '0');
+		else if (text)
+			report_error(NULL, "warning: %s=%s is ignored: not 2 or 3",
+				     version, text);
+	}
 	n = read_options(&cmd_offload_bundler_help, &words, &a, &argv);
 	archive = b->type && strcmp(b->type, "a") == 0;
 	bundle = !b->list && !b->unbundle;
@@ -192,6 +186,7 @@ int cmd_offload_bundler(int argc, char **argv)
 			      {bundle && b->inputs.count != a.targets.count,
 			       "an --input for each target is needed"},
 			      {0}});
+	/* a list has no targets to read; each of the others has one per file */
 	status = b->list ? EXIT_OK : bundler_targets_read(b, &a.targets);
 	if (!status)
 		status = b->list       ? bundler_list(b)
@@ -249,6 +244,7 @@ int cmd_offload_packager(int argc, char **argv)
 		return report_why(NULL, &why);
 	n = read_options(&cmd_offload_packager_help, &words, &a, &argv);
 	p->input = n ? argv[0] : NULL;
+	/* compression is a feature of version 3; otherwise what every LLVM reads */
 	p->form.version = a.version ? a.version : a.compress ? 3 : 1;
 	p->form.method = a.compress ? KP_OFFLOAD_ZSTD : KP_OFFLOAD_PLAIN;
 	options_check(
@@ -260,6 +256,7 @@ int cmd_offload_packager(int argc, char **argv)
 			{a.compress && p->form.version != 3,
 			 "--compress needs --format-version 3"},
 			{0}});
+	/* as in clang's program, what is given decides the direction */
 	status = p->output ? packager_pack(p) : packager_extract(p);
 	free(p->images.items);
 	return report_finish(status);

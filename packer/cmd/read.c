@@ -118,6 +118,7 @@ int cmd_ls(int argc, char **argv)
 			kp_archive_entry(a, e, &entry.info);
 			if (!arch_filter_match(&ls.filter, entry.info.arch))
 				continue;
+			/* metadata are decoded only where they are printed */
 			if (ls.long_form || ls.json) {
 				kp_archive_meta(a, e, &meta);
 				entry.path = meta.path;
@@ -169,15 +170,11 @@ struct info {
 	struct kp_span group, family;
 	json_t *declared, *present, *fault_list;
 	uint64_t entries;
-	/* Bytes of entries, and of frames.  A frame that several entries share counts once, so
-	 * that the ratio is that of what lies on the disk. */
-	uint64_t decoded, stored;
+	uint64_t decoded, stored; /* bytes of entries, and of frames */
 	double ratio;
 	uint32_t frames, shared; /* entries that share the bytes of an earlier one */
 	bool frame_index;
 	size_t faults;
-	struct arch_count *arches; /* sorted bytewise */
-	size_t n_arches, cap;
 };
 
 /* In lists the architectures follow the rows before "entries". */
@@ -203,84 +200,82 @@ static const struct row info_rows[] = {
 	ROW("faults", ROW_JSON, struct info, fault_list),
 };
 
-/* Count the entries of A, for each architecture too; there are few architectures. */
-static kpack_error_t count_entries(const struct kpack_archive *a, struct info *info,
-				   struct kpackx_error *why)
+/*
+ * Describe A: count its entries, in all and for each of its few architectures, and print that as an
+ * object of ARRAY, or without one as a list.  What is declared and present are lists in JSON, and
+ * lines between the rows in text.
+ */
+static kpack_error_t describe_archive(const struct kpack_archive *a,
+				      struct report_array *array,
+				      struct kpackx_error *why)
 {
-	KP_AUTO_FREE bool *seen = NULL; /* by ordinal */
+	struct info info = {.path = kp_archive_path(a),
+			    .scheme = kp_archive_scheme(a),
+			    .group = kp_archive_group(a),
+			    .family = kp_archive_toc(a)->family,
+			    .entries = kp_archive_entry_count(a),
+			    .frames = kp_archive_ordinal_count(a),
+			    .frame_index = kp_archive_toc(a)->frame_index.data != NULL};
+	size_t n_declared = kp_archive_arch_count(a), n = 0, cap = 0, kept;
+	const struct kp_fault *faults = kp_archive_faults(a, &kept, &info.faults);
+	KP_AUTO_FREE struct arch_count *arches = NULL; /* sorted bytewise */
+	KP_AUTO_FREE bool *seen = NULL;                /* by ordinal */
 
-	KP_TRY(kp_new(&seen, (size_t)info->frames + 1, "the frames", why));
-	for (size_t i = 0; i < info->entries; i++) {
+	KP_TRY(kp_new(&seen, (size_t)info.frames + 1, "the frames", why));
+	for (size_t i = 0; i < info.entries; i++) {
 		struct kp_entry_info e;
 		size_t at = 0;
 
 		kp_archive_entry(a, i, &e);
-		info->decoded += e.size;
-		if (seen[e.ordinal])
-			info->shared++;
-		else
-			info->stored += e.stored;
+		info.decoded += e.size;
+		/* a frame that several entries share counts once, as it does on the disk */
+		info.shared += seen[e.ordinal];
+		info.stored += seen[e.ordinal] ? 0 : e.stored;
 		seen[e.ordinal] = true;
-		while (at < info->n_arches && !kp_span_eq(info->arches[at].arch, e.arch))
+		while (at < n && !kp_span_eq(arches[at].arch, e.arch))
 			at++;
-		if (at == info->n_arches) {
-			xgrow(&info->arches, at, &info->cap, sizeof(*info->arches));
-			info->arches[info->n_arches++] =
-				(struct arch_count){.arch = e.arch};
+		if (at == n) {
+			xgrow(&arches, n, &cap, sizeof(*arches));
+			arches[n++] = (struct arch_count){.arch = e.arch};
 		}
-		info->arches[at].entries++;
-		info->arches[at].size += e.size;
+		arches[at].entries++;
+		arches[at].size += e.size;
 	}
-	kp_sort(info->arches, info->n_arches, KP_BY_SPAN(struct arch_count, arch));
-	info->ratio = info->stored ? (double)info->decoded / (double)info->stored : 1;
-	return KPACK_SUCCESS;
-}
-
-/*
- * Print the rows as a list; what is declared, and present, has a line for each architecture
- * between them.
- */
-static void print_info_text(const struct kpack_archive *a, const struct info *info)
-{
-	size_t n = kp_archive_arch_count(a);
-
-	report_text(info->path);
+	kp_sort(arches, n, KP_BY_SPAN(struct arch_count, arch));
+	info.ratio = info.stored ? (double)info.decoded / (double)info.stored : 1;
+	if (array) {
+		info.declared = json_array();
+		for (size_t i = 0; i < n_declared; i++)
+			json_array_append_new(info.declared,
+					      report_json_text(kp_archive_arch(a, i)));
+		info.present = rows_array(ROWS(arch_rows), arches, n, sizeof(*arches));
+		info.fault_list = json_array();
+		for (size_t i = 0; i < kept; i++)
+			json_array_append_new(
+				info.fault_list,
+				json_pack("{so sb}", "text",
+					  report_json_message(faults[i].text), "refused",
+					  (int)faults[i].refused));
+		report_array_add(array, rows_object(ROWS(info_rows), &info));
+		return KPACK_SUCCESS;
+	}
+	report_text(info.path);
 	putchar('\n');
-	rows_list(info_rows, N_ROWS_ABOVE, info);
+	rows_list(info_rows, N_ROWS_ABOVE, &info);
 	printf("  %-14s", "declared");
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n_declared; i++) {
 		fputs(i ? " " : "", stdout);
 		report_text(kp_archive_arch(a, i));
 	}
-	puts(n ? "" : "-");
-	for (size_t i = 0; i < info->n_arches; i++) {
+	puts(n_declared ? "" : "-");
+	for (size_t i = 0; i < n; i++) {
 		printf("  %-14s", i ? "" : "present");
-		report_span(info->arches[i].arch);
-		printf(": %" PRIu64 " entries, %" PRIu64 " bytes\n",
-		       info->arches[i].entries, info->arches[i].size);
+		report_span(arches[i].arch);
+		printf(": %" PRIu64 " entries, %" PRIu64 " bytes\n", arches[i].entries,
+		       arches[i].size);
 	}
-	rows_list(info_rows + N_ROWS_ABOVE, KP_COUNT(info_rows) - N_ROWS_ABOVE, info);
-}
-
-/* The same rows as an object, with lists in it. */
-static json_t *info_json(const struct kpack_archive *a, struct info *info)
-{
-	size_t kept;
-	const struct kp_fault *faults = kp_archive_faults(a, &kept, NULL);
-
-	info->declared = json_array();
-	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
-		json_array_append_new(info->declared,
-				      report_json_text(kp_archive_arch(a, i)));
-	info->present = rows_array(ROWS(arch_rows), info->arches, info->n_arches,
-				   sizeof(*info->arches));
-	info->fault_list = json_array();
-	for (size_t i = 0; i < kept; i++)
-		json_array_append_new(info->fault_list,
-				      json_pack("{so sb}", "text",
-						report_json_message(faults[i].text),
-						"refused", (int)faults[i].refused));
-	return rows_object(ROWS(info_rows), info);
+	rows_list(info_rows + N_ROWS_ABOVE, KP_COUNT(info_rows) - N_ROWS_ABOVE, &info);
+	return KPACK_SUCCESS;
 }
 
 /* An archive with refused entries is described as far as it can be read, and is a fault. */
@@ -297,28 +292,11 @@ int cmd_info(int argc, char **argv)
 	archives_open(&set, n, argv);
 	status = set.failed ? EXIT_FAULT : EXIT_OK;
 	for (size_t i = 0; i < set.count; i++) {
-		const struct kpack_archive *a = set.items[i];
-		struct info info = {.path = kp_archive_path(a),
-				    .scheme = kp_archive_scheme(a),
-				    .group = kp_archive_group(a),
-				    .family = kp_archive_toc(a)->family,
-				    .entries = kp_archive_entry_count(a),
-				    .frames = kp_archive_ordinal_count(a),
-				    .frame_index =
-					    kp_archive_toc(a)->frame_index.data != NULL};
-		size_t kept;
-
-		kp_archive_faults(a, &kept, &info.faults);
-		if (count_entries(a, &info, &why)) {
-			status = report_why(info.path, &why);
-		} else if (json) {
-			report_array_add(&array, info_json(a, &info));
-		} else {
-			fputs(i ? "\n" : "", stdout);
-			print_info_text(a, &info);
-		}
-		free(info.arches);
-		if (archives_refused(a, NULL))
+		if (i && !json)
+			putchar('\n');
+		if (describe_archive(set.items[i], json ? &array : NULL, &why))
+			status = report_why(kp_archive_path(set.items[i]), &why);
+		if (archives_refused(set.items[i], NULL))
 			status = EXIT_FAULT;
 	}
 	if (json)
@@ -402,6 +380,7 @@ int cmd_cat(int argc, char **argv)
 	if (n != 3)
 		options_usage(&cmd_cat_help, "ARCHIVE, KEY and ARCH are needed");
 	archives_open(&set, 1, argv);
+	/* the key as given wins in every archive before "#0" is tried in any */
 	first = xasprintf("%s#0", argv[1]);
 	for (int k = 0; k < (strchr(argv[1], '#') ? 1 : 2) && !a; k++)
 		for (size_t i = 0; i < set.count && !a; i++)
@@ -580,6 +559,7 @@ int cmd_extract(int argc, char **argv)
 		options_usage(&cmd_extract_help, "an archive or a directory is missing");
 	if (!x.out)
 		options_usage(&cmd_extract_help, "-C OUT is missing");
+	/* files are made 0600, and get their mode, with the umask, when they are whole */
 	x.umask = umask(0);
 	umask(x.umask);
 	archives_open(&set, n, argv);
@@ -595,11 +575,12 @@ int cmd_extract(int argc, char **argv)
 		report_why(x.out, &why);
 		x.failed = true;
 	} else {
+		/* what is not written because another entry or directory has its name */
 		conflicts = kp_view_conflicts(x.view, &kept, &counted);
 		for (size_t i = 0; i < kept; i++)
 			report_error(NULL, "%s", conflicts[i]);
 		if (counted > kept)
-			report_error(NULL, "and %zu names more that cannot be written",
+			report_error(NULL, "and %zu more that cannot be written",
 				     counted - kept);
 		x.failed |= counted > 0;
 		for (size_t i = 0; i < set.count; i++)

@@ -150,6 +150,7 @@ static json_t *figures_json(const char *title, const struct report_input *in,
 				"archive_bytes", (json_int_t)in->archive_bytes);
 	json_t *list;
 
+	/* first the sums, then what was looked at, and how */
 	rows_add(all, ROWS(figure_rows), f);
 	json_object_set_new(all, "host",
 			    in->trees ? json_pack("{sI sI}", "files",
@@ -168,6 +169,7 @@ static json_t *figures_json(const char *title, const struct report_input *in,
 		json_object_set_new(all, "kept", rows_object(ROWS(sum_rows), &f->kept));
 		json_object_set_new(all, "freed", rows_object(ROWS(sum_rows), &f->freed));
 	}
+	/* the tables, each sorted by what it stores */
 	json_object_set_new(all, "arches", list = json_array());
 	for (size_t i = 0; i < f->arches.count; i++)
 		json_array_append_new(list, named_json(&f->arches.items[i], "arch"));
@@ -197,6 +199,7 @@ static json_t *figures_json(const char *title, const struct report_input *in,
 		rows_add(row, ROWS(family_rows), family);
 		json_array_append_new(list, row);
 	}
+	/* the longest lists are cut: the page is for people, and kpack ls has all */
 	json_object_set_new(all, "largest", list = json_array());
 	for (size_t i = 0; i < f->n_objects && i < MOST_OBJECTS; i++)
 		json_array_append_new(list, object_json(in, f->largest[i]));
@@ -258,6 +261,7 @@ static kpack_error_t write_page(const char *path, json_t *figures,
 	size_t size;
 	FILE *out = xmemstream(&page, &size);
 
+	/* the template is ours, so that each @ has its partner */
 	while ((at = strchr(from, '@'))) {
 		const char *name = at + 1, *end = strchr(name, '@');
 		struct kp_span word = {(const uint8_t *)name, (size_t)(end - name)};
@@ -338,30 +342,6 @@ static void print_tables(const struct report_input *in, const struct report_figu
 /* --- the run ------------------------------------------------------------------------------- */
 
 /*
- * The last components of the operands' names, on the heap; for "." that of the directory that it
- * is.
- */
-static char *default_title(int n, char **operands)
-{
-	char *title = NULL;
-	size_t size;
-	FILE *out = xmemstream(&title, &size);
-
-	for (int i = 0; i < n; i++) {
-		KP_AUTO_FREE char *path = xstrdup(operands[i]), *real = NULL;
-		const char *name = basename(path);
-
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-			real = below_real(operands[i]);
-			name = real ? basename(real) : name;
-		}
-		fprintf(out, "%s%s", i ? ", " : "", name);
-	}
-	fclose(out);
-	return title;
-}
-
-/*
  * What is not packed yet is packed for its figures, which takes time: a bar shows it, unless the
  * figures go to the terminal anyway.
  */
@@ -370,7 +350,8 @@ int cmd_report(int argc, char **argv)
 	struct args args = {0};
 	int n = options_parse(&cmd_report_help, argc, &argv, &args), status = EXIT_FAULT;
 	bool quiet = args.quiet || args.json || !args.output;
-	KP_AUTO_FREE char *title = NULL;
+	KP_AUTO_FREE char *names = NULL;
+	const char *title = args.title;
 	struct report_input in;
 	struct report_figures figures = {0};
 	struct kpackx_error why = {0};
@@ -381,7 +362,24 @@ int cmd_report(int argc, char **argv)
 			      "ARCHIVE, DIR, TREE or LIBRARY is needed");
 	if (args.output && !*args.output)
 		options_usage(&cmd_report_help, "-o needs the name of a file");
-	title = args.title ? xstrdup(args.title) : default_title(n, argv);
+	if (!title) {
+		size_t size;
+		FILE *out = xmemstream(&names, &size);
+
+		/* the last components of the operands; of "." that of the directory it is */
+		for (int i = 0; i < n; i++) {
+			KP_AUTO_FREE char *path = xstrdup(argv[i]), *real = NULL;
+			const char *name = basename(path);
+
+			if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+				real = below_real(argv[i]);
+				name = real ? basename(real) : name;
+			}
+			fprintf(out, "%s%s", i ? ", " : "", name);
+		}
+		fclose(out);
+		title = names;
+	}
 	report_input_open(n, argv, quiet, &in);
 	if (report_figures_open(&in, &args.filter, !quiet, &figures, &why)) {
 		report_why(NULL, &why);

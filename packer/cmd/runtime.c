@@ -68,8 +68,10 @@ int cmd_runtime(int argc, char **argv)
 		whole = below_hold(argv[0]) && runtimes_add_tree(&list, argv[0]);
 	else
 		runtimes_add_system(&list);
+	/* asking runs the code of the runtime, so that it is done only on request */
 	for (size_t i = 0; args.ask && i < list.count; i++)
 		runtime_ask(&list.items[i]);
+	/* known by its file, by its answer, or not at all: each has a row, and a reason if there is one */
 	for (size_t i = 0; i < list.count; i++) {
 		const struct hip_runtime *r = &list.items[i];
 		size_t n_rows = KP_COUNT(rows) - !r->was_asked;
@@ -164,25 +166,6 @@ static void set_list(const char *name, const char *first, char separator,
 	set_variable(name, list ? list : first && *first ? first : second);
 }
 
-/* Let the dynamic linker load the helper.  Returns the exit status. */
-static int preload_helper(void)
-{
-	KP_AUTO_FREE char *helper = helper_find();
-
-	if (helper && !strpbrk(helper, ": ")) {
-		/* at the end: a sanitizer's runtime must be the first */
-		set_list("LD_PRELOAD", secure_getenv("LD_PRELOAD"), ':', helper);
-		return EXIT_OK;
-	}
-	if (helper)
-		report_error(helper, "LD_PRELOAD takes no path with a colon or a space");
-	else if (errno == ENOENT)
-		report_error("libkpack_hip.so", "not found beside this program");
-	else
-		report_error("libkpack_hip.so", "cannot find it: %s", strerror(errno));
-	return EXIT_NOT_RUN;
-}
-
 /*
  * Set the environment, and become the program.  Usage faults are ours; what comes later has
  * env(1)'s exit codes, because the program's own may be anything.
@@ -193,8 +176,9 @@ int cmd_run(int argc, char **argv)
 		.help = &cmd_run_help, .argc = argc, .argv = argv, .is_prefix = true};
 	struct run_args args = {0};
 	const struct kp_choice *chosen = &args.gpus.chosen;
+	KP_AUTO_FREE char *helper = NULL;
 	char text[KP_TARGET_TEXT_MAX];
-	int status, error;
+	int status = EXIT_NOT_RUN;
 
 	options_read(&o, &args);
 	argv += optind;
@@ -215,12 +199,20 @@ int cmd_run(int argc, char **argv)
 	if (args.places)
 		set_list("ROCM_KPACK_PATH_PREFIX", args.places, ':',
 			 secure_getenv("ROCM_KPACK_PATH_PREFIX"));
-	status = preload_helper();
-	if (!status) {
+	/* found beside this program, not by the linker's search, which others can lead elsewhere */
+	helper = helper_find();
+	if (!helper && errno == ENOENT) {
+		report_error("libkpack_hip.so", "not found beside this program");
+	} else if (!helper) {
+		report_error("libkpack_hip.so", "cannot find it: %s", strerror(errno));
+	} else if (strpbrk(helper, ": ")) {
+		report_error(helper, "LD_PRELOAD takes no path with a colon or a space");
+	} else {
+		/* at the end: a sanitizer's runtime must be the first */
+		set_list("LD_PRELOAD", secure_getenv("LD_PRELOAD"), ':', helper);
 		execvp(argv[0], argv);
-		error = errno;
-		report_error(argv[0], "%s", strerror(error));
-		status = error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+		status = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+		report_error(argv[0], "%s", strerror(errno));
 	}
 	arch_filter_fini(&args.gpus);
 	free(args.places);

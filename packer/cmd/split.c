@@ -29,6 +29,7 @@ static int split_one(const struct split_args *args, const char *input, const cha
 		else
 			report_json(split_report_json(&s));
 	}
+	/* a file that was left alone because it is damaged was reported; the trees are whole but for it */
 	for (size_t i = 0; i < s.n_items; i++)
 		if (scan_damaged(&s.items[i].packing.scan))
 			status = EXIT_FAULT;
@@ -67,6 +68,7 @@ static int split_batch(const struct split_args *args)
 		struct stat st;
 		int one = EXIT_OK;
 
+		/* the target is what follows the last underscore */
 		if (strlen(artifact) > strlen(odd) &&
 		    kp_span_ends(kp_span_str(artifact), odd))
 			target = artifact + strlen(artifact) - strlen(odd);
@@ -97,6 +99,7 @@ int cmd_split(int argc, char **argv)
 	KP_AUTO_FREE char *real = NULL;
 	bool held = !status;
 
+	/* held before it is known what they are, so that what is looked at is what is split */
 	for (size_t i = 0; i < args.n_operands && held; i++)
 		held = below_hold(args.operands[i]);
 	held = held && (!args.batch || below_hold(args.batch)) &&

@@ -102,6 +102,7 @@ static int take_requirements(const struct options *o, const struct option_help *
 		optind--; /* no word: it is the next option */
 		return EXIT_OK;
 	}
+	/* argparse's "nargs": getopt knows one argument, the others are taken from its words here */
 	do {
 		option_texts_add(slot, text);
 		text = optind < o->argc ? o->argv[optind++] : NULL;
@@ -207,24 +208,57 @@ const struct command_help cmd_split_wheel_help = {
 
 /* --- all together -------------------------------------------------------------------- */
 
-/* Refuse what would only come out when work has begun. */
-static void check_args(const struct wheel_split_args *args)
+/* AMD's options and ours fill the same arguments; the last one wins, as with our own. */
+int cmd_split_wheel(int argc, char **argv)
 {
+	struct parser p = {
+		.label = "variant",
+		.args =
+			{
+				.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
+				.zip_level = WHEEL_LEVEL_DEFAULT,
+				.jobs = option_jobs(),
+				.databases = DATABASES_IDENTIFIED,
+			},
+	};
 	const struct command_help *help = &cmd_split_wheel_help;
-	struct kp_span group = kp_span_str(args->group ? args->group : "x");
+	struct wheel_split_args *args = &p.args;
+	int n = options_parse(help, argc, &argv, &p), status;
+	struct kp_span group = kp_span_str(args->group ? args->group : "");
 	struct families families = {0};
 	struct library_set set = {0};
 	struct kpackx_error why = {0};
-	bool preferred = !args->prefer;
+	bool preferred = false;
 
+	for (int i = 0; i < n; i++) {
+		/* names of libraries may follow --databases as separate words */
+		if (p.names_open && !library_set_open(argv[i], NULL, &set, NULL))
+			add_libraries(&p, argv[i]);
+		else
+			option_texts_add(&p.inputs, argv[i]);
+		library_set_close(&set);
+	}
+	/* the lists stay those of the parser, which frees them */
+	args->inputs = (char **)p.inputs.items;
+	args->n_inputs = p.inputs.count;
+	args->families = p.families.items;
+	args->n_families = p.families.count;
+	args->requires = p.requires.items;
+	args->n_requires = p.requires.count;
+	args->host_label = p.host_variant ? p.label : NULL;
+	if (!args->level)
+		args->level = args->scheme == KP_COMPRESSION_ZSTD_SHARED ? KP_SHARED_LEVEL
+									 : ZSTD_LEVEL;
+
+	/* refuse what would only come out when work has begun */
 	if (args->n_inputs == 0 || !args->output)
 		options_usage(help, "WHEEL and -o DIST are needed");
 	for (size_t i = 0; i < args->n_inputs; i++)
 		preferred |= args->prefer && strcmp(args->inputs[i], args->prefer) == 0;
-	if (!preferred)
+	if (args->prefer && !preferred)
 		options_usage(help, "--prefer %s: not one of the wheels", args->prefer);
-	if (!kp_component_ok(group) || !kp_text_ok(group) || group.data[0] == '.' ||
-	    strstr((const char *)group.data, KP_SEARCH_ARCH))
+	if (args->group && (!kp_component_ok(group) || !kp_text_ok(group) ||
+			    *args->group == '.' || strstr(args->group, KP_SEARCH_ARCH)))
 		options_usage(help, "--group '%s' gives no file name", args->group);
 	if (args->prefix && !dist_name_ok(args->prefix))
 		options_usage(help, "--device-prefix '%s': not a name of a distribution",
@@ -248,45 +282,6 @@ static void check_args(const struct wheel_split_args *args)
 		options_usage(help, "--databases: %s", why.text);
 	families_fini(&families);
 	library_set_close(&set);
-}
-
-/* AMD's options and ours fill the same arguments; the last one wins, as with our own. */
-int cmd_split_wheel(int argc, char **argv)
-{
-	struct parser p = {
-		.label = "variant",
-		.args =
-			{
-				.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
-				.zip_level = WHEEL_LEVEL_DEFAULT,
-				.jobs = option_jobs(),
-				.databases = DATABASES_IDENTIFIED,
-			},
-	};
-	struct wheel_split_args *args = &p.args;
-	int n = options_parse(&cmd_split_wheel_help, argc, &argv, &p), status;
-
-	for (int i = 0; i < n; i++) {
-		struct library_set set = {0};
-
-		/* names of libraries may follow --databases as separate words */
-		if (p.names_open && !library_set_open(argv[i], NULL, &set, NULL))
-			add_libraries(&p, argv[i]);
-		else
-			option_texts_add(&p.inputs, argv[i]);
-		library_set_close(&set);
-	}
-	args->inputs = (char **)p.inputs.items;
-	args->n_inputs = p.inputs.count;
-	args->families = p.families.items;
-	args->n_families = p.families.count;
-	args->requires = p.requires.items;
-	args->n_requires = p.requires.count;
-	args->host_label = p.host_variant ? p.label : NULL;
-	if (!args->level)
-		args->level = args->scheme == KP_COMPRESSION_ZSTD_SHARED ? KP_SHARED_LEVEL
-									 : ZSTD_LEVEL;
-	check_args(args);
 	status = wheel_split_run(args);
 	free(p.inputs.items);
 	free(p.families.items);

@@ -127,21 +127,23 @@ static void report_thin(const struct thin_command *c)
 			json_incref(packages)));
 		goto out;
 	}
-	printf("%zu binaries, %zu files of kernel databases: %" PRIu64 " bytes %s\n",
-	       binaries, databases, before - after, freed);
+	printf("%zu binar%s, %zu file%s of kernel databases: %" PRIu64 " bytes %s\n",
+	       binaries, plural_y(binaries), databases, plural(databases), before - after,
+	       freed);
 	if (t->n_stuck)
-		printf("%zu files have more code of other GPUs, in a form that stays\n",
-		       t->n_stuck);
+		printf("%zu file%s more code of other GPUs, in a form that stays\n",
+		       t->n_stuck, t->n_stuck == 1 ? " has" : "s have");
 	if (t->n_debug_files) {
-		printf("debugging information of %zu code objects is in ",
-		       t->n_debug_files);
+		printf("debugging information of %zu code object%s is in ",
+		       t->n_debug_files, plural(t->n_debug_files));
 		report_text(args->debug_to);
 		putchar('\n');
 	}
 	if (nameless)
-		printf("%zu code objects have no build ID to find their debugging "
-		       "information by, and keep it\n",
-		       nameless);
+		printf("%zu code object%s no build ID to find debugging information by, "
+		       "and keep%s it\n",
+		       nameless, nameless == 1 ? " has" : "s have",
+		       nameless == 1 ? "s" : "");
 	if (args->keep && !args->dry && !args->output && before) {
 		fputs("to undo this: kpack thin --undo ", stdout);
 		report_text(args->keep);
@@ -193,9 +195,9 @@ static int undo_thin(struct thin_command *c)
 				      rows_array(ROWS(undo_rows), u.files, u.n_files,
 						 sizeof(*u.files))));
 	else if (u.done && !c->quiet)
-		printf("%zu files restored, %zu were the originals, %zu left as they "
-		       "are\n",
-		       n[UNDO_RESTORED], n[UNDO_ORIGINAL], n[UNDO_REFUSED]);
+		printf("%zu file%s restored, %zu already the original, %zu left alone\n",
+		       n[UNDO_RESTORED], plural(n[UNDO_RESTORED]), n[UNDO_ORIGINAL],
+		       n[UNDO_REFUSED]);
 	undo_close(&u);
 	return status;
 }
@@ -247,6 +249,7 @@ int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 		report_why(args->tree, &why);
 		goto out;
 	}
+	/* what goes together, and what --undo, which is another job, does not take */
 	options_check(help,
 		      (const struct option_rule[]){
 			      {args->debug_to && !args->strip,
@@ -263,6 +266,7 @@ int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 	arch_filter_check_known(&args->filter, help);
 	if (library_set_open(c.libraries, c.rules, &args->libraries, &why))
 		options_usage(help, "%s", why.text);
+	/* databases stay files, whose content the scan need not check */
 	args->libraries.plain = true;
 	status = c.undo ? undo_thin(&c) : thin_run(&c.thin);
 	if (!status && !c.undo && (c.json || !c.quiet))
@@ -324,21 +328,47 @@ static uint64_t freed_bytes(const struct prune_archive *a)
 	return a->before > a->after ? a->before - a->after : 0;
 }
 
-/* An archive is a row of the table, or an object; the sums of all come last. */
-static void report_prune(const struct prune_command *c)
+/*
+ * Without --arch nothing is for another GPU, and only what the tree no longer asks for goes.  In the
+ * report an archive is a row of the table, or an object; the sums of all come last.
+ */
+int cmd_prune(int argc, char **argv)
 {
 	static const char *const reasons[] = {
 		[PRUNE_OTHER_GPU] = "for other GPUs",
 		[PRUNE_GONE] = "of files that do not exist any more",
 		[PRUNE_UNASKED] = "that nothing asks for",
 	};
-	const struct prune *p = &c->prune;
-	const char *freed = p->args.dry ? "would be freed" : "freed";
+	const struct command_help *help = &cmd_prune_help;
+	struct prune_command c = {0};
+	struct prune *p = &c.prune;
 	struct prune_archive sum = {0};
-	json_t *archives = json_array();
+	int n = options_parse(help, argc, &argv, &c), status = EXIT_FAULT;
+	const char *freed = p->args.dry ? "would be freed" : "freed";
+	struct kpackx_error why = {0};
+	json_t *archives = NULL;
 	size_t n_changed = 0;
+	struct stat st;
 
-	if (!c->json)
+	arch_filter_check(&p->args.filter, help);
+	arch_filter_check_known(&p->args.filter, help);
+	if (n != 1)
+		options_usage(help, n == 0 ? "no TREE" : "too many operands");
+	p->args.tree = argv[0];
+	if (below_stat(argv[0], &st) == 0 && !S_ISDIR(st.st_mode))
+		options_usage(help, "%s: not a directory", argv[0]);
+	if (below_root(argv[0], &why)) {
+		report_why(argv[0], &why);
+		goto out;
+	}
+	status = prune_run(p);
+	if (status)
+		goto out;
+	if (c.quiet && !c.json)
+		goto note;
+
+	archives = c.json ? json_array() : NULL;
+	if (!c.json)
 		printf("%16s %16s  archive\n", freed, "stays");
 	for (size_t i = 0; i < p->n_archives; i++) {
 		const struct prune_archive *a = &p->archives[i];
@@ -352,7 +382,7 @@ static void report_prune(const struct prune_command *c)
 		sum.after += a->after;
 		sum.blocks_copied += a->blocks_copied;
 		sum.blocks_encoded += a->blocks_encoded;
-		if (c->json) {
+		if (c.json) {
 			row = json_pack("{so ss}", "path", report_json_text(a->relative),
 					"status",
 					!changes                    ? "unchanged"
@@ -366,53 +396,29 @@ static void report_prune(const struct prune_command *c)
 		report_text(a->relative);
 		putchar('\n');
 	}
-	if (c->json) {
+	if (c.json) {
 		report_json(json_pack(
-			"{so sb so sI sI}", "tree", report_json_text(p->args.tree),
-			"dry_run", p->args.dry, "archives", archives, "bytes_before",
+			"{so sb so sI sI}", "tree", report_json_text(argv[0]), "dry_run",
+			p->args.dry, "archives", archives, "bytes_before",
 			(json_int_t)sum.before, "bytes_after", (json_int_t)sum.after));
-		return;
+		goto note;
 	}
-	json_decref(archives);
+	/* why entries went, of all archives together */
 	for (int k = PRUNE_STAYS + 1; k < PRUNE_REASONS; k++)
 		if (sum.n_entries[k])
-			printf("%zu entries %s\n", sum.n_entries[k], reasons[k]);
+			printf("%zu entr%s %s\n", sum.n_entries[k],
+			       plural_y(sum.n_entries[k]), reasons[k]);
 	if (sum.blocks_copied || sum.blocks_encoded)
-		printf("%" PRIu64 " blocks copied, %" PRIu64 " compressed\n",
-		       sum.blocks_copied, sum.blocks_encoded);
-	printf("%zu of %zu archives: %" PRIu64 " bytes %s\n", n_changed, p->n_archives,
-	       freed_bytes(&sum), freed);
-}
-
-/* Without --arch nothing is for another GPU, and only what the tree no longer asks for goes. */
-int cmd_prune(int argc, char **argv)
-{
-	struct prune_command c = {0};
-	struct prune_args *args = &c.prune.args;
-	int n = options_parse(&cmd_prune_help, argc, &argv, &c), status;
-	struct kpackx_error why = {0};
-	struct stat st;
-
-	arch_filter_check(&args->filter, &cmd_prune_help);
-	arch_filter_check_known(&args->filter, &cmd_prune_help);
-	if (n != 1)
-		options_usage(&cmd_prune_help, n == 0 ? "no TREE" : "too many operands");
-	args->tree = argv[0];
-	if (below_stat(args->tree, &st) == 0 && !S_ISDIR(st.st_mode))
-		options_usage(&cmd_prune_help, "%s: not a directory", args->tree);
-	if (below_root(args->tree, &why)) {
-		status = report_why(args->tree, &why);
-	} else {
-		status = prune_run(&c.prune);
-		if (!status) {
-			if (!c.quiet || c.json)
-				report_prune(&c);
-			if (c.prune.n_archives == 0)
-				report_error(args->tree, "note: it has no archives");
-			else
-				arch_filter_unmatched(&args->filter, "entry");
-		}
-	}
-	prune_close(&c.prune);
+		printf("%" PRIu64 " block%s copied, %" PRIu64 " compressed\n",
+		       sum.blocks_copied, plural(sum.blocks_copied), sum.blocks_encoded);
+	printf("%zu of %zu archive%s: %" PRIu64 " bytes %s\n", n_changed, p->n_archives,
+	       plural(p->n_archives), freed_bytes(&sum), freed);
+note:
+	if (p->n_archives == 0)
+		report_error(argv[0], "note: it has no archives");
+	else
+		arch_filter_unmatched(&p->args.filter, "entry");
+out:
+	prune_close(p);
 	return report_finish(status);
 }

@@ -69,11 +69,13 @@ static void verify_archive(const char *path, void *arg)
 		return;
 	}
 	check_archive(a, &f);
+	/* of faults only the first are kept: a hostile archive can have one per entry */
 	for (size_t i = 0; i < f.faults.kept; i++)
 		report_error(path, "%s", f.faults.items[i].text);
 	if (f.faults.counted > f.faults.kept)
-		report_error(path, "and %zu faults more",
-			     f.faults.counted - f.faults.kept);
+		report_error(path, "and %zu fault%s more",
+			     f.faults.counted - f.faults.kept,
+			     plural(f.faults.counted - f.faults.kept));
 	for (size_t i = 0; i < f.notes.kept && !v->quiet; i++)
 		report_line(path, "note: %s", f.notes.items[i].text);
 	n = kp_archive_entry_count(a);
@@ -83,12 +85,14 @@ static void verify_archive(const char *path, void *arg)
 		kp_archive_entry(a, i, &info);
 		bytes += info.size;
 	}
+	/* the rules first: they say why entries cannot be decoded */
 	progress_begin(kp_path_name(path), bytes, !v->quiet);
 	whole = check_content(a, NULL, CHECK_TYPES, v->jobs) && !f.faults.counted;
 	progress_end();
 	check_fini(&f);
 	if (whole && !v->quiet)
-		report_line(path, "ok, %zu entries, %" PRIu64 " bytes", n, bytes);
+		report_line(path, "ok, %zu entr%s, %" PRIu64 " bytes", n, plural_y(n),
+			    bytes);
 	v->faulty |= !whole;
 	kp_archive_close(a);
 }
@@ -152,6 +156,7 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 		install_tree_close(&tree);
 		err = install_tree_open(&of, &tree, &why);
 	}
+	/* first what loaders ask for; then fat binaries that a split should have taken apart */
 	if (!err)
 		err = closure_check(&tree.found, &v->filter.chosen, report_fault,
 				    &reported, &faults, &why);
@@ -160,6 +165,7 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 	faults += tree.n_faults;
 	for (int i = 0; i < n && !err; i++)
 		generic_tree_check(paths[i], report_fault, &faults);
+	/* a misspelt path must not pass as "nothing wrong" */
 	if (!err && tree.files.count + faults == 0) {
 		report_error(n == 1 ? paths[0] : NULL, "there is no file to check");
 		faults++;
@@ -168,9 +174,9 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 		if (tree.n_databases == 0 && faults == 0)
 			report_error(NULL,
 				     "note: no file of a kernel database was found");
-		printf("%zu files, %zu of kernel databases, %zu fault%s\n",
-		       tree.files.count, tree.n_databases, faults,
-		       faults == 1 ? "" : "s");
+		printf("%zu file%s, %zu of kernel databases, %zu fault%s\n",
+		       tree.files.count, plural(tree.files.count), tree.n_databases,
+		       faults, plural(faults));
 	}
 	install_tree_close(&tree);
 	library_set_close(&libraries);

@@ -102,17 +102,6 @@ static char *name_of(struct kp_span paragraph, const char *name)
 	return xstrndup(word, size);
 }
 
-/* Whether the package is installed as a whole: its status is "WANTED ERROR STATE". */
-static bool is_installed(struct kp_span paragraph)
-{
-	KP_AUTO_FREE char *status = field_of(paragraph, "Status");
-	const char *state = status ? strrchr(status, ' ') : NULL;
-
-	return state && (strcmp(state, " installed") == 0 ||
-			 strcmp(state, " triggers-awaited") == 0 ||
-			 strcmp(state, " triggers-pending") == 0);
-}
-
 void gpu_installed_parse(struct kp_span status, struct gpu_installed *out)
 {
 	size_t kept = 0;
@@ -121,6 +110,8 @@ void gpu_installed_parse(struct kp_span status, struct gpu_installed *out)
 	while (status.size) {
 		struct kp_span paragraph = {status.data, 0};
 		struct gpu_installed_package p;
+		KP_AUTO_FREE char *wanted = NULL;
+		const char *state;
 
 		/* up to an empty line */
 		while (status.size && next_line(&status).size)
@@ -130,7 +121,13 @@ void gpu_installed_parse(struct kp_span status, struct gpu_installed *out)
 			.gpus = field_of(paragraph, "X-Rocm-Gpu-Architecture"),
 			.suggests = field_of(paragraph, "Suggests"),
 		};
-		if (!p.name || !(p.gpus || p.suggests) || !is_installed(paragraph)) {
+		/* "WANTED ERROR STATE": of which these three are a package that is there as a whole */
+		wanted = field_of(paragraph, "Status");
+		state = wanted ? strrchr(wanted, ' ') : NULL;
+		if (!p.name || !(p.gpus || p.suggests) || !state ||
+		    (strcmp(state, " installed") != 0 &&
+		     strcmp(state, " triggers-awaited") != 0 &&
+		     strcmp(state, " triggers-pending") != 0)) {
 			fini_package(&p);
 			continue;
 		}

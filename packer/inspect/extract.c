@@ -242,7 +242,8 @@ kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file
 		if (e.faults[i] && ++failed <= REPORTED_MAX)
 			report_why(x->dir, e.faults[i]);
 	if (failed > REPORTED_MAX)
-		report_error(x->dir, "and %zu files more", failed - REPORTED_MAX);
+		report_error(x->dir, "and %zu file%s more", failed - REPORTED_MAX,
+			     plural(failed - REPORTED_MAX));
 	if (err)
 		goto out;
 	arch_filter_unmatched(&x->filter, "image");

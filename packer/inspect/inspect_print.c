@@ -117,10 +117,11 @@ static json_t *pairs_json(const struct kp_pairs *pairs)
 	return object;
 }
 
-static json_t *image_json(const struct printing *p, size_t number)
+/* Turn what is known of an image into text, and forget it. */
+static void make_json(const struct printing *p, size_t number)
 {
 	const struct kp_image *image = &p->file->list.images[number];
-	const struct seen_image *seen = &p->seen[number];
+	struct seen_image *seen = &p->seen[number];
 	size_t left = SIGNATURE_JSON_MAX, container = p->file->numbers[image->container];
 	const struct kp_object *object = seen->object;
 	json_t *json = json_pack(
@@ -131,12 +132,9 @@ static json_t *image_json(const struct printing *p, size_t number)
 		(json_int_t)image->size, "offset",
 		seen->in_file ? json_integer((json_int_t)seen->offset) : json_null(),
 		"sha256", text_or_null(seen->sha256), "pairs", pairs_json(&image->pairs));
-	json_t *kernels;
+	json_t *kernels = json_array();
 
-	if (!object)
-		return json;
-	kernels = json_array();
-	for (size_t i = 0; i < object->n_kernels; i++) {
+	for (size_t i = 0; object && i < object->n_kernels; i++) {
 		const struct kp_kernel *k = &object->kernels[i];
 		json_t *kernel = json_object(), *signature;
 
@@ -156,16 +154,14 @@ static json_t *image_json(const struct printing *p, size_t number)
 			json_object_set_new(kernel, "signature", signature);
 		json_array_append_new(kernels, kernel);
 	}
-	json_object_set_new(json, "object_arch", text_or_null(object->arch));
-	json_object_set_new(json, "facts", pairs_json(&object->facts));
-	json_object_set_new(json, "kernels", kernels);
-	return json;
-}
-
-static void make_json(const struct printing *p, size_t image)
-{
-	p->seen[image].json = report_json_new(image_json(p, image), 0);
-	drop_object(&p->seen[image]);
+	if (object) {
+		json_object_set_new(json, "object_arch", text_or_null(object->arch));
+		json_object_set_new(json, "facts", pairs_json(&object->facts));
+		json_object_set_new(json, "kernels", json_incref(kernels));
+	}
+	json_decref(kernels);
+	seen->json = report_json_new(json, 0);
+	drop_object(seen);
 }
 
 /* Hash and describe IMAGE, whose bytes are SRC; a leaf of the walk. */
@@ -242,34 +238,6 @@ static void print_name(const struct kp_image *image)
 		report_text(image->id);
 	else
 		report_text(image->arch[0] ? image->arch : "image");
-}
-
-static void print_container(const struct printing *t, const struct inspect_row *row)
-{
-	const struct kp_container *c = &t->file->list.items[row->container];
-	const struct inspect_packed *packed = &t->file->packed[row->container];
-	size_t number = t->file->numbers[row->container];
-
-	printf("%*s", (int)(2 * row->depth), "");
-	if (row->image != KP_NOWHERE) {
-		print_name(&t->file->list.images[row->image]);
-		fputs(": ", stdout);
-	}
-	if (number != KP_NOWHERE)
-		printf("container %zu: ", number);
-	fputs(c->format->name, stdout);
-	if (packed->version)
-		printf(" version %u", packed->version);
-	if (packed->method)
-		printf(", %s", packed->method);
-	printf(", %" PRIu64 " bytes at %" PRIu64, c->size, c->offset);
-	if (c->payload_size != c->size)
-		printf(", %" PRIu64 " decoded (%.2f : 1)", c->payload_size,
-		       (double)c->payload_size / (double)c->size);
-	if (packed->has_hash)
-		printf(", hash %016" PRIx64 " %s", packed->hash,
-		       packed->hash_ok ? "ok" : "WRONG");
-	putchar('\n');
 }
 
 static void print_pairs(const struct kp_pairs *pairs, int margin, const char *between)
@@ -359,12 +327,15 @@ static void print_rows(struct printing *p, size_t end)
 {
 	for (; p->row < end; p->row++) {
 		const struct inspect_row *row = &p->file->rows[p->row];
-		const struct kp_image *image;
+		const struct kp_container *c = &p->file->list.items[row->container];
+		const struct inspect_packed *packed = &p->file->packed[row->container];
+		size_t number = p->file->numbers[row->container];
+		const struct kp_image *image =
+			row->image == KP_NOWHERE ? NULL
+						 : &p->file->list.images[row->image];
 		struct seen_image *seen;
 
-		if (p->json) {
-			if (row->kind != INSPECT_IMAGE)
-				continue;
+		if (row->kind == INSPECT_IMAGE && p->json) {
 			seen = &p->seen[row->image];
 			/* an image that could not be read has none yet */
 			if (!seen->json)
@@ -373,17 +344,40 @@ static void print_rows(struct printing *p, size_t end)
 			p->positions[row->image] = p->printed++;
 			free(seen->json);
 			seen->json = NULL;
-		} else if (row->kind == INSPECT_CONTAINER) {
-			print_container(p, row);
-		} else if (row->kind == INSPECT_IMAGE) {
+			continue;
+		}
+		if (p->json)
+			continue;
+		if (row->kind == INSPECT_IMAGE) {
 			print_image(p, row);
-		} else {
-			image = &p->file->list.images[row->image];
-			printf("%*s", (int)(2 * row->depth), "");
+			continue;
+		}
+		printf("%*s", (int)(2 * row->depth), "");
+		if (row->kind == INSPECT_PLACE) {
 			print_name(image);
 			printf(": %" PRIu64 " bytes at %" PRIu64 "\n", image->size,
 			       image->offset);
+			continue;
 		}
+		if (image) {
+			print_name(image);
+			fputs(": ", stdout);
+		}
+		if (number != KP_NOWHERE)
+			printf("container %zu: ", number);
+		fputs(c->format->name, stdout);
+		if (packed->version)
+			printf(" version %u", packed->version);
+		if (packed->method)
+			printf(", %s", packed->method);
+		printf(", %" PRIu64 " bytes at %" PRIu64, c->size, c->offset);
+		if (c->payload_size != c->size)
+			printf(", %" PRIu64 " decoded (%.2f : 1)", c->payload_size,
+			       (double)c->payload_size / (double)c->size);
+		if (packed->has_hash)
+			printf(", hash %016" PRIx64 " %s", packed->hash,
+			       packed->hash_ok ? "ok" : "WRONG");
+		putchar('\n');
 	}
 }
 
@@ -417,7 +411,7 @@ static kpack_error_t print_images(struct printing *p, struct kpackx_error *why)
 
 static void print_count(size_t n, const char *what)
 {
-	printf(", %zu %s%s", n, what, n == 1 ? "" : "s");
+	printf(", %zu %s%s", n, what, plural(n));
 }
 
 kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
@@ -443,7 +437,8 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 		       "ARCH", "SIZE", "OFFSET", "KERNELS", "SHA256", "TARGET");
 	err = print_images(&t, why);
 	if (t.hidden)
-		printf("%zu kernels; --kernels lists them\n", t.hidden);
+		printf("%zu kernel%s; --kernels lists them\n", t.hidden,
+		       plural(t.hidden));
 	if (file->elf.n_wrappers)
 		printf("%9s  %s\n", "WRAPPER", "CONTAINER");
 	for (size_t i = 0; i < file->elf.n_wrappers; i++) {

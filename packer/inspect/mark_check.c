@@ -42,6 +42,7 @@
 /* An architecture that the binary FILE lacks. */
 struct missing_arch {
 	char *file, *arch;
+	bool by_layout; /* its layout says so; else archives, which might have lost it */
 	/*
 	 * Decided in the end.  Code that is not installed: archives have code of other
 	 * binaries for it; a GPU of --arch: another binary was built for it.
@@ -60,7 +61,7 @@ struct check {
 	struct installed set;
 	/* Built without an archive for it: right if it is installed for no binary at all. */
 	struct missing_arches absent;
-	struct missing_arches unbuilt[2]; /* GPUs of --arch; 1: as a layout says */
+	struct missing_arches unbuilt; /* GPUs of --arch */
 	struct generic_tree generic;
 	struct artifact_root artifact;
 	size_t n_seen; /* host binaries of any kind */
@@ -144,11 +145,12 @@ print_note(const struct check *c, const char *path, const char *format, ...)
 	putchar('\n');
 }
 
-static void add_missing(struct missing_arches *list, const char *file, const char *arch)
+static void add_missing(struct missing_arches *list, const struct binary *b,
+			const char *arch)
 {
 	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
-	list->items[list->count++] =
-		(struct missing_arch){xstrdup(file), xstrdup(arch), false};
+	list->items[list->count++] = (struct missing_arch){
+		xstrdup(b->path), xstrdup(arch), b->has_layout, false};
 }
 
 static void missing_arches_fini(struct missing_arches *list)
@@ -170,6 +172,14 @@ static char *shown_name(const char *name)
 
 /* ---- what GPUs would load ---- */
 
+/* An architecture of a binary, which GPUs may choose. */
+struct candidate {
+	struct kp_target target; /* no processor: no target ID, or the host's */
+	unsigned rank;           /* how well it fits the GPU; 0: not at all */
+	/* 1 + the number of the first GPU that would load it, and does not find it; or 0 */
+	size_t lost;
+};
+
 /* The binary that is being checked. */
 struct subject {
 	struct check *check;
@@ -177,22 +187,11 @@ struct subject {
 	struct reach reach;
 	struct built_arches arches;
 
-	bool *built; /* per GPU of --arch: the binary was built for it */
-	/*
-	 * Per architecture of the binary: 1 + the number of the first GPU that would load
-	 * it, and does not find it in an archive; or 0.
-	 */
-	size_t *lost;
-	size_t *numbers; /* per image of the layout: number of its architecture */
-	struct kp_target *targets; /* per architecture; no processor: no target ID */
-	unsigned *ranks; /* per architecture: how well it fits the GPU; 0: not at all */
+	bool *built;             /* per GPU of --arch: the binary was built for it */
+	struct candidate *codes; /* per architecture, and one for the host */
+	/* per image of the layout, or else per architecture: number of its architecture */
+	size_t *numbers;
 };
-
-/* The number of the architecture of item I: of an image, or of all if there are none. */
-static size_t number_of(const struct subject *s, size_t i)
-{
-	return s->b.has_layout ? s->numbers[i] : i;
-}
 
 /*
  * Look at the items [FIRST, END), which GPU number WHICH can choose from, beside the code that
@@ -205,23 +204,23 @@ static void check_choice(struct subject *s, size_t which, size_t first, size_t e
 
 	/* what other builds added is surely in an archive, and may fit better than the binary's own */
 	for (size_t k = 0; s->b.has_layout && k < s->arches.count; k++)
-		if (!s->arches.in_layout[k] && s->ranks[k] > added)
-			added = s->ranks[k];
+		if (!s->arches.in_layout[k] && s->codes[k].rank > added)
+			added = s->codes[k].rank;
 	best = added;
 	for (size_t i = first; i < end; i++)
-		if (s->ranks[number_of(s, i)] > best)
-			best = s->ranks[number_of(s, i)];
+		if (s->codes[s->numbers[i]].rank > best)
+			best = s->codes[s->numbers[i]].rank;
 	if (!best)
 		return;
 	s->built[which] = true;
 	if (best == added)
 		return;
 	for (size_t i = first; i < end; i++)
-		found |= s->ranks[number_of(s, i)] == best &&
-			 s->arches.installed[number_of(s, i)];
+		found |= s->codes[s->numbers[i]].rank == best &&
+			 s->arches.installed[s->numbers[i]];
 	for (size_t i = first; i < end && !found; i++)
-		if (s->ranks[number_of(s, i)] == best && !s->lost[number_of(s, i)])
-			s->lost[number_of(s, i)] = which + 1;
+		if (s->codes[s->numbers[i]].rank == best && !s->codes[s->numbers[i]].lost)
+			s->codes[s->numbers[i]].lost = which + 1;
 }
 
 /* Rank all architectures for GPU, one setting of number WHICH, and look at each container. */
@@ -232,18 +231,17 @@ static void check_setting(struct subject *s, size_t which, const struct kp_targe
 	size_t n = s->b.layout.n_images, end;
 
 	for (size_t k = 0; k < s->arches.count; k++) {
-		const struct kp_target *code = &s->targets[k];
+		const struct kp_target *code = &s->codes[k].target;
 
-		s->ranks[k] = 0;
+		s->codes[k].rank = 0;
 		if (!*code->processor || (exact && !kp_target_eq(gpu, code)))
 			continue;
 		/* of two objects for a processor, the one that states more features is loaded */
-		s->ranks[k] = 4 * (unsigned)kp_target_fit(gpu, code);
+		s->codes[k].rank = 4 * (unsigned)kp_target_fit(gpu, code);
 		if (kp_target_loadable(gpu, code))
-			s->ranks[k] += (code->xnack != KP_FEATURE_ANY) +
-				       (code->sramecc != KP_FEATURE_ANY);
+			s->codes[k].rank += (code->xnack != KP_FEATURE_ANY) +
+					    (code->sramecc != KP_FEATURE_ANY);
 	}
-	s->ranks[s->arches.count] = 0; /* the host's */
 	if (!s->b.has_layout)
 		check_choice(s, which, 0, s->arches.count);
 	for (size_t i = 0; s->b.has_layout && i < n; i = end) {
@@ -288,14 +286,14 @@ static void check_gpus(struct subject *s)
 	char gpu[KP_TARGET_TEXT_MAX];
 
 	s->built = xcalloc(chosen->count + 1, sizeof(*s->built));
-	s->lost = xcalloc(n + 1, sizeof(*s->lost));
-	s->targets = xcalloc(n + 1, sizeof(*s->targets));
-	s->ranks = xcalloc(n + 1, sizeof(*s->ranks));
-	s->numbers = xcalloc(layout->n_images + 1, sizeof(*s->numbers));
+	s->codes = xcalloc(n + 1, sizeof(*s->codes));
+	s->numbers = xcalloc(layout->n_images + n + 1, sizeof(*s->numbers));
+	for (size_t k = 0; k < n && !s->b.has_layout; k++)
+		s->numbers[k] = k;
 	for (size_t k = 0; k < n; k++)
-		if (kp_target_parse(kp_span_str(s->arches.items[k]), &s->targets[k],
+		if (kp_target_parse(kp_span_str(s->arches.items[k]), &s->codes[k].target,
 				    NULL))
-			s->targets[k].processor[0] = '\0';
+			s->codes[k].target.processor[0] = '\0';
 	for (size_t i = 0; i < layout->n_images; i++)
 		if (layout->images[i].host ||
 		    !built_arches_number(&s->arches, layout->images[i].arch,
@@ -313,9 +311,9 @@ static void check_gpus(struct subject *s)
 	for (size_t k = 0; k < s->arches.count; k++) {
 		const char *arch = s->arches.items[k];
 
-		if (!s->lost[k])
+		if (!s->codes[k].lost)
 			continue;
-		kp_target_format(&chosen->gpus[s->lost[k] - 1], gpu);
+		kp_target_format(&chosen->gpus[s->codes[k].lost - 1], gpu);
 		if (strcmp(gpu, arch) == 0)
 			add_fault(c, s->b.path, NO_WRAPPER, arch, "no archive has it");
 		else
@@ -331,7 +329,7 @@ static void check_gpus(struct subject *s)
 			continue;
 		kp_target_format(&chosen->gpus[i], gpu);
 		if (s->b.has_layout || !group_has(s, i))
-			add_missing(&c->unbuilt[s->b.has_layout], s->b.path, gpu);
+			add_missing(&c->unbuilt, &s->b, gpu);
 		else
 			add_fault(c, s->b.path, NO_WRAPPER, gpu, "no archive has it");
 	}
@@ -401,21 +399,37 @@ static void check_wrapper(struct subject *s, size_t wrapper)
 
 /* ---- a binary ---- */
 
-/*
- * Check each archive of REACH once over all binaries: whether it can be read, and has no entry
- * that the loader refuses.  Returns how many can be used.
- */
-static size_t check_archives(struct check *c, const struct reach *reach)
+static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
 {
+	struct check *c = s->check;
+	const struct kp_marker *marker = &s->b.marker;
+	const struct artifact_root *artifact = &c->artifact;
+	KP_AUTO_FREE char *shown = NULL;
+	const struct prefix *own;
 	size_t usable = 0;
+	const char *rest;
 
-	for (size_t i = 0; i < reach->count; i++) {
-		const struct reached *r = &reach->items[i];
+	KP_TRY(binary_read_marker(&s->b, why));
+	KP_TRY(binary_read_layout(&s->b, why));
+	KP_TRY(installed_reach(&c->set, marker, s->b.path, &s->reach, why));
+	/* TheRock's tools leave archives of an artifact where another prefix is installed */
+	own = artifact_root_prefix(artifact, s->b.path, marker->kernel_name, &rest);
+	for (size_t i = 0; own && i < artifact->prefixes.count; i++) {
+		const struct prefix *other = &artifact->prefixes.items[i];
+		KP_AUTO_FREE char *path = NULL;
+
+		if (other == own || other->absent)
+			continue;
+		path = xasprintf("%s/%s/%s", artifact->path, other->path, rest);
+		KP_TRY(installed_reach(&c->set, marker, path, &s->reach, why));
+	}
+	/* each archive is checked once over all binaries, even if another one reached it before */
+	for (size_t i = 0; i < s->reach.count; i++) {
+		const struct reached *r = &s->reach.items[i];
 		struct installed_archive *a = r->archive;
 		const struct kp_fault *faults = NULL;
 		size_t kept = 0, counted;
 
-		/* another binary may have reached it before */
 		usable += a->archive != NULL;
 		if (a->reported)
 			continue;
@@ -434,33 +448,7 @@ static size_t check_archives(struct check *c, const struct reach *reach)
 			add_fault(c, a->path, NO_WRAPPER, r->arch,
 				  "the archive is named for it, but has no code for it");
 	}
-	return usable;
-}
-
-static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
-{
-	struct check *c = s->check;
-	const struct kp_marker *marker = &s->b.marker;
-	const struct artifact_root *artifact = &c->artifact;
-	KP_AUTO_FREE char *shown = NULL;
-	const struct prefix *own;
-	const char *rest;
-
-	KP_TRY(binary_read_marker(&s->b, why));
-	KP_TRY(binary_read_layout(&s->b, why));
-	KP_TRY(installed_reach(&c->set, marker, s->b.path, &s->reach, why));
-	/* TheRock's tools leave archives of an artifact where another prefix is installed */
-	own = artifact_root_prefix(artifact, s->b.path, marker->kernel_name, &rest);
-	for (size_t i = 0; own && i < artifact->prefixes.count; i++) {
-		const struct prefix *other = &artifact->prefixes.items[i];
-		KP_AUTO_FREE char *path = NULL;
-
-		if (other == own || other->absent)
-			continue;
-		path = xasprintf("%s/%s/%s", artifact->path, other->path, rest);
-		KP_TRY(installed_reach(&c->set, marker, path, &s->reach, why));
-	}
-	if (check_archives(c, &s->reach) == 0) {
+	if (!usable) {
 		/* in a generic tree none is expected, unless asked for */
 		if (s->reach.count == 0 && c->generic.path && c->generic.certain &&
 		    !arch_filter_given(&c->filter))
@@ -483,9 +471,9 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 		check_wrapper(s, i);
 	/* what is not installed, and no check above reported; judge_absent judges it */
 	for (size_t i = 0; i < s->arches.count; i++)
-		if (!s->arches.installed[i] && !s->lost[i] &&
+		if (!s->arches.installed[i] && !s->codes[i].lost &&
 		    !reach_has_broken(&s->reach, s->arches.items[i]))
-			add_missing(&c->absent, s->b.path, s->arches.items[i]);
+			add_missing(&c->absent, &s->b, s->arches.items[i]);
 	return KPACK_SUCCESS;
 }
 
@@ -515,7 +503,8 @@ static void check_file(struct check *c, const char *path)
 		if (check_converted(&s, &why))
 			add_why(c, path, &why);
 		if (c->n_faults == before)
-			print_note(c, path, "ok, %zu objects", c->n_objects - objects);
+			print_note(c, path, "ok, %zu object%s", c->n_objects - objects,
+				   plural(c->n_objects - objects));
 	} else if (s.b.fat.kind == KP_FATBIN_ELF) {
 		/* what is not converted is right, unless some of its wrappers are */
 		const struct kp_elf *elf = &s.b.fat.elf;
@@ -538,9 +527,7 @@ static void check_file(struct check *c, const char *path)
 		print_note(c, path, "note: not converted: %s", unlisted);
 	}
 	free(s.built);
-	free(s.lost);
-	free(s.targets);
-	free(s.ranks);
+	free(s.codes);
 	free(s.numbers);
 	reach_fini(&s.reach);
 	built_arches_fini(&s.arches);
@@ -591,9 +578,19 @@ out:
 
 /* ---- in the end ---- */
 
-/* Decode what no binary asked for: code of libraries that are elsewhere, database files. */
-static void check_rest(struct check *c)
+/* Whether item I of LIST, which is sorted, is the first of its architecture. */
+static bool begins_arch(const struct missing_arches *list, size_t i)
 {
+	return i == 0 || strcmp(list->items[i - 1].arch, list->items[i].arch) != 0;
+}
+
+/* Judge what only shows when all binaries were looked at. */
+static void judge_rest(struct check *c)
+{
+	struct missing_arches *absent = &c->absent;
+	char text[KP_TARGET_TEXT_MAX];
+
+	/* what no binary asked for: code of libraries that are elsewhere, database files */
 	for (size_t i = 0; i < c->set.count; i++) {
 		struct installed_archive *a = c->set.archives[i];
 		size_t n =
@@ -614,24 +611,12 @@ static void check_rest(struct check *c)
 				  why.text);
 		}
 	}
-}
-
-/* Whether item I of LIST, which is sorted, is the first of its architecture. */
-static bool begins_arch(const struct missing_arches *list, size_t i)
-{
-	return i == 0 || strcmp(list->items[i - 1].arch, list->items[i].arch) != 0;
-}
-
-static void judge_absent(struct check *c)
-{
-	struct missing_arches *list = &c->absent;
-
-	kp_sort(list->items, list->count, KP_BY_TEXT(struct missing_arch, arch),
+	kp_sort(absent->items, absent->count, KP_BY_TEXT(struct missing_arch, arch),
 		KP_BY_TEXT(struct missing_arch, file));
-	for (size_t i = 0; i < list->count; i++) {
-		struct missing_arch *item = &list->items[i];
+	for (size_t i = 0; i < absent->count; i++) {
+		struct missing_arch *item = &absent->items[i];
 
-		item->elsewhere = begins_arch(list, i)
+		item->elsewhere = begins_arch(absent, i)
 					  ? installed_has_arch(&c->set, item->arch)
 					  : item[-1].elsewhere;
 		if (item->elsewhere)
@@ -640,16 +625,9 @@ static void judge_absent(struct check *c)
 				  "have "
 				  "code of other binaries for it");
 	}
-}
-
-/* A GPU of --arch that one binary was not built for is a fault if no other was either. */
-static void judge_unbuilt(struct check *c, bool by_layout)
-{
-	const struct missing_arches *list = &c->unbuilt[by_layout];
-	char text[KP_TARGET_TEXT_MAX];
-
-	for (size_t i = 0; i < list->count; i++) {
-		struct missing_arch *item = &list->items[i];
+	/* a GPU of --arch that one binary was not built for is a fault if no other was either */
+	for (size_t i = 0; i < c->unbuilt.count; i++) {
+		struct missing_arch *item = &c->unbuilt.items[i];
 
 		for (size_t k = 0; k < c->filter.chosen.count; k++) {
 			kp_target_format(&c->filter.chosen.gpus[k], text);
@@ -660,8 +638,8 @@ static void judge_unbuilt(struct check *c, bool by_layout)
 			print_note(c, item->file, "note: not built for %s", item->arch);
 		else
 			add_fault(c, item->file, NO_WRAPPER, item->arch, "%s",
-				  by_layout ? "no object was built for it"
-					    : "no archive has it");
+				  item->by_layout ? "no object was built for it"
+						  : "no archive has it");
 	}
 }
 
@@ -674,16 +652,15 @@ static bool print_json(const struct check *c)
 			json_array_append_new(absent,
 					      report_json_text(c->absent.items[i].arch));
 	/* the binaries that were not built for GPUs of --arch for which others were */
-	for (size_t k = 0; k < 2; k++)
-		for (size_t i = 0; i < c->unbuilt[k].count; i++) {
-			const struct missing_arch *item = &c->unbuilt[k].items[i];
+	for (size_t i = 0; i < c->unbuilt.count; i++) {
+		const struct missing_arch *item = &c->unbuilt.items[i];
 
-			if (item->elsewhere)
-				json_array_append_new(
-					unbuilt, json_pack("{so ss}", "file",
-							   report_json_text(item->file),
-							   "arch", item->arch));
-		}
+		if (item->elsewhere)
+			json_array_append_new(unbuilt,
+					      json_pack("{so ss}", "file",
+							report_json_text(item->file),
+							"arch", item->arch));
+	}
 	return report_json(json_pack(
 		"{sI sI sI sI so so so}", "converted", (json_int_t)c->n_binaries, "fat",
 		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
@@ -709,59 +686,47 @@ static void print_summary(const struct check *c)
 		size_t n = 0;
 
 		kp_target_format(&c->filter.chosen.gpus[g], gpu);
-		for (size_t k = 0; k < 2; k++)
-			for (size_t i = 0; i < c->unbuilt[k].count; i++)
-				n += c->unbuilt[k].items[i].elsewhere &&
-				     strcmp(c->unbuilt[k].items[i].arch, gpu) == 0;
+		for (size_t i = 0; i < c->unbuilt.count; i++)
+			n += c->unbuilt.items[i].elsewhere &&
+			     strcmp(c->unbuilt.items[i].arch, gpu) == 0;
 		if (n)
 			printf("not built for %s: %zu of %zu\n", gpu, n, c->n_binaries);
 	}
-	printf("%zu converted, %zu not converted, %zu objects in %zu archives, "
-	       "%zu faults\n",
-	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->n_faults);
-}
-
-static int check_all(struct check *c, int n, char **roots)
-{
-	bool printed = true;
-
-	c->generic = (struct generic_tree){.fault = report_left, .arg = c};
-	c->faults = json_array();
-	for (int i = 0; i < n; i++)
-		check_root(c, roots[i]);
-	if (c->n_seen == 0 && c->n_faults == 0)
-		add_fault(c, roots[0], NO_WRAPPER, NULL,
-			  n == 1 ? "there is no binary to check"
-				 : "there is no binary to check, nor in the others");
-	check_rest(c);
-	judge_absent(c);
-	judge_unbuilt(c, false);
-	judge_unbuilt(c, true);
-	if (!c->json)
-		print_summary(c);
-	else
-		printed = print_json(c);
-	json_decref(c->faults);
-	missing_arches_fini(&c->absent);
-	missing_arches_fini(&c->unbuilt[0]);
-	missing_arches_fini(&c->unbuilt[1]);
-	generic_tree_fini(&c->generic);
-	artifact_root_fini(&c->artifact);
-	installed_fini(&c->set);
-	return report_finish(printed && c->n_faults == 0 ? EXIT_OK : EXIT_FAULT);
+	printf("%zu converted, %zu not converted, %zu object%s in %zu archive%s, "
+	       "%zu fault%s\n",
+	       c->n_binaries, c->n_fat, c->n_objects, plural(c->n_objects), c->n_archives,
+	       plural(c->n_archives), c->n_faults, plural(c->n_faults));
 }
 
 int mark_check(int argc, char **argv)
 {
 	struct options o = {.help = &mark_check_help, .argc = argc, .argv = argv};
-	struct check c = {0};
-	int status;
+	struct check c = {.generic = {.fault = report_left, .arg = &c}};
+	bool printed = true;
 
 	options_read(&o, &c);
 	arch_filter_check(&c.filter, o.help);
 	if (optind == argc)
 		options_usage(o.help, "a tree or a file is missing");
-	status = check_all(&c, argc - optind, argv + optind);
+	c.faults = json_array();
+	for (int i = optind; i < argc; i++)
+		check_root(&c, argv[i]);
+	if (c.n_seen == 0 && c.n_faults == 0)
+		add_fault(&c, argv[optind], NO_WRAPPER, NULL,
+			  argc - optind == 1
+				  ? "there is no binary to check"
+				  : "there is no binary to check, nor in the others");
+	judge_rest(&c);
+	if (!c.json)
+		print_summary(&c);
+	else
+		printed = print_json(&c);
+	json_decref(c.faults);
+	missing_arches_fini(&c.absent);
+	missing_arches_fini(&c.unbuilt);
+	generic_tree_fini(&c.generic);
+	artifact_root_fini(&c.artifact);
+	installed_fini(&c.set);
 	arch_filter_fini(&c.filter);
-	return status;
+	return report_finish(printed && c.n_faults == 0 ? EXIT_OK : EXIT_FAULT);
 }

@@ -18,13 +18,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/archive/entry.h"
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
 #include "core/base/order.h"
 #include "core/restore/recipe.h"
 #include "mark.h"
 #include "packer/archives/binary.h"
-#include "packer/archives/content.h"
 #include "packer/archives/operands.h"
 #include "packer/archives/reachable_archives.h"
 #include "packer/cli/report.h"
@@ -83,8 +83,10 @@ static kpack_error_t write_converted(const struct mark_convert *c, const struct 
 	return err;
 }
 
-static int convert_file(const struct mark_convert *c)
+int mark_convert(int argc, char **argv)
 {
+	struct options o = {.help = &mark_convert_help, .argc = argc, .argv = argv};
+	struct mark_convert c = {0};
 	struct hip_runtimes list = {0};
 	struct kpackx_error why = {0};
 	struct rewrite r = {0};
@@ -92,46 +94,7 @@ static int convert_file(const struct mark_convert *c)
 	bool converted;
 	struct binary b;
 	struct stat st;
-	kpack_error_t err = binary_open(c->in, &b, &why);
-
-	if (err)
-		goto out;
-	converted = b.fat.kind == KP_FATBIN_CONVERTED;
-	if (converted)
-		report_error(c->in, "is converted already; its marker stays");
-	else
-		err = kp_convert_check(b.fd, b.size, &b.fat, c->keep, &why);
-	if (err || (converted && rewrite_is_same(&b, c->out)))
-		goto out;
-	err = rewrite_open(&r, &b, c->out, &why);
-	if (!err)
-		err = converted ? kp_outfile_copy(&r.out, 0, b.fd, 0, b.size, &why)
-				: write_converted(c, &b, &r.out, &why);
-	if (!err && fstat(r.out.fd, &st) < 0)
-		err = kp_fail_errno(&why, errno, "cannot stat");
-	if (!err)
-		err = rewrite_publish(&r, &why);
-	if (err || converted)
-		goto out;
-	report_text(c->out);
-	printf(": converted, %s became %s\n", report_size(b.size, before),
-	       report_size((uint64_t)st.st_size, after));
-	/* warn if this system's HIP runtimes refuse what was converted */
-	runtimes_judge(&list, c->in, false);
-	runtimes_fini(&list);
-out:
-	if (err)
-		report_why(c->in, &why);
-	rewrite_close(&r);
-	binary_close(&b);
-	return report_finish(err ? EXIT_FAULT : EXIT_OK);
-}
-
-int mark_convert(int argc, char **argv)
-{
-	struct options o = {.help = &mark_convert_help, .argc = argc, .argv = argv};
-	struct mark_convert c = {0};
-	int status;
+	kpack_error_t err;
 
 	options_read(&o, &c);
 	if (!c.marker.kernel_name || c.marker.n_search_paths == 0)
@@ -140,9 +103,39 @@ int mark_convert(int argc, char **argv)
 		options_usage(o.help, "IN and OUT are needed");
 	c.in = argv[optind];
 	c.out = argv[optind + 1];
-	status = convert_file(&c);
+	err = binary_open(c.in, &b, &why);
+	if (err)
+		goto out;
+	converted = b.fat.kind == KP_FATBIN_CONVERTED;
+	if (converted)
+		report_error(c.in, "is converted already; its marker stays");
+	else
+		err = kp_convert_check(b.fd, b.size, &b.fat, c.keep, &why);
+	if (err || (converted && rewrite_is_same(&b, c.out)))
+		goto out;
+	err = rewrite_open(&r, &b, c.out, &why);
+	if (!err)
+		err = converted ? kp_outfile_copy(&r.out, 0, b.fd, 0, b.size, &why)
+				: write_converted(&c, &b, &r.out, &why);
+	if (!err && fstat(r.out.fd, &st) < 0)
+		err = kp_fail_errno(&why, errno, "cannot stat");
+	if (!err)
+		err = rewrite_publish(&r, &why);
+	if (err || converted)
+		goto out;
+	report_text(c.out);
+	printf(": converted, %s became %s\n", report_size(b.size, before),
+	       report_size((uint64_t)st.st_size, after));
+	/* warn if this system's HIP runtimes refuse what was converted */
+	runtimes_judge(&list, c.in, false);
+	runtimes_fini(&list);
+out:
+	if (err)
+		report_why(c.in, &why);
+	rewrite_close(&r);
+	binary_close(&b);
 	kp_marker_fini(&c.marker);
-	return status;
+	return report_finish(err ? EXIT_FAULT : EXIT_OK);
 }
 
 /* ==== restore ==== */
@@ -269,7 +262,8 @@ static void report_missing(const struct mark_restore *r, const char *what)
 			if (strcmp(r->missing[end].arch, first->arch) != 0 ||
 			    r->missing[end].differs != first->differs)
 				break;
-		report_error(r->file, "%s: %zu objects are %s%s", first->arch, end - i,
+		report_error(r->file, "%s: %zu object%s %s%s", first->arch, end - i,
+			     end - i == 1 ? " is" : "s are",
 			     first->differs ? "in archives from another build only"
 					    : "in no archive",
 			     what);
@@ -299,37 +293,16 @@ static bool is_unlisted(const struct mark_restore *r, const struct kpack_archive
 
 /* ---- writing ---- */
 
-struct object_buffer {
-	uint8_t *data;
-	size_t size, used;
-};
-
-static kpack_error_t append_bytes(const void *data, size_t size, void *arg,
-				  struct kpackx_error *why)
-{
-	struct object_buffer *b = arg;
-
-	if (size > b->size - b->used)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "more than %zu bytes", b->size);
-	memcpy(b->data + b->used, data, size);
-	b->used += size;
-	return KPACK_SUCCESS;
-}
-
+/* An object whose size is another one is not among those that were found. */
 static kpack_error_t read_object(void *arg, size_t image, void *buf,
 				 struct kpackx_error *why)
 {
 	const struct mark_restore *r = arg;
 	const struct kp_recipe_image *img = &r->b.layout.images[image];
 	const struct found_object *found = &r->found[image];
-	struct object_buffer b = {buf, (size_t)img->size, 0};
-	kpack_error_t err = archive_decode(found->archive->archive, found->entry,
-					   append_bytes, &b, why);
+	kpack_error_t err =
+		kp_entry_read(found->archive->archive, found->entry, buf, why);
 
-	if (!err && b.used != b.size)
-		err = kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "%zu of %zu bytes",
-			      b.used, b.size);
 	return err ? kp_fail_prefix(why, err, "%s: container %u", img->arch,
 				    img->container)
 		   : err;
@@ -402,9 +375,8 @@ static void print_restored(const struct mark_restore *r)
 	if (result->n_recompressed)
 		report_error(
 			r->file,
-			"%zu compressed bundles have the same objects as before, but "
-			"other bytes, because they were compressed by another "
-			"compressor",
+			"compressed bundles with the same objects as before, but with "
+			"other bytes, because another compressor compressed them: %zu",
 			result->n_recompressed);
 	if (!r->fits)
 		report_error(r->file,
@@ -418,67 +390,61 @@ static void print_restored(const struct mark_restore *r)
 					   : ", its device code is bit-identical");
 }
 
-static int restore_file(struct mark_restore *r)
-{
-	const char *slash = strrchr(r->out, '/');
-	char *dir = slash ? xstrndup(r->out, (size_t)(slash - r->out) + 1) : xstrdup(".");
-	struct kpackx_error why = {0};
-	struct kp_source file;
-	kpack_error_t err;
-
-	/* large bundles, before they are compressed, are where the binary will be */
-	spill_dir_begin(dir);
-	free(dir);
-	err = binary_open(r->file, &r->b, &why);
-	if (!err)
-		err = binary_read_marker(&r->b, &why);
-	if (!err)
-		err = binary_read_layout(&r->b, &why);
-	if (!err && !r->b.has_layout)
-		err = kp_fail(&why, KPACK_ERROR_NOT_IMPLEMENTED,
-			      "has no " KP_LAYOUT_SECTION
-			      ", without which it cannot be restored");
-	file = kp_source_fd(r->b.fd, 0, r->b.size);
-	if (!err)
-		err = kp_recipe_fits(&r->b.layout, &file, &r->fits, &why);
-	if (!err && !r->b.fat.elf.has_fatbin)
-		err = find_objects(r, &why);
-	if (!err && r->n_missing && !r->allow_missing) {
-		report_missing(r, "");
-		r->failed = true;
-	}
-	if (!err && !r->failed) {
-		r->source = (struct kp_recipe_source){&file, r->have, read_object, r};
-		err = write_restored(r, &why);
-		if (!err)
-			print_restored(r);
-	}
-	if (err)
-		report_why(r->file, &why);
-	spill_dir_end();
-	reach_fini(&r->reach);
-	installed_fini(&r->set);
-	binary_close(&r->b);
-	free(r->found);
-	free(r->have);
-	free(r->missing);
-	return report_finish(err || r->failed ? EXIT_FAULT : EXIT_OK);
-}
-
 int mark_restore(int argc, char **argv)
 {
 	struct options o = {.help = &mark_restore_help, .argc = argc, .argv = argv};
 	struct mark_restore r = {.b = {.fd = -1}};
-	int status;
+	KP_AUTO_FREE char *dir = NULL;
+	const char *slash;
+	struct kpackx_error why = {0};
+	struct kp_source file;
+	kpack_error_t err;
 
 	options_read(&o, &r);
 	if (argc - optind != 1)
 		options_usage(o.help, "one FILE is needed");
 	r.file = argv[optind];
 	r.out = r.out ? r.out : r.file;
-	status = restore_file(&r);
+	/* large bundles, before they are compressed, are where the binary will be */
+	slash = strrchr(r.out, '/');
+	dir = slash ? xstrndup(r.out, (size_t)(slash - r.out) + 1) : xstrdup(".");
+	spill_dir_begin(dir);
+	err = binary_open(r.file, &r.b, &why);
+	if (!err)
+		err = binary_read_marker(&r.b, &why);
+	if (!err)
+		err = binary_read_layout(&r.b, &why);
+	if (!err && !r.b.has_layout)
+		err = kp_fail(&why, KPACK_ERROR_NOT_IMPLEMENTED,
+			      "has no " KP_LAYOUT_SECTION
+			      ", without which it cannot be restored");
+	file = kp_source_fd(r.b.fd, 0, r.b.size);
+	if (!err)
+		err = kp_recipe_fits(&r.b.layout, &file, &r.fits, &why);
+	/* device code that was left in the file needs no archive */
+	if (!err && !r.b.fat.elf.has_fatbin)
+		err = find_objects(&r, &why);
+	if (!err && r.n_missing && !r.allow_missing) {
+		report_missing(&r, "");
+		r.failed = true;
+	}
+	if (!err && !r.failed) {
+		r.source = (struct kp_recipe_source){&file, r.have, read_object, &r};
+		err = write_restored(&r, &why);
+		if (!err)
+			print_restored(&r);
+	}
+	if (err)
+		report_why(r.file, &why);
+	spill_dir_end();
+	reach_fini(&r.reach);
+	installed_fini(&r.set);
+	binary_close(&r.b);
+	free(r.found);
+	free(r.have);
+	free(r.missing);
 	free(r.archives);
-	return status;
+	return report_finish(err || r.failed ? EXIT_FAULT : EXIT_OK);
 }
 
 /* ==== strip-safe ==== */
@@ -571,33 +537,6 @@ out:
 	binary_close(&b);
 }
 
-static void check_tree(struct strip_safe *s, const char *root)
-{
-	struct tree_list *list;
-	struct tree_item item;
-
-	if (!below_hold(root)) {
-		s->n_faults++;
-		return;
-	}
-	list = tree_list_open(root);
-	while (tree_list_next(list, &item)) {
-		bool file = item.kind == TREE_OTHER && S_ISREG(item.st.st_mode);
-		struct stat st;
-
-		/* an operand may be a link */
-		if (item.kind == TREE_OTHER && item.level == 0)
-			file = below_stat(item.path, &st) == 0 && S_ISREG(st.st_mode);
-		if (file) {
-			check_headers(s, item.path);
-		} else if (item.kind == TREE_FAULT) {
-			report_error(item.path, "%s", strerror(item.error));
-			s->n_faults++;
-		}
-	}
-	tree_list_close(list);
-}
-
 int mark_strip_safe(int argc, char **argv)
 {
 	struct options o = {.help = &mark_strip_safe_help, .argc = argc, .argv = argv};
@@ -607,10 +546,34 @@ int mark_strip_safe(int argc, char **argv)
 	if (optind == argc)
 		return options_usage(o.help, "a file is missing");
 	for (int i = optind; i < argc; i++) {
-		if (s.check)
-			check_tree(&s, argv[i]);
-		else
+		struct tree_list *list;
+		struct tree_item item;
+		struct stat st;
+
+		if (!s.check) {
 			s.n_faults += !repair_file(argv[i]);
+			continue;
+		}
+		if (!below_hold(argv[i])) {
+			s.n_faults++;
+			continue;
+		}
+		list = tree_list_open(argv[i]);
+		while (tree_list_next(list, &item)) {
+			bool file = item.kind == TREE_OTHER && S_ISREG(item.st.st_mode);
+
+			/* an operand may be a link */
+			if (item.kind == TREE_OTHER && item.level == 0)
+				file = below_stat(item.path, &st) == 0 &&
+				       S_ISREG(st.st_mode);
+			if (file) {
+				check_headers(&s, item.path);
+			} else if (item.kind == TREE_FAULT) {
+				report_error(item.path, "%s", strerror(item.error));
+				s.n_faults++;
+			}
+		}
+		tree_list_close(list);
 	}
 	if (s.check && s.n_seen == 0 && s.n_faults == 0) {
 		report_error(argv[optind],
@@ -621,6 +584,7 @@ int mark_strip_safe(int argc, char **argv)
 		s.n_faults++;
 	}
 	if (s.check)
-		printf("%zu programs, %zu faults\n", s.n_programs, s.n_faults);
+		printf("%zu program%s, %zu fault%s\n", s.n_programs, plural(s.n_programs),
+		       s.n_faults, plural(s.n_faults));
 	return report_finish(s.n_faults ? EXIT_FAULT : EXIT_OK);
 }

@@ -103,8 +103,9 @@ static void print_shown(const struct shown *s)
 	if (marker->kernel_name && !s->b.has_layout) {
 		print_line("layout", "-");
 	} else if (marker->kernel_name) {
-		printf("  %-13s  %zu containers, %zu objects for", "layout",
-		       b->layout.n_containers, s->n_objects);
+		printf("  %-13s  %zu container%s, %zu object%s for", "layout",
+		       b->layout.n_containers, plural(b->layout.n_containers),
+		       s->n_objects, plural(s->n_objects));
 		for (size_t i = 0; i < s->n_arches; i++) {
 			putchar(' ');
 			report_text(s->arches[i]);
@@ -211,20 +212,24 @@ int mark_show(int argc, char **argv)
 
 /* ---- set ---- */
 
-#define BAD_TEXT "--%s: is empty, or not UTF-8 without control bytes"
+static void check_text(const struct options *o, const struct option_help *row)
+{
+	if (!marker_text_ok(o->arg))
+		options_usage(o->help,
+			      "--%s: is empty, or not UTF-8 without control bytes",
+			      row->long_name);
+}
 
 int mark_take_name(const struct options *o, const struct option_help *row, void *slot)
 {
-	if (!marker_text_ok(o->arg))
-		return options_usage(o->help, BAD_TEXT, row->long_name);
+	check_text(o, row);
 	marker_set_name(slot, o->arg);
 	return EXIT_OK;
 }
 
 int mark_take_path(const struct options *o, const struct option_help *row, void *slot)
 {
-	if (!marker_text_ok(o->arg))
-		return options_usage(o->help, BAD_TEXT, row->long_name);
+	check_text(o, row);
 	marker_add_path(slot, o->arg);
 	return EXIT_OK;
 }

@@ -179,68 +179,15 @@ static int by_duplicate_saving(const void *pa, const void *pb)
 	return descending(a->saving, b->saving, KP_ORDER(a->first, b->first));
 }
 
-static kpack_error_t add_piece(const void *data, size_t size, void *hash,
-			       struct kpackx_error *why)
-{
-	(void)why;
-	kp_hasher_add(hash, data, size);
-	return KPACK_SUCCESS;
-}
-
 /*
- * Hash what has the size of another object and states no hash; what cannot be decoded is a fault, and
- * equal to nothing.  ORDER is sorted by size.
+ * Give objects with the same bytes one number.  What has the size of another object and states no hash
+ * is decoded; what cannot be decoded is a fault, and equal to nothing.
  */
-static void hash_objects(struct report_figures *f, struct report_input *in,
-			 struct report_object **order, bool wanted)
-{
-	struct kp_hasher *hash = kp_hasher_new();
-	uint64_t bytes = 0, done = 0;
-
-	if (!hash)
-		xalloc_fail(0);
-	for (size_t i = 0; i < f->n_objects; i++)
-		add_bytes(&bytes, order[i]->hashed ? 0 : order[i]->size);
-	progress_begin("comparing", bytes, wanted && bytes);
-	for (size_t i = 0; i < f->n_objects; i++) {
-		struct report_object *o = order[i];
-		const struct report_archive *from;
-		struct kpackx_error why = {0};
-		struct kp_entry_info e;
-		char key[1024];
-		bool alone = (i == 0 || order[i - 1]->size != o->size) &&
-			     (i + 1 == f->n_objects || order[i + 1]->size != o->size);
-
-		if (alone || o->hashed || done > COMPARE_MAX)
-			continue;
-		from = &in->archives[o->archive];
-		kp_hasher_reset(hash);
-		o->hashed =
-			!kp_entry_check_size(from->archive, o->entry, &why) &&
-			!archive_decode(from->archive, o->entry, add_piece, hash, &why);
-		if (o->hashed) {
-			memcpy(o->hash, kp_hasher_value(hash).bytes, sizeof(o->hash));
-		} else {
-			kp_archive_entry(from->archive, o->entry, &e);
-			report_input_fault(in, from->name, "%s: %s",
-					   kp_text_escape(e.key, key, sizeof(key)),
-					   why.text);
-		}
-		done += o->size;
-	}
-	progress_end();
-	kp_hasher_free(hash);
-	if (done > COMPARE_MAX)
-		report_input_fault(in, in->archives[0].name,
-				   "too many bytes without hashes: some duplicates may "
-				   "be missing");
-}
-
-static void find_contents(struct report_figures *f, struct report_input *in,
-			  bool progress)
+static void find_contents(struct report_figures *f, struct report_input *in, bool wanted)
 {
 	struct report_object **order = xmalloc(f->n_objects * sizeof(*order));
 	struct report_duplicate *d;
+	uint64_t bytes = 0, done = 0;
 
 	for (size_t i = 0; i < f->n_objects; i++) {
 		struct report_object *o = order[i] = &f->objects[i];
@@ -255,7 +202,39 @@ static void find_contents(struct report_figures *f, struct report_input *in,
 		memcpy(o->hash, meta.xxh3, sizeof(o->hash));
 	}
 	qsort(order, f->n_objects, sizeof(*order), by_content);
-	hash_objects(f, in, order, progress);
+	for (size_t i = 0; i < f->n_objects; i++)
+		add_bytes(&bytes, order[i]->hashed ? 0 : order[i]->size);
+	progress_begin("comparing", bytes, wanted && bytes);
+	for (size_t i = 0; i < f->n_objects; i++) {
+		struct report_object *o = order[i];
+		const struct report_archive *from;
+		struct kpackx_error why = {0};
+		struct kp_entry_info e;
+		struct kp_hash hash;
+		char key[1024];
+		bool alone = (i == 0 || order[i - 1]->size != o->size) &&
+			     (i + 1 == f->n_objects || order[i + 1]->size != o->size);
+
+		if (alone || o->hashed || done > COMPARE_MAX)
+			continue;
+		from = &in->archives[o->archive];
+		o->hashed = !kp_entry_check_size(from->archive, o->entry, &why) &&
+			    !content_hash_decoded(from->archive, o->entry, &hash, &why);
+		if (o->hashed) {
+			memcpy(o->hash, hash.bytes, sizeof(o->hash));
+		} else {
+			kp_archive_entry(from->archive, o->entry, &e);
+			report_input_fault(in, from->name, "%s: %s",
+					   kp_text_escape(e.key, key, sizeof(key)),
+					   why.text);
+		}
+		done += o->size;
+	}
+	progress_end();
+	if (done > COMPARE_MAX)
+		report_input_fault(in, in->archives[0].name,
+				   "too many bytes without hashes: some duplicates may "
+				   "be missing");
 	qsort(order, f->n_objects, sizeof(*order), by_content);
 
 	f->duplicates = d = xcalloc(f->n_objects, sizeof(*d));

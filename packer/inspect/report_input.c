@@ -66,7 +66,8 @@ static void add_archive(struct report_input *in, struct kpack_archive *a,
 		if (faults[i].refused)
 			report_input_fault(in, name, "%s", faults[i].text);
 	if (counted > kept)
-		report_input_fault(in, name, "and %zu faults more", counted - kept);
+		report_input_fault(in, name, "and %zu fault%s more", counted - kept,
+				   plural(counted - kept));
 }
 
 /* Open the archive PATH; FD is its descriptor, or -1 to open it by name. */
@@ -117,46 +118,15 @@ static uint64_t size_of_code(const struct input *file)
 	return size;
 }
 
-/* Pack what was scanned, and add the archives. */
-static void pack_unnamed(struct report_input *in, struct packing *p, const char *name)
-{
-	uint64_t before = in->archive_bytes;
-	struct kpackx_error why = {0};
-	/* the set's archives have no name on disk: they are opened again by their descriptors */
-	const char *const *names = NULL;
-	size_t n = 0;
-	int status = packing_plan(p);
-
-	if (!status && packing_write(p, &why)) {
-		report_why(NULL, &why);
-		status = EXIT_FAULT;
-	}
-	for (size_t i = 0; i < p->scan.n_inputs; i++) {
-		in->coded_files++;
-		in->coded_bytes += size_of_code(p->scan.inputs[i]);
-	}
-	if (p->set)
-		names = archive_set_names(p->set, &n);
-	for (size_t i = 0; i < n; i++) {
-		struct kpack_archive *a = NULL;
-
-		if (archive_set_reopen(p->set, names[i], &a, &why))
-			report_input_fault(in, names[i], "%s", why.text);
-		else
-			add_archive(in, a, names[i]);
-	}
-	in->measured_bytes += in->archive_bytes - before;
-	/* a tree without device code is not a fault: there is nothing to measure */
-	if (status && p->scan.n_inputs)
-		report_input_fault(in, name, "its device code could not be measured");
-}
-
 static void measure(struct report_input *in, const char *root, const char *name,
 		    enum measured what, bool quiet)
 {
 	struct packing p = {0};
 	struct kpackx_error why = {0};
-	size_t before = in->faults.counted;
+	size_t faults = in->faults.counted, n = 0;
+	uint64_t before = in->archive_bytes;
+	const char *const *names = NULL;
+	int status;
 
 	pack_args_init(&p.args);
 	p.args.input = root;
@@ -189,11 +159,35 @@ static void measure(struct report_input *in, const char *root, const char *name,
 	}
 	if (p.scan.n_faults)
 		report_input_fault(in, name, "could not look at %zu file%s of it",
-				   p.scan.n_faults, p.scan.n_faults == 1 ? "" : "s");
+				   p.scan.n_faults, plural(p.scan.n_faults));
 	p.scan.n_faults = 0;
 	in->measured |= what != MEASURE_REST || p.scan.n_inputs;
-	if (p.scan.n_inputs || (what != MEASURE_REST && in->faults.counted == before))
-		pack_unnamed(in, &p, name);
+	if (!p.scan.n_inputs && (what == MEASURE_REST || in->faults.counted != faults))
+		goto out;
+	status = packing_plan(&p);
+	if (!status && packing_write(&p, &why)) {
+		report_why(NULL, &why);
+		status = EXIT_FAULT;
+	}
+	for (size_t i = 0; i < p.scan.n_inputs; i++) {
+		in->coded_files++;
+		in->coded_bytes += size_of_code(p.scan.inputs[i]);
+	}
+	/* the archives have no name on disk: they are opened again by their descriptors */
+	if (p.set)
+		names = archive_set_names(p.set, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct kpack_archive *a = NULL;
+
+		if (archive_set_reopen(p.set, names[i], &a, &why))
+			report_input_fault(in, names[i], "%s", why.text);
+		else
+			add_archive(in, a, names[i]);
+	}
+	in->measured_bytes += in->archive_bytes - before;
+	/* a tree without device code is not a fault: there is nothing to measure */
+	if (status && p.scan.n_inputs)
+		report_input_fault(in, name, "its device code could not be measured");
 out:
 	packing_close(&p);
 }
@@ -251,33 +245,41 @@ static uint64_t walk_tree(struct report_input *in, const char *root)
 	return archives;
 }
 
-static void read_operand(struct report_input *in, const char *operand, bool quiet)
+void report_input_open(int n, char **operands, bool quiet, struct report_input *in)
 {
-	char *path = xstrdup(operand);
-	const char *name;
-	uint64_t files = in->host_files;
-	struct kpackx_error why = {0};
-	struct stat st = {0};
-	int missing = below_stat(path, &st), fd = -1;
-	char magic[4] = "";
+	*in = (struct report_input){0};
+	for (int i = 0; i < n; i++) {
+		KP_AUTO_FREE char *path = xstrdup(operands[i]);
+		const char *name;
+		uint64_t files = in->host_files;
+		struct kpackx_error why = {0};
+		struct stat st = {0};
+		int missing = below_stat(path, &st), fd = -1;
+		char magic[4] = "";
 
-	/* "tree/" and "tree" are shown alike */
-	for (size_t n = strlen(path);
-	     !missing && S_ISDIR(st.st_mode) && n > 1 && path[n - 1] == '/'; n--)
-		path[n - 1] = '\0';
-	name = last_component(path);
-	if (below_root_if_directory(path, &why)) {
-		report_input_fault(in, name, "%s", why.text);
-	} else if (below_stat(path, &st) < 0) {
-		report_input_fault(in, name, "%s", strerror(errno));
-	} else if (S_ISDIR(st.st_mode)) {
-		uint64_t archives = walk_tree(in, path);
+		/* "tree/" and "tree" are shown alike */
+		for (size_t end = strlen(path);
+		     !missing && S_ISDIR(st.st_mode) && end > 1 && path[end - 1] == '/';
+		     end--)
+			path[end - 1] = '\0';
+		name = last_component(path);
+		if (below_root_if_directory(path, &why)) {
+			report_input_fault(in, name, "%s", why.text);
+			continue;
+		}
+		if (below_stat(path, &st) < 0) {
+			report_input_fault(in, name, "%s", strerror(errno));
+			continue;
+		}
+		if (S_ISDIR(st.st_mode)) {
+			uint64_t archives = walk_tree(in, path);
 
-		in->trees = true;
-		if (in->host_files > files)
-			measure(in, path, name, archives ? MEASURE_REST : MEASURE_TREE,
-				quiet);
-	} else {
+			in->trees = true;
+			if (in->host_files > files)
+				measure(in, path, name,
+					archives ? MEASURE_REST : MEASURE_TREE, quiet);
+			continue;
+		}
 		/* what cannot be opened is reported by what needs it; an archive may have any name */
 		if (below_file_open(path, &fd, &st, NULL)) {
 			fd = -1;
@@ -287,7 +289,7 @@ static void read_operand(struct report_input *in, const char *operand, bool quie
 		    (fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 		     memcmp(magic, "KPAK", sizeof(magic)) == 0)) {
 			open_archive(in, path, fd, name);
-			goto out;
+			continue;
 		}
 		if (fd >= 0)
 			close(fd);
@@ -296,15 +298,6 @@ static void read_operand(struct report_input *in, const char *operand, bool quie
 		in->host_bytes += (uint64_t)st.st_size;
 		measure(in, path, name, MEASURE_FILE, quiet);
 	}
-out:
-	free(path);
-}
-
-void report_input_open(int n, char **operands, bool quiet, struct report_input *out)
-{
-	*out = (struct report_input){0};
-	for (int i = 0; i < n; i++)
-		read_operand(out, operands[i], quiet);
 }
 
 void report_input_close(struct report_input *in)

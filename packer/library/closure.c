@@ -494,7 +494,7 @@ kpack_error_t closure_check(const struct library_found *found,
 		last = f;
 	}
 	if (c.more_faults) {
-		snprintf(more, sizeof(more), "and %zu faults more", c.more_faults);
+		snprintf(more, sizeof(more), "and %zu more", c.more_faults);
 		report(arg, last->path, more);
 		*faults += c.more_faults;
 	}

@@ -301,7 +301,7 @@ static kpack_error_t fill_tree(struct install_tree *t, struct origin *from,
 		for (size_t i = 0; i < kept; i++)
 			report_error(NULL, "%s", texts[i]);
 		if (counted > kept)
-			report_error(NULL, "and %zu conflicts more", counted - kept);
+			report_error(NULL, "and %zu more", counted - kept);
 		t->n_faults += counted;
 		add_directory(t, 0, "", &shown);
 		KP_TRY(join_files(t, &shown, why));

@@ -99,24 +99,6 @@ static kpack_error_t write_compressed(const struct bundling *job, struct kp_sink
 	return kp_sink_put(sink, made, size, why);
 }
 
-/* The host's object, with a section for each target; the host's is one NUL byte. */
-static kpack_error_t write_object(const struct bundling *job, struct kp_sink *sink,
-				  struct kpackx_error *why)
-{
-	static const uint8_t zero;
-	const struct bundler *b = job->b;
-	KP_AUTO_FREE struct offload_section *sections =
-		xcalloc(b->n_targets, sizeof(*sections));
-
-	for (size_t i = 0; i < b->n_targets; i++) {
-		sections[i].id = b->targets[i].name;
-		sections[i].bytes =
-			i == b->host ? kp_source_memory(&zero, 1) : job->inputs[i].src;
-	}
-	return offload_object_add(&job->inputs[b->host].src, sections, b->n_targets, sink,
-				  why);
-}
-
 static int write_output(void *arg, size_t number, struct kp_sink *sink)
 {
 	const struct bundling *job = arg;
@@ -125,11 +107,23 @@ static int write_output(void *arg, size_t number, struct kp_sink *sink)
 	kpack_error_t err;
 
 	if (strcmp(b->type, "o") == 0 && b->host != SIZE_MAX &&
-	    offload_is_object(&job->inputs[b->host].src))
-		err = write_object(job, sink, &why);
-	else
+	    offload_is_object(&job->inputs[b->host].src)) {
+		/* the host's object, with a section for each target; the host's is one NUL byte */
+		static const uint8_t zero;
+		KP_AUTO_FREE struct offload_section *sections =
+			xcalloc(b->n_targets, sizeof(*sections));
+
+		for (size_t i = 0; i < b->n_targets; i++) {
+			sections[i].id = b->targets[i].name;
+			sections[i].bytes = i == b->host ? kp_source_memory(&zero, 1)
+							 : job->inputs[i].src;
+		}
+		err = offload_object_add(&job->inputs[b->host].src, sections,
+					 b->n_targets, sink, &why);
+	} else {
 		err = b->compress ? write_compressed(job, sink, &why)
 				  : write_bundle(job, sink, &why);
+	}
 	return err ? offload_fail(b->outputs.items[number], &why) : 0;
 }
 

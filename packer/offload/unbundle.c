@@ -96,8 +96,8 @@ static int choose_entries(struct unbundling *u)
 	warn_ignored(input, &u->contents);
 	if (repeated)
 		report_error(input,
-			     "warning: left out %zu entries with the ID of one before",
-			     repeated);
+			     "warning: left out %zu entr%s with the ID of one before",
+			     repeated, plural_y(repeated));
 	return 0;
 }
 

@@ -251,7 +251,7 @@ static bool check_closure(const struct packing *p)
 	if (faults)
 		report_error(args->input,
 			     "%zu fault%s of kernel databases: nothing is packed", faults,
-			     faults == 1 ? "" : "s");
+			     plural(faults));
 	return !err && !faults;
 }
 
@@ -438,8 +438,8 @@ static void note_missing(const struct packing *p)
 
 	if (scan->n_inputs == 0)
 		report_error(args->input,
-			     "note: no device code to pack found in %zu files",
-			     scan->n_files);
+			     "note: no device code to pack found in %zu file%s",
+			     scan->n_files, plural(scan->n_files));
 	for (size_t i = 0; i < args->filter.chosen.count; i++) {
 		char arch[KP_TARGET_TEXT_MAX];
 
@@ -454,10 +454,12 @@ static void note_missing(const struct packing *p)
 	for (size_t i = 0; i < scan->n_entries; i++)
 		n += scan->entries[i].database && !stored[i];
 	if (n)
-		report_error(args->input,
-			     "note: %zu files of kernel databases are for other targets "
-			     "and %s",
-			     n, removed ? "removed, if these are known" : "not packed");
+		report_error(
+			args->input,
+			"note: %zu file%s of kernel databases %s for other targets and "
+			"%s",
+			n, plural(n), n == 1 ? "is" : "are",
+			removed ? "removed, if these are known" : "not packed");
 }
 
 /* --- all together -------------------------------------------------------------------- */
@@ -543,8 +545,8 @@ int packing_plan(struct packing *p)
 		return EXIT_FAULT;
 	}
 	if (p->scan.n_inputs == 0 && args->mode == PACK_ARCHIVES) {
-		report_error(args->input, "no device code found in %zu files",
-			     p->scan.n_files);
+		report_error(args->input, "no device code found in %zu file%s",
+			     p->scan.n_files, plural(p->scan.n_files));
 		return EXIT_FAULT;
 	}
 	if (!check_runtimes(p))

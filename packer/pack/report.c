@@ -245,18 +245,18 @@ static void print_table(const struct packing *p)
 	if (p->args.mode == PACK_ARCHIVES)
 		return;
 	s = sum_up(p);
-	printf("%" PRIu64 " files, %" PRIu64 " converted, %" PRIu64 " -> %" PRIu64
+	printf("%" PRIu64 " file%s, %" PRIu64 " converted, %" PRIu64 " -> %" PRIu64
 	       " bytes",
-	       s.files, s.converted, s.before, s.after);
+	       s.files, plural(s.files), s.converted, s.before, s.after);
 	if (s.packed)
 		printf(", %" PRIu64 " packed", s.packed);
 	if (s.kept)
 		printf(", %" PRIu64 " packed and kept", s.kept);
 	putchar('\n');
 	if (p->args.keep_containers)
-		printf("%" PRIu64 " compressed bundles kept, for which the converted "
+		printf("%" PRIu64 " compressed bundle%s kept, for which the converted "
 		       "files have %" PRIu64 " bytes\n",
-		       s.containers, s.containers_size);
+		       s.containers, plural(s.containers), s.containers_size);
 	printf("in all: %" PRIu64 " -> %" PRIu64 " bytes, %" PRIu64
 	       " of them in archives\n",
 	       s.total_before, s.total_after, s.archives);

@@ -129,7 +129,7 @@ bool scan_damaged(const struct scan *scan);
 
 /*
  * Whether ENTRY looks as if it were for one GPU, but belongs to no known library: a regular file
- * of a tree in which libraries were looked for, that is neither packed nor converted.  OUT,
+ * of a tree in which libraries were looked for, that is neither packed nor converted, nor short text.  OUT,
  * unless it is NULL, gets the GPU, as text.
  */
 bool scan_unrecognised(const struct scan *scan, size_t entry, char *out);

@@ -4,6 +4,17 @@
  * recipe copies what that has, and all other bytes go into objects of an archive.  An original that an
  * earlier run kept wins over what the file is now.  Archives get their names before the files in the
  * tree are replaced, so that a killed run has always kept enough.  Undoing is the rest of this file.
+ *
+ *	PATH       the recipe: blocks of the file that is there now, and ranges of
+ *	PATH#0 ... pieces of PIECE bytes, each an entry: what that file has not
+ *
+ * A file that is changed has an archive of its own, because threads change several at once, and a run
+ * that is repeated must replace just that.  If it changes a second time, the first archive is what the
+ * file in the tree needs until it is replaced: so there are two names, which take turns.  Removed files
+ * have archives together, by ARCHIVE_SIZE.
+ *
+ * Undoing trusts no name: what a recipe says of a file's hash decides whether it is the original, what
+ * thin made of it, or neither, and what was restored is hashed before it gets its name.
  */
 #include "keep.h"
 #include <errno.h>
@@ -37,13 +48,15 @@
 /* Stored bytes after which another archive is begun. */
 #define ARCHIVE_SIZE (UINT64_C(1) << 30)
 #define GROUP "kept"
+/* The file with the path of the tree. */
+#define TREE_NAME "tree"
 
 /* --- the directory ------------------------------------------------------------------- */
 
 kpack_error_t keep_claim(const char *dir, const char *tree, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *path = below_real(tree);
-	KP_AUTO_FREE char *name = xasprintf("%s/tree", dir);
+	KP_AUTO_FREE char *name = xasprintf("%s/" TREE_NAME, dir);
 	KP_AUTO_FREE uint8_t *text = NULL;
 	size_t size;
 	kpack_error_t err;
@@ -102,7 +115,10 @@ static bool has_block(const struct blocks *list, uint64_t offset, const uint8_t 
 	       memcmp(there, bytes, BLOCK) == 0;
 }
 
-/* Find BYTES in the changed file, if possible where the last part of R ends. */
+/*
+ * Find BYTES in the changed file, if possible where the last part of R ends: then the part grows, and
+ * the recipe of a large file has a few parts instead of one for each block.
+ */
 static bool find_block(const struct blocks *list, const struct kp_recipe *r,
 		       const uint8_t *bytes, uint64_t *offset)
 {
@@ -231,16 +247,35 @@ static kpack_error_t keep_bytes(struct keeping *k, struct kp_span bytes,
 	return KPACK_SUCCESS;
 }
 
-/* Describe ORIGINAL in R, block by block, and keep what BLOCKS do not have. */
-static kpack_error_t keep_blocks(struct keeping *k, const struct kp_source *original,
-				 const struct blocks *blocks, struct kp_recipe *r,
-				 struct kpackx_error *why)
+/*
+ * Add PATH, whose original is ORIGINAL, and whose other facts R has.  R describes the original block by
+ * block: what CHANGED (NULL: nothing took its place) has is copied from there, the rest is kept.
+ */
+static kpack_error_t keep_file(struct keeping *k, const char *path,
+			       const struct kp_source *original,
+			       const struct kp_source *changed, struct kp_recipe *r,
+			       struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *encoded = NULL;
 	KP_AUTO_FREE struct kp_window *w = xmalloc(sizeof(*w));
-	struct kp_hasher *h = kp_hasher_new(), *copied = kp_hasher_new();
-	kpack_error_t err =
-		h && copied ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
+	struct kp_hasher *whole = kp_hasher_new(), *copied = kp_hasher_new();
+	struct blocks blocks = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_hash hash;
+	size_t size;
 
+	if (!whole || !copied)
+		xalloc_fail(0);
+	if (!kp_path_ok(kp_span_str(path)) || strlen(path) > KP_NAME_MAX - 16)
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "its path cannot be a key of an archive");
+	k->path = path;
+	k->used = 0;
+	r->size = original->size;
+	r->has_file = true;
+	clock_gettime(CLOCK_REALTIME, &r->file.kept);
+	if (!err && changed)
+		err = read_blocks(changed, &blocks, why);
 	kp_window_init(w, original);
 	for (uint64_t at = 0; !err && at < original->size;) {
 		uint64_t left = original->size - at, offset;
@@ -250,8 +285,8 @@ static kpack_error_t keep_blocks(struct keeping *k, const struct kp_source *orig
 		err = kp_window_get(w, at, n, &bytes, why);
 		if (err)
 			break;
-		kp_hasher_add(h, bytes, n);
-		if (n == BLOCK && find_block(blocks, r, bytes, &offset)) {
+		kp_hasher_add(whole, bytes, n);
+		if (n == BLOCK && find_block(&blocks, r, bytes, &offset)) {
 			kp_hasher_add(copied, bytes, n);
 			err = kp_recipe_add(r,
 					    (struct kp_part){.kind = KP_PART_COPY,
@@ -265,43 +300,17 @@ static kpack_error_t keep_blocks(struct keeping *k, const struct kp_source *orig
 	}
 	if (!err)
 		err = flush_piece(k, r, why);
-	if (!err) {
-		memcpy(r->file.xxh3, kp_hasher_value(h).bytes, sizeof(r->file.xxh3));
-		memcpy(r->copied, kp_hasher_value(copied).bytes, sizeof(r->copied));
-	}
-	kp_hasher_free(h);
-	kp_hasher_free(copied);
-	return err;
-}
-
-/* Add PATH, whose original is ORIGINAL, and whose other facts R has. */
-static kpack_error_t keep_file(struct keeping *k, const char *path,
-			       const struct kp_source *original,
-			       const struct kp_source *changed, struct kp_recipe *r,
-			       struct kpackx_error *why)
-{
-	KP_AUTO_FREE uint8_t *encoded = NULL;
-	struct blocks blocks = {0};
-	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_hash hash;
-	size_t size;
-
-	if (!kp_path_ok(kp_span_str(path)) || strlen(path) > KP_NAME_MAX - 16)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "its path cannot be a key of an archive");
-	k->path = path;
-	k->used = 0;
-	r->size = original->size;
-	r->has_file = true;
-	clock_gettime(CLOCK_REALTIME, &r->file.kept);
-	if (changed)
-		err = read_blocks(changed, &blocks, why);
+	memcpy(r->file.xxh3, kp_hasher_value(whole).bytes, sizeof(r->file.xxh3));
+	memcpy(r->copied, kp_hasher_value(copied).bytes, sizeof(r->copied));
 	if (!err)
-		err = keep_blocks(k, original, &blocks, r, why);
+		err = kp_recipe_encode(r, &encoded, &size, why);
+	if (!err)
+		err = add_object(k, path, "recipe", (struct kp_span){encoded, size},
+				 &hash, why);
+	kp_hasher_free(whole);
+	kp_hasher_free(copied);
 	free(blocks.items);
-	KP_TRY(err);
-	KP_TRY(kp_recipe_encode(r, &encoded, &size, why));
-	return add_object(k, path, "recipe", (struct kp_span){encoded, size}, &hash, why);
+	return err;
 }
 
 /* --- restoring ----------------------------------------------------------------------- */
@@ -485,31 +494,6 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 
 /* --- files that are removed ---------------------------------------------------------- */
 
-static kpack_error_t keep_one(struct keeping *k, const char *dir,
-			      const struct keep_file *f, struct kpackx_error *why)
-{
-	KP_AUTO(kp_recipe) r = {.file.removed = true};
-	KP_AUTO_CLOSE int fd = -1;
-	struct original original;
-	struct kp_source file;
-	struct stat st;
-	kpack_error_t err;
-
-	KP_TRY(below_file_open_again(f->disk, f->id, &fd, why));
-	if (fstat(fd, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
-	r.file.mode = st.st_mode & 07777;
-	r.file.uid = st.st_uid;
-	r.file.gid = st.st_gid;
-	r.file.mtime = st.st_mtim;
-	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	err = find_original(dir, f->path, &file, &original, why);
-	if (!err)
-		err = keep_file(k, f->path, &original.source, NULL, &r, why);
-	kp_outfile_close(&original.out);
-	return err;
-}
-
 /* A name that the same files give again. */
 static char *removed_archive(const struct keep_file *files, size_t n)
 {
@@ -531,17 +515,36 @@ kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_
 	KP_AUTO(keeping) k = {0};
 
 	for (size_t i = 0; i < n; i++) {
+		const struct keep_file *f = &files[i];
+		KP_AUTO(kp_recipe) r = {.file.removed = true};
+		struct original original = {.out = {.fd = -1, .dir_fd = -1}};
+		KP_AUTO_CLOSE int fd = -1;
 		kpack_error_t err = KPACK_SUCCESS;
+		struct kp_source file;
+		struct stat st;
 
 		if (!k.writer) {
-			KP_AUTO_FREE char *name = removed_archive(files + i, n - i);
+			KP_AUTO_FREE char *name = removed_archive(f, n - i);
 
 			err = keeping_open(&k, dir, name, why);
 		}
 		if (!err)
-			err = keep_one(&k, dir, &files[i], why);
+			err = below_file_open_again(f->disk, f->id, &fd, why);
+		if (!err && fstat(fd, &st) < 0)
+			err = kp_fail_errno(why, errno, "cannot stat");
+		if (!err) {
+			r.file.mode = st.st_mode & 07777;
+			r.file.uid = st.st_uid;
+			r.file.gid = st.st_gid;
+			r.file.mtime = st.st_mtim;
+			file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+			err = find_original(dir, f->path, &file, &original, why);
+		}
+		if (!err)
+			err = keep_file(&k, f->path, &original.source, NULL, &r, why);
+		kp_outfile_close(&original.out);
 		if (err)
-			return kp_fail_prefix(why, err, "%s", files[i].disk);
+			return kp_fail_prefix(why, err, "%s", f->disk);
 		if (kp_writer_blob_size(k.writer) > ARCHIVE_SIZE || i + 1 == n)
 			KP_TRY(keeping_publish(&k, why));
 	}
@@ -557,69 +560,57 @@ kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_
  * as it is, with a message.
  */
 
-/* --- what was kept ------------------------------------------------------------------- */
-
-static kpack_error_t add_recipe(struct undo *u, const struct kpack_archive *a,
-				size_t entry, struct kpackx_error *why)
-{
-	struct undo_file f = {.archive = a, .entry = SIZE_MAX};
-	struct kp_entry_info info;
-
-	kp_archive_entry(a, entry, &info);
-	f.path = info.key;
-	if (!kp_path_ok(f.path))
-		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			       "a key is not the path of a file");
-	KP_TRY(read_recipe(a, entry, &f.recipe, why));
-	xgrow(&u->files, u->n_files, &u->files_cap, sizeof(*u->files));
-	u->files[u->n_files++] = f;
-	return KPACK_SUCCESS;
-}
-
-/* By path; the last that was kept comes first. */
-static int by_path(const void *a, const void *b)
-{
-	const struct undo_file *x = a, *y = b;
-	const struct timespec *s = &x->recipe.file.kept, *t = &y->recipe.file.kept;
-	int c = kp_span_cmp(x->path, y->path);
-
-	if (c)
-		return c;
-	if (s->tv_sec != t->tv_sec)
-		return KP_ORDER(t->tv_sec, s->tv_sec);
-	return (s->tv_nsec < t->tv_nsec) - (s->tv_nsec > t->tv_nsec);
-}
-
-/* The end of the entries of U's files that have the path of number FIRST. */
-static size_t end_of_path(const struct undo *u, size_t first)
-{
-	size_t end = first + 1;
-
-	while (end < u->n_files && kp_span_eq(u->files[first].path, u->files[end].path))
-		end++;
-	return end;
-}
-
+/*
+ * Read the recipes of the directory: by path, the last that was kept first.  false: a fault, which
+ * was reported.
+ */
 static bool open_kept(struct undo *u)
 {
-	char *dir = (char *)u->args.dir;
+	const char *dir = u->args.dir;
+	KP_AUTO_FREE char *name = xasprintf("%s/" TREE_NAME, dir);
+	struct dirent **all = NULL;
+	struct stat st;
+	int n = below_scandir(dir, &all, NULL);
+	/* ".", ".." and the name of the tree: a run that changed nothing */
+	bool nothing = n == 3 && below_lstat(name, &st) == 0;
 
-	archives_open(&u->kept, 1, &dir);
+	while (n > 0)
+		free(all[--n]);
+	free(all);
+	if (nothing)
+		return true;
+	archives_open(&u->kept, 1, (char **)&u->args.dir);
 	u->n_faults += u->kept.failed;
 	for (size_t i = 0; i < u->kept.count; i++) {
 		const struct kpack_archive *a = u->kept.items[i];
 
 		for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
+			struct undo_file f = {.archive = a, .entry = SIZE_MAX};
 			struct kpackx_error why = {0};
+			struct kp_entry_info info;
+			const struct timespec *kept;
 
-			if (is_recipe(a, k) && add_recipe(u, a, k, &why)) {
+			kp_archive_entry(a, k, &info);
+			f.path = info.key;
+			if (!is_recipe(a, k))
+				continue;
+			if (!kp_path_ok(f.path))
+				kp_fail(&why, KPACK_ERROR_INVALID_METADATA,
+					"a key is not the path of a file");
+			if (why.code || read_recipe(a, k, &f.recipe, &why)) {
 				report_why(kp_archive_path(a), &why);
 				u->n_faults++;
+				continue;
 			}
+			kept = &f.recipe.file.kept;
+			f.age = UINT64_MAX - (uint64_t)kept->tv_sec * 1000000000 -
+				(uint64_t)kept->tv_nsec;
+			xgrow(&u->files, u->n_files, &u->files_cap, sizeof(*u->files));
+			u->files[u->n_files++] = f;
 		}
 	}
-	if (u->n_files)
-		qsort(u->files, u->n_files, sizeof(*u->files), by_path);
+	kp_sort(u->files, u->n_files, KP_BY_SPAN(struct undo_file, path),
+		KP_BY_NUMBER(struct undo_file, age));
 	if (u->n_faults == 0 && u->n_files == 0)
 		report_error(dir, "nothing in it was kept by kpack thin --keep");
 	return u->n_faults == 0 && u->n_files;
@@ -702,23 +693,6 @@ static kpack_error_t choose_existing(struct undo *u, struct undo_file *f, size_t
 	return KPACK_SUCCESS;
 }
 
-/* Choose what is done with a file that is not there: it was removed, or is lost. */
-static void choose_missing(struct undo *u, struct undo_file *f)
-{
-	KP_AUTO_FREE char *dir = path_of(u, f);
-	struct stat st;
-
-	if (!f->recipe.file.removed) {
-		refuse_file(u, f, "it does not exist any more");
-		return;
-	}
-	*strrchr(dir, '/') = '\0';
-	if (below_lstat(dir, &st) < 0 && errno != ENOENT && errno != ENOTDIR)
-		refuse_file(u, f, strerror(errno));
-	else if (below_lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
-		refuse_file(u, f, "its directory does not exist any more");
-}
-
 static bool open_tree(struct undo *u)
 {
 	struct kpackx_error why = {0};
@@ -734,13 +708,26 @@ static bool open_tree(struct undo *u)
 	u->restored = xcalloc(u->n_files, sizeof(*u->restored));
 	for (size_t i = 0, end; i < u->n_files; i = end) {
 		struct undo_file *f = &u->files[i];
+		KP_AUTO_FREE char *dir = path_of(u, f);
+		struct stat st;
 
-		end = end_of_path(u, i);
-		if (!scan_find(&u->scan, f->path, &entry)) {
-			choose_missing(u, f);
-		} else if (choose_existing(u, f, end - i, entry, &why)) {
-			report_why(u->scan.entries[entry].path, &why);
-			u->n_faults++;
+		for (end = i + 1;
+		     end < u->n_files && kp_span_eq(f->path, u->files[end].path);)
+			end++;
+		*strrchr(dir, '/') = '\0';
+		if (scan_find(&u->scan, f->path, &entry)) {
+			if (choose_existing(u, f, end - i, entry, &why)) {
+				report_why(u->scan.entries[entry].path, &why);
+				u->n_faults++;
+			}
+		} else if (!f->recipe.file.removed) {
+			refuse_file(u, f, "it does not exist any more");
+		} else if (below_lstat(dir, &st) == 0
+				   ? !S_ISDIR(st.st_mode)
+				   : errno == ENOENT || errno == ENOTDIR) {
+			refuse_file(u, f, "its directory does not exist any more");
+		} else if (below_lstat(dir, &st) < 0) {
+			refuse_file(u, f, strerror(errno));
 		}
 		/* only the recipe that was chosen stays */
 		for (size_t k = i + 1; k < end; k++)
@@ -799,16 +786,6 @@ static kpack_error_t make_file(const struct undo *u, const struct undo_file *f,
 	return err;
 }
 
-static kpack_error_t write_all(struct undo *u, const struct converter *c,
-			       struct kpackx_error *why)
-{
-	KP_TRY(output_write(c, u->args.tree, NULL, why));
-	for (size_t i = 0; i < u->n_files; i++)
-		if (u->files[i].state == UNDO_RESTORED && u->files[i].recipe.file.removed)
-			KP_TRY(make_file(u, &u->files[i], why));
-	return KPACK_SUCCESS;
-}
-
 int undo_run(struct undo *u)
 {
 	struct converter c = {.scan = &u->scan,
@@ -818,24 +795,27 @@ int undo_run(struct undo *u)
 			      .arg = u};
 	struct kpackx_error why = {0};
 	size_t refused = 0;
+	kpack_error_t err;
 
 	if (!open_kept(u) || !open_tree(u))
 		return EXIT_FAULT;
 	c.inputs = u->restored;
 	c.n_inputs = u->n_restored;
 	converter_check(&c, &u->n_faults);
-	if (u->n_faults) {
-		report_error(u->args.tree,
-			     "nothing was restored because of the faults above");
-		return EXIT_FAULT;
+	if (u->n_faults)
+		return report_error(u->args.tree,
+				    "nothing was restored because of the faults above");
+	err = output_write(&c, u->args.tree, NULL, &why);
+	for (size_t i = 0; i < u->n_files && !err; i++) {
+		const struct undo_file *f = &u->files[i];
+
+		if (f->state == UNDO_RESTORED && f->recipe.file.removed)
+			err = make_file(u, f, &why);
+		refused += f->state == UNDO_REFUSED;
 	}
-	if (write_all(u, &c, &why)) {
-		report_why(NULL, &why);
-		return EXIT_FAULT;
-	}
+	if (err)
+		return report_why(NULL, &why);
 	u->done = true;
-	for (size_t i = 0; i < u->n_files; i++)
-		refused += u->files[i].state == UNDO_REFUSED;
 	return refused ? EXIT_FAULT : EXIT_OK;
 }
 

@@ -61,6 +61,7 @@ struct undo_file {
 	const struct kpack_archive *archive;
 	struct kp_span path; /* in the tree; borrowed from the archive */
 	struct kp_recipe recipe;
+	uint64_t age; /* less: kept later */
 	size_t entry; /* of the scan: the first path of the file; SIZE_MAX: none */
 	enum undo_state state;
 };
@@ -68,7 +69,7 @@ struct undo_file {
 struct undo {
 	struct undo_args args;
 	struct archives kept;
-	struct undo_file *files; /* by path, bytewise */
+	struct undo_file *files; /* by path, bytewise, then by age */
 	size_t n_files, files_cap;
 	struct scan scan;
 	struct dispositions dispositions;

@@ -218,29 +218,6 @@ kpack_error_t policy_file_load(const char *path, uint64_t most, uint8_t **out,
 	return kp_source_load(&file, most, "its text", out, why);
 }
 
-/* Read NAME.conf of DIR; its tree gets the path without links, as mounts and packages have it. */
-static bool read_policy(const char *dir, char *name, struct policy *p)
-{
-	KP_AUTO_FREE char *path = xasprintf("%s/%s.conf", dir, name);
-	KP_AUTO_FREE uint8_t *text = NULL;
-	struct kpackx_error why = {0};
-	size_t size = 0;
-	char *real;
-
-	*p = (struct policy){0};
-	if (policy_file_load(path, FILE_MAX, &text, &size, &why) ||
-	    policy_parse((struct kp_span){text, size}, p, &why)) {
-		report_why(path, &why);
-		policy_fini(p);
-		p->wrong = true;
-	} else if ((real = below_real(p->tree))) {
-		free(p->tree);
-		p->tree = real;
-	}
-	p->name = name;
-	return !p->wrong;
-}
-
 /*
  * Two policies of one file would undo each other's work at each run, and each would take what the
  * other one did for an upgrade.
@@ -295,9 +272,27 @@ bool policies_read(const char *dir, char *const *names, size_t n, struct policie
 
 		/* what dpkg and editors leave beside a file has another ending */
 		if (file[0] != '.' && end && strcmp(end, ".conf") == 0) {
-			xgrow(&out->items, out->count, &out->cap, sizeof(*out->items));
-			fine &= read_policy(dir, xstrndup(file, (size_t)(end - file)),
-					    &out->items[out->count++]);
+			KP_AUTO_FREE char *path = xasprintf("%s/%s", dir, file);
+			KP_AUTO_FREE uint8_t *text = NULL;
+			struct policy p = {0};
+			size_t size = 0;
+			char *real;
+
+			why = (struct kpackx_error){0};
+			if (policy_file_load(path, FILE_MAX, &text, &size, &why) ||
+			    policy_parse((struct kp_span){text, size}, &p, &why)) {
+				report_why(path, &why);
+				policy_fini(&p);
+				p.wrong = true;
+				fine = false;
+			} else if ((real = below_real(p.tree))) {
+				/* without links, as mounts and packages have it */
+				free(p.tree);
+				p.tree = real;
+			}
+			p.name = xstrndup(file, (size_t)(end - file));
+			xgrow(&out->items, out->count, &out->cap, sizeof(p));
+			out->items[out->count++] = p;
 		}
 		free(files[i]);
 	}

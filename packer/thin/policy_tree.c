@@ -15,6 +15,8 @@
  *
  * Files are sorted by path, bytewise; paths are escaped as kp_text_escape does.  If a state is
  * lost or damaged, the next run looks at all files again, and does not know the earlier changes.
+ * The hash is there for what a full disk or an editor leaves, not against anybody: only root writes
+ * the file.  A state of another version counts as damaged.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -412,27 +414,15 @@ static bool is_covered(const struct policy_tree *t, const char *relative)
 }
 
 /*
- * Whether the directory that had PATH is gone, and the one around it: a package has been
- * removed.  kpack thin itself removes directories that it empties.
- */
-static bool package_is_gone(const struct policy_tree *t, const char *relative)
-{
-	KP_AUTO_FREE char *dir = policy_tree_path(t, relative);
-	bool gone = true;
-	struct stat st;
-	char *slash;
-
-	for (int i = 0; i < 2 && gone && (slash = strrchr(dir, '/')) && slash != dir;
-	     i++) {
-		*slash = '\0';
-		gone = below_lstat(dir, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
-	}
-	return gone;
-}
-
-/*
  * OLD of the state and NOW of the tree have one path, or one of them is NULL: make OLD or NOW
  * what the new state has of it, and return that; NULL: nothing.
+ *
+ *	old   now      before a command (SEEN)       after one (REMOVED, PACKED)
+ *	-     new      others brought it             others did meanwhile: forgotten, to be new again
+ *	there same     nothing                       nothing
+ *	there other    others replaced it            CHANGED, unless it grew: then as above
+ *	there gone     others removed it             WORK took it
+ *	taken gone     nothing, or its package went  nothing
  */
 static struct state_file *settle_file(struct policy_tree *t, struct state_file *old,
 				      struct state_file *now, enum state_kind work)
@@ -442,10 +432,24 @@ static struct state_file *settle_file(struct policy_tree *t, struct state_file *
 
 	/* others removed it, or WORK did; what WORK took stays known until its package goes */
 	if (!now) {
-		if (is_covered(t, old->path) ||
-		    (!was_there &&
-		     (work != STATE_SEEN || !package_is_gone(t, old->path))))
+		KP_AUTO_FREE char *dir = policy_tree_path(t, old->path);
+		struct stat st;
+		char *slash;
+
+		if (is_covered(t, old->path) || (!was_there && work != STATE_SEEN))
 			return old;
+		/*
+		 * A package was removed if the directory of its file is gone, and the one
+		 * around it: kpack thin itself removes directories that it empties.
+		 */
+		for (int i = 0;
+		     i < 2 && !was_there && (slash = strrchr(dir, '/')) && slash != dir;
+		     i++) {
+			*slash = '\0';
+			if (below_lstat(dir, &st) == 0 ||
+			    (errno != ENOENT && errno != ENOTDIR))
+				return old;
+		}
 		t->n_gone++;
 		if (work == STATE_SEEN)
 			return NULL;

@@ -2,6 +2,14 @@
 /*
  * Writing containers again with less in them.  A bundle is planned first: which rows stay, and which
  * of their objects become shorter; then it is written, plain or compressed, or only counted.
+ *
+ *	bundle         rows go, objects are stripped; it stays plain, or becomes compressed
+ *	ccob           the same, compressed again in the form that it has
+ *	code object    stripped; as a file of a library that reads bundles, also made one
+ *	all other      copied
+ *
+ * kp_selection_changes stops at the first container that changes and encodes nothing.  Only counting
+ * encodes too, because the size of a compressed bundle is not known before.
  */
 #include "selection.h"
 #include <inttypes.h>
@@ -9,6 +17,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/order.h"
 #include "core/base/sink.h"
 #include "core/format/bundle.h"
 #include "core/format/ccob.h"
@@ -78,29 +87,25 @@ static kpack_error_t strip_object(const struct selecting *s,
 
 /* ---- the rest of a bundle ---- */
 
-static int compare_rows(const void *a, const void *b)
-{
-	const struct kp_bundle_row *x = *(struct kp_bundle_row *const *)a,
-				   *y = *(struct kp_bundle_row *const *)b;
-
-	return KP_ORDER(x->offset, y->offset);
-}
-
-/* Whether two objects share bytes, so that neither can become shorter. */
+/*
+ * Whether two objects share bytes, so that neither can become shorter.  Their ends fit into the
+ * payload, as plan_rest has checked.
+ */
 static bool objects_overlap(const struct rest *rest)
 {
-	const struct kp_bundle_row **sorted = xcalloc(rest->n, sizeof(*sorted));
+	KP_AUTO_FREE struct kp_bundle_row *sorted = xcalloc(rest->n, sizeof(*sorted));
 	bool overlap = false;
-	size_t n = 0;
+	uint64_t end = 0;
 
-	for (size_t i = 0; i < rest->n; i++)
-		if (rest->rows[i].size)
-			sorted[n++] = &rest->rows[i];
-	qsort(sorted, n, sizeof(*sorted), compare_rows);
-	for (size_t i = 1; i < n; i++)
-		overlap |=
-			sorted[i]->offset - sorted[i - 1]->offset < sorted[i - 1]->size;
-	free(sorted);
+	if (rest->n)
+		memcpy(sorted, rest->rows, rest->n * sizeof(*sorted));
+	kp_sort(sorted, rest->n, KP_BY_NUMBER(struct kp_bundle_row, offset));
+	for (size_t i = 0; i < rest->n; i++) {
+		if (!sorted[i].size)
+			continue;
+		overlap |= sorted[i].offset < end;
+		end = sorted[i].offset + sorted[i].size;
+	}
 	return overlap;
 }
 
@@ -265,58 +270,47 @@ out:
 }
 
 /*
- * Write OBJECT, the only image of C, as a compressed bundle, as compilers make them of one object.
- * s->size stays 0 if that is not smaller.
+ * Write the code object C: wrapped, stripped, both, or as it is.  Wrapped it is a compressed bundle, as
+ * compilers make them of one object, if that is smaller.
  */
-static kpack_error_t wrap_object(struct selecting *s, const struct kp_container *c,
-				 const struct kp_source *object,
-				 const struct kp_stripped *stripped,
-				 struct kpackx_error *why)
-{
-	const struct kp_image *image = &s->fat->containers.images[c->first_image];
-	char id[KP_TARGET_TEXT_MAX + 32];
-	struct kp_bundle_row rows[] = {
-		{kp_span_str("host-x86_64-unknown-linux-gnu-"), 0, 0},
-		{.size = stripped->work ? stripped->size : object->size}};
-	struct rest_row objects[] = {{.object = {.fd = -1}}, {*object, *stripped}};
-	struct rest rest = {.rows = rows, .objects = objects, .n = 2};
-
-	snprintf(id, sizeof(id), "hipv4-amdgcn-amd-amdhsa--%s", image->arch);
-	rows[1].id = kp_span_str(id);
-	s->size = 0;
-	if (c->n_images != 1 || !*image->arch || object->size > KP_CCOB_MAX ||
-	    !kp_bundle_place(rows, 2, WRAP_ALIGN, 0, &rest.size))
-		return KPACK_SUCCESS;
-	return write_encoded(s, &rest, *s->selection->compress, rows[1].size, why);
-}
-
-/* Write the code object C: wrapped, stripped, both, or as it is. */
 static kpack_error_t select_object(struct selecting *s, const struct kp_container *c,
 				   struct kpackx_error *why)
 {
+	const struct kp_image *image = &s->fat->containers.images[c->first_image];
 	bool wrap = s->selection->wrap && s->selection->compress;
-	struct kp_stripped stripped = {0};
+	char id[KP_TARGET_TEXT_MAX + 32];
+	struct kp_bundle_row rows[] = {
+		{kp_span_str("host-x86_64-unknown-linux-gnu-"), 0, 0}, {.size = 0}};
+	struct rest_row objects[] = {{.object = {.fd = -1}}, {.object = {.fd = -1}}};
+	struct rest rest = {.rows = rows, .objects = objects, .n = 2};
+	struct kp_source *object = &objects[1].object;
+	struct kp_stripped *stripped = &objects[1].stripped;
 	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_source object;
 
-	if (!kp_source_sub(&s->fat->source, c->offset, c->size, &object))
+	if (!kp_source_sub(&s->fat->source, c->offset, c->size, object))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "a code object passes the end");
 	if (s->selection->strip)
-		err = strip_object(s, &object, &stripped, why);
-	s->changes = stripped.work || wrap;
+		err = strip_object(s, object, stripped, why);
+	s->changes = stripped->work || wrap;
 	s->size = 0;
-	if (!err && s->measured && wrap)
-		err = wrap_object(s, c, &object, &stripped, why);
-	if (!err && s->measured && !s->size && stripped.work) {
-		s->size = stripped.size;
+	if (err || !s->measured)
+		goto out;
+	snprintf(id, sizeof(id), "hipv4-amdgcn-amd-amdhsa--%s", image->arch);
+	rows[1].id = kp_span_str(id);
+	rows[1].size = stripped->work ? stripped->size : object->size;
+	if (wrap && c->n_images == 1 && *image->arch && object->size <= KP_CCOB_MAX &&
+	    kp_bundle_place(rows, 2, WRAP_ALIGN, 0, &rest.size))
+		err = write_encoded(s, &rest, *s->selection->compress, rows[1].size, why);
+	if (!err && !s->size && stripped->work) {
+		s->size = stripped->size;
 		if (s->out)
-			err = kp_stripped_write(&stripped, &object, s->out, s->offset,
-						why);
-	} else if (!err && s->measured && !s->size) {
+			err = kp_stripped_write(stripped, object, s->out, s->offset, why);
+	} else if (!err && !s->size) {
 		err = copy_container(s, c, why);
 	}
-	kp_stripped_fini(&stripped);
+out:
+	kp_stripped_fini(stripped);
 	return err;
 }
 

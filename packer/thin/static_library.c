@@ -5,6 +5,13 @@
  * member is an object, the object has sections, the section .hip_fatbin has bundles.  Code is
  * removed from members with one such section; the object around it is linked later, so that its
  * symbols and relocations follow.
+ *
+ *	archive        items[0]; its images are the members, in order
+ *	  object       inside a member; its images are the sections
+ *	    bundles    inside a section; their images are the code
+ *
+ * Where a library is not of that shape - an archive in an archive, several such sections in a member -
+ * its code stays.
  */
 #include <stdlib.h>
 #include <string.h>

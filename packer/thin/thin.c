@@ -3,6 +3,17 @@
  * A run of kpack thin: the scan says which code each file has; it is decided which images go, and
  * which files of databases; then each file is written anew without them, next to the old one, and
  * takes its place if it is smaller.  What cannot be rewritten, or is damaged, stays as it is.
+ *
+ *	scan_open       which code each file has, which files belong to databases
+ *	choose_files    what goes, and what may become smaller by --strip-debug and --compress
+ *	thin_run        what speaks against all of it: a list without any GPU of the tree, CUDA code,
+ *	                runtimes that do not read compressed bundles
+ *	measure_all     a dry run: rewrite_file for each file, without an output
+ *	write_all       the checks that need rights; --keep; then the converter, whose threads call
+ *	                rewrite_file, and give the new files their names in order
+ *
+ * Nothing is made before write_output, so that a run that is refused leaves no trace.  A thin_file
+ * belongs to the thread that rewrites it, and is judged when all are done.
  */
 #include "thin.h"
 #include <errno.h>
@@ -48,21 +59,27 @@ static void choose_images(struct thin *t, struct input *in)
 	const struct kp_containers *list = &in->fat.containers;
 	bool *gone = xcalloc(list->n_images, sizeof(*gone));
 	bool any = false, stuck = false, may_shrink;
+	bool cuda = false, amd = false;
 	struct thin_file *f;
 
 	for (size_t i = 0; i < list->n_images; i++) {
 		const struct kp_image *image = &list->images[i];
 
+		cuda |= in->packed[i] && kp_arch_is_cuda(image->arch);
+		amd |= in->packed[i] && strncmp(image->arch, "gfx", 3) == 0;
 		if (!in->packed[i] || !image->size ||
 		    t->scan.entries[in->entry].database ||
 		    !arch_filter_drops(&t->args.filter, kp_span_str(image->arch)))
 			continue;
+		/* code in another form is counted, so that nobody thinks that it was overlooked */
 		gone[i] = kp_selection_possible(&in->fat, image->container) ||
 			  static_library_has(&in->fat, i);
 		any |= gone[i];
 		stuck |= !gone[i];
 	}
 	t->n_stuck += stuck;
+	t->n_cuda += cuda && !amd;
+	t->amd |= amd;
 	/* whether images that stay become smaller shows when they are read */
 	may_shrink = (t->args.strip || t->args.compress) &&
 		     (in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_BARE ||
@@ -83,34 +100,31 @@ static void choose_images(struct thin *t, struct input *in)
  * object, or a bundle of some, that becomes smaller; one with several names is left alone,
  * because the names of such files are not replaced together.
  */
-static void choose_database_file(struct thin *t, size_t file)
-{
-	const struct library_object *o = t->scan.found.objects[file];
-	size_t entry = t->scan.file_entries[file];
-	struct kpackx_error why = {0};
-	char target[KP_TARGET_TEXT_MAX];
-	bool goes = o && o->n_arches > 0;
-
-	for (size_t i = 0; o && i < o->n_arches; i++) {
-		library_object_target(o, i, target);
-		goes &= arch_filter_drops(&t->args.filter, kp_span_str(target));
-	}
-	if (goes) {
-		add_thin_file(t, entry, FATE_REMOVED);
-	} else if (o && (t->args.strip || t->args.compress) &&
-		   t->scan.entries[entry].id.nlink <= 1 &&
-		   scan_add_code(&t->scan, file, &why)) {
-		report_why(t->scan.entries[entry].path, &why);
-		t->n_faults++;
-	}
-}
-
 static void choose_files(struct thin *t)
 {
 	struct scan *scan = &t->scan;
 
-	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++)
-		choose_database_file(t, i);
+	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++) {
+		const struct library_object *o = scan->found.objects[i];
+		size_t entry = scan->file_entries[i];
+		struct kpackx_error why = {0};
+		char target[KP_TARGET_TEXT_MAX];
+		bool goes = o && o->n_arches > 0;
+
+		t->amd |= o != NULL;
+		for (size_t k = 0; o && k < o->n_arches; k++) {
+			library_object_target(o, k, target);
+			goes &= arch_filter_drops(&t->args.filter, kp_span_str(target));
+		}
+		if (goes) {
+			add_thin_file(t, entry, FATE_REMOVED);
+		} else if (o && (t->args.strip || t->args.compress) &&
+			   scan->entries[entry].id.nlink <= 1 &&
+			   scan_add_code(scan, i, &why)) {
+			report_why(scan->entries[entry].path, &why);
+			t->n_faults++;
+		}
+	}
 	for (size_t i = 0; i < scan->n_inputs; i++)
 		t->dispositions.items[scan->inputs[i]->entry].fate =
 			t->args.output ? FATE_COPIED : FATE_UNCHANGED;
@@ -193,27 +207,10 @@ static kpack_error_t save_debug_info(void *arg, const struct kp_source *object,
 
 /* --- one file ------------------------------------------------------------------------ */
 
-static struct kp_selection selection_of(struct thin *t, const struct thin_file *f,
-					struct debug_objects *objects)
-{
-	/*
-	 * Runtimes that read compressed bundles at all read version 2; version 1 does not state
-	 * the size, and the first such runtimes do not read version 3.
-	 */
-	static const struct kp_ccob_form form = {.version = 2, .method = KP_CCOB_ZSTD};
-
-	*objects = (struct debug_objects){.thin = t};
-	return (struct kp_selection){
-		.gone = f->gone,
-		.strip = t->args.strip,
-		.compress = t->args.compress ? &form : NULL,
-		.wrap = f->wrap,
-		.strips = t->args.debug_to ? save_debug_info : NULL,
-		.arg = objects,
-	};
-}
-
-/* The containers of a binary, written to a file of their own, that go into its section. */
+/*
+ * The containers of a binary, written to a file of their own, that go into its section: how large they
+ * are must be known before the first byte of the binary can be placed.
+ */
 struct refill {
 	const struct kp_outfile *scratch;
 	uint64_t size;
@@ -251,45 +248,35 @@ kpack_error_t thin_open_scratch(const struct thin *t, const struct input *in,
 	return err;
 }
 
-/* Write the binary IN, which is open at FD, with the rest of its containers. */
+/*
+ * Write the binary IN, which is open at FD, with the rest of its containers, so that it has *SIZE
+ * bytes; OUT NULL: only count.
+ */
 static kpack_error_t write_binary(const struct thin *t, struct input *in, int fd,
 				  const struct kp_selection *selection, uint64_t *offsets,
-				  struct kp_outfile *out, struct kpackx_error *why)
+				  struct kp_outfile *out, uint64_t *size,
+				  struct kpackx_error *why)
 {
 	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
 	struct refill r = {.scratch = &scratch};
 	size_t n = in->fat.elf.n_wrappers;
 	KP_AUTO_FREE uint64_t *starts = xcalloc(n, sizeof(*starts));
-	kpack_error_t err = thin_open_scratch(t, in, &scratch, why);
+	struct kp_restore_options options = {
+		.offsets = starts, .write = copy_scratch, .arg = &r};
+	kpack_error_t err = out ? thin_open_scratch(t, in, &scratch, why) : KPACK_SUCCESS;
 
 	if (!err)
-		err = kp_selection_write(&in->fat, selection, &scratch, offsets, &r.size,
-					 why);
+		err = kp_selection_write(&in->fat, selection, out ? &scratch : NULL,
+					 offsets, &r.size, why);
 	for (size_t i = 0; i < n; i++)
 		if (in->fat.wrapper_container[i] >= 0)
 			starts[i] = offsets[in->fat.wrapper_container[i]];
-	if (!err) {
-		const struct kp_restore_options options = {.size = r.size,
-							   .offsets = starts,
-							   .write = copy_scratch,
-							   .arg = &r};
-
+	options.size = r.size;
+	if (!err)
 		err = kp_refill(fd, (uint64_t)in->st.st_size, &in->fat, &options, out,
-				why);
-	}
+				size, why);
 	kp_outfile_close(&scratch);
 	return err;
-}
-
-/* Write the file IN, which is no host binary, or only count, without OUT. */
-static kpack_error_t write_containers(const struct thin *t, const struct input *in,
-				      const struct kp_selection *selection,
-				      uint64_t *offsets, struct kp_outfile *out,
-				      uint64_t *size, struct kpackx_error *why)
-{
-	return static_library_is(&in->fat)
-		       ? static_library_write(t, in, selection, out, size, why)
-		       : kp_selection_write(&in->fat, selection, out, offsets, size, why);
 }
 
 /*
@@ -319,62 +306,76 @@ static kpack_error_t keep_original(const struct thin *t, const struct input *in,
 		       : err;
 }
 
-/* A file whose content is damaged stays as it is, like one that cannot be rewritten. */
-static kpack_error_t tolerate_damage(struct thin_file *f, kpack_error_t err,
-				     struct kpackx_error *why)
-{
-	struct kpackx_error fault = *why;
-
-	f->damaged = err == KPACK_ERROR_INVALID_FORMAT ||
-		     err == KPACK_ERROR_DECOMPRESSION_FAILED;
-	return f->damaged ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", fault.text)
-			  : err;
-}
-
-/* The converter's: write IN to OUT as it will be. */
+/*
+ * The converter's: write IN to OUT as it will be.  OUT NULL: only find out how large that is, or why
+ * IN stays as it is, so that a dry run promises what a run does.
+ */
 static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 				  struct kp_outfile *out, struct kpackx_error *why)
 {
+	/*
+	 * Runtimes that read compressed bundles at all read version 2; version 1 does not state
+	 * the size, and the first such runtimes do not read version 3.
+	 */
+	static const struct kp_ccob_form form = {.version = 2, .method = KP_CCOB_ZSTD};
 	static const char larger[] = "it would not become smaller";
 	struct thin *t = arg;
 	struct thin_file *f = file_of(t, in);
-	struct debug_objects objects;
-	const struct kp_selection selection = selection_of(t, f, &objects);
+	struct debug_objects objects = {.thin = t};
+	const struct kp_selection selection = {
+		.gone = f->gone,
+		.strip = t->args.strip,
+		.compress = t->args.compress ? &form : NULL,
+		.wrap = f->wrap,
+		.strips = t->args.debug_to ? save_debug_info : NULL,
+		.arg = &objects,
+	};
+	bool library = static_library_is(&in->fat), changes = true;
 	KP_AUTO_FREE uint64_t *offsets =
 		xcalloc(in->fat.containers.count, sizeof(*offsets));
 	kpack_error_t err = KPACK_SUCCESS;
-	bool changes = true;
-	uint64_t size;
-	struct stat st;
+	struct kpackx_error fault = {0};
 
 	/* if no image goes, something else may change; if not, nothing is written */
 	if (!f->loses)
-		err = static_library_is(&in->fat)
-			      ? static_library_changes(&in->fat, &selection, &changes,
-						       why)
-			      : kp_selection_changes(&in->fat, &selection, &changes, why);
+		err = library ? static_library_changes(&in->fat, &selection, &changes,
+						       &fault)
+			      : kp_selection_changes(&in->fat, &selection, &changes,
+						     &fault);
 	f->same = !err && !changes;
-	if (changes)
-		objects.n_nameless = 0; /* they are counted once more */
-	if (!err && !changes)
-		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, larger);
-	else if (!err && in->fat.kind == KP_FATBIN_ELF)
-		err = write_binary(t, in, fd, &selection, offsets, out, why);
-	else if (!err)
-		err = write_containers(t, in, &selection, offsets, out, &size, why);
 	f->n_nameless = objects.n_nameless;
-	KP_TRY(tolerate_damage(f, err, why));
-	if (fstat(out->fd, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
-	if (st.st_size >= in->st.st_size) {
-		f->same = !f->loses;
-		f->larger = true;
+	if (f->same)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, larger);
+	objects.n_nameless = 0; /* they are counted once more */
+	if (!err && in->fat.kind == KP_FATBIN_ELF)
+		err = write_binary(t, in, fd, &selection, offsets, out, &f->after,
+				   &fault);
+	else if (!err && library)
+		err = static_library_write(t, in, &selection, out, &f->after, &fault);
+	else if (!err)
+		err = kp_selection_write(&in->fat, &selection, out, offsets, &f->after,
+					 &fault);
+	f->n_nameless = objects.n_nameless;
+	/* what is damaged stays as it is, like what cannot be rewritten */
+	f->damaged = err == KPACK_ERROR_INVALID_FORMAT ||
+		     err == KPACK_ERROR_DECOMPRESSION_FAILED;
+	if (f->damaged)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", fault.text);
+	if (err) {
+		*why = fault;
+		return err;
 	}
-	return t->args.keep ? keep_original(t, in, fd, out, why) : KPACK_SUCCESS;
+	f->larger = f->after >= f->before;
+	f->same = f->larger && !f->loses;
+	if (f->larger)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, larger);
+	return out && t->args.keep ? keep_original(t, in, fd, out, why) : KPACK_SUCCESS;
 }
 
-/* The converter's: a bundle that becomes compressed is in memory, and its result. */
+/*
+ * The converter's: a bundle that becomes compressed is in memory, and its result.  What is only cut out
+ * or stripped goes through small buffers, and costs nothing.
+ */
 static uint64_t cost_of_file(void *arg, const struct input *in)
 {
 	const struct thin *t = arg;
@@ -398,100 +399,74 @@ static uint64_t cost_of_file(void *arg, const struct input *in)
 
 /* --- a run --------------------------------------------------------------------------- */
 
-/* Report that the file F stays as it is, because of TEXT. */
-static void report_left(struct thin *t, const struct thin_file *f, const char *text)
-{
-	t->damaged |= f->damaged;
-	report_error(t->scan.entries[f->entry].path,
-		     f->damaged  ? "damaged, left as it is: %s"
-		     : f->larger ? "note: left as it is: %s"
-				 : "warning: left as it is: %s",
-		     text);
-}
-
-/* For a dry run: find the size of a file without writing it. */
-static kpack_error_t measure_file(struct thin *t, struct thin_file *f,
-				  struct kpackx_error *why)
-{
-	struct input *in = t->scan.entries[f->entry].input;
-	struct debug_objects objects;
-	const struct kp_selection selection = selection_of(t, f, &objects);
-	KP_AUTO_FREE uint64_t *offsets =
-		xcalloc(in->fat.containers.count, sizeof(*offsets));
-	kpack_error_t err;
-	uint64_t size = 0;
-	int fd;
-
-	KP_TRY(input_hold(in, &fd, why));
-	err = in->fat.kind == KP_FATBIN_ELF
-		      ? kp_refill_check(fd, (uint64_t)in->st.st_size, &in->fat, why)
-		      : KPACK_SUCCESS;
-	if (!err)
-		err = write_containers(t, in, &selection, offsets, NULL, &size, why);
-	input_release(in);
-	if (!err)
-		f->after = in->fat.source.size > size
-				   ? f->before - (in->fat.source.size - size)
-				   : f->before;
-	f->same = !f->loses && f->after == f->before;
-	f->n_nameless = objects.n_nameless;
-	return err;
-}
-
-static int measure_all(struct thin *t)
+static void measure_all(struct thin *t)
 {
 	spill_dir_begin(t->args.tree);
-	for (size_t i = 0; i < t->n_files; i++) {
-		struct thin_file *f = &t->files[i];
+	for (size_t i = 0; i < t->n_rewritten; i++) {
+		struct input *in = t->rewritten[i];
 		struct kpackx_error why = {0};
-		kpack_error_t err = KPACK_SUCCESS;
+		kpack_error_t err;
+		int fd;
 
-		if (f->gone)
-			err = tolerate_damage(f, measure_file(t, f, &why), &why);
+		err = input_hold(in, &fd, &why);
+		if (!err) {
+			err = rewrite_file(t, in, fd, NULL, &why);
+			input_release(in);
+		}
 		if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
-			f->after = f->before;
-			disposition_set(&t->dispositions.items[f->entry], FATE_REFUSED,
+			disposition_set(&t->dispositions.items[in->entry], FATE_REFUSED,
 					why.text);
-			report_left(t, f, why.text);
 		} else if (err) {
-			report_why(t->scan.entries[f->entry].path, &why);
+			report_why(t->scan.entries[in->entry].path, &why);
 			t->n_faults++;
 		}
 	}
-	return t->n_faults ? EXIT_FAULT : EXIT_OK;
 }
 
 /* Keep the files of databases that go, then write what C rewrites. */
 static kpack_error_t write_output(struct thin *t, const struct converter *c,
 				  struct kpackx_error *why)
 {
+	const struct thin_args *args = &t->args;
 	KP_AUTO_FREE struct keep_file *files = xcalloc(t->n_files, sizeof(*files));
+	kpack_error_t err = KPACK_SUCCESS;
 	struct tree_write tree;
-	kpack_error_t err;
 	size_t n = 0;
 
-	for (size_t i = 0; i < t->n_files && t->args.keep; i++) {
+	/* directories are made as late as this, so that a refused run leaves none */
+	if (args->debug_to)
+		err = below_make_root(args->debug_to, 0777, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", args->debug_to);
+	if (args->keep) {
+		err = below_make_root(args->keep, 0700, why);
+		if (!err)
+			err = keep_claim(args->keep, args->tree, why);
+		if (err)
+			return kp_fail_prefix(why, err, "%s", args->keep);
+	}
+	for (size_t i = 0; i < t->n_files && args->keep; i++) {
 		const struct scan_entry *e = &t->scan.entries[t->files[i].entry];
 
 		if (!t->files[i].gone)
 			files[n++] = (struct keep_file){e->relative, e->path, &e->id};
 	}
-	KP_TRY(keep_removed(t->args.keep, files, n, why));
-	if (!t->args.output) {
-		spill_dir_begin(t->args.tree);
-		return output_write(c, t->args.tree, NULL, why);
+	KP_TRY(keep_removed(args->keep, files, n, why));
+	if (!args->output) {
+		spill_dir_begin(args->tree);
+		return output_write(c, args->tree, NULL, why);
 	}
-	KP_TRY(below_make_root(t->args.output, 0777, why));
-	spill_dir_begin(t->args.output);
-	tree_write_begin(&tree, t->args.output, false);
-	err = output_write(c, t->args.tree, &tree, why);
+	KP_TRY(below_make_root(args->output, 0777, why));
+	spill_dir_begin(args->output);
+	tree_write_begin(&tree, args->output, false);
+	err = output_write(c, args->tree, &tree, why);
 	if (!err)
 		err = tree_write_finish(&tree, why);
 	tree_write_end(&tree);
 	return err;
 }
 
-static int write_all(struct thin *t)
+static void write_all(struct thin *t)
 {
 	const struct converter c = {
 		.scan = &t->scan,
@@ -514,24 +489,10 @@ static int write_all(struct thin *t)
 	if (t->n_faults) {
 		report_error(t->args.tree,
 			     "nothing was removed because of the faults above");
-		return EXIT_FAULT;
-	}
-	if (write_output(t, &c, &why)) {
+	} else if (write_output(t, &c, &why)) {
 		report_why(NULL, &why);
-		return EXIT_FAULT;
+		t->n_faults++;
 	}
-	/* a file that was refused is not one of which code went */
-	for (size_t i = 0; i < t->n_files; i++) {
-		struct thin_file *f = &t->files[i];
-		const struct disposition *o = &t->dispositions.items[f->entry];
-
-		if (!f->gone)
-			continue;
-		f->after = o->fate == FATE_CONVERTED ? o->after : f->before;
-		if (o->fate == FATE_REFUSED && !f->same)
-			report_left(t, f, o->reason);
-	}
-	return EXIT_OK;
 }
 
 int thin_run(struct thin *t)
@@ -540,31 +501,34 @@ int thin_run(struct thin *t)
 	const struct arch_filter *filter = &args->filter;
 	struct hip_runtimes runtimes = {0};
 	struct kpackx_error why = {0};
-	const char *at = args->tree;
-	kpack_error_t err;
 	bool fine;
 
 	t->scan.skip = args->skip;
-	err = scan_open(args->tree, "", SCAN_CONVERTIBLE, &args->libraries, SCAN_IDENTIFY,
-			&t->scan, &why);
-	if (!err && args->debug_to && !args->dry) {
-		at = args->debug_to;
-		pthread_mutex_init(&t->debug_lock, NULL);
-		err = below_make_root(at, 0777, &why);
-	}
-	if (!err && args->keep && !args->dry) {
-		at = args->keep;
-		err = below_make_root(at, 0700, &why);
-		if (!err)
-			err = keep_claim(at, args->tree, &why);
-	}
-	if (err) {
-		report_why(at, &why);
+	if (scan_open(args->tree, "", SCAN_CONVERTIBLE, &args->libraries, SCAN_IDENTIFY,
+		      &t->scan, &why)) {
+		report_why(args->tree, &why);
 		return EXIT_FAULT;
 	}
 	t->n_faults = t->scan.n_faults;
 	dispositions_open(&t->scan, !args->output, &t->dispositions);
 	choose_files(t);
+	/* of CUDA code it is enough to say once that it stays; files that were skipped may be AMD's */
+	for (size_t i = 0; i < t->scan.n_entries; i++) {
+		struct scan_entry *e = &t->scan.entries[i];
+
+		if (e->note == kp_fatbin_cuda) {
+			e->note = NULL;
+			t->n_cuda += !e->input;
+		} else if (e->note && e->left != SCAN_LEFT_AS_MEANT) {
+			t->amd = true; /* as far as it can be read */
+		}
+	}
+	if (t->n_cuda && !t->amd && !args->skip.known)
+		return report_error(args->tree,
+				    "this is CUDA code; thin is for AMD GPUs");
+	if (t->n_cuda && !args->skip.known)
+		report_error(args->tree, "note: CUDA code stays in %zu file%s", t->n_cuda,
+			     plural(t->n_cuda));
 	scan_report_left(&t->scan, true);
 	/* files that may have device code, but are not what they seem */
 	for (size_t i = 0; i < t->scan.n_entries; i++)
@@ -588,7 +552,31 @@ int thin_run(struct thin *t)
 	}
 	if (!fine)
 		return EXIT_FAULT;
-	return args->dry ? measure_all(t) : write_all(t);
+	pthread_mutex_init(&t->debug_lock, NULL);
+	if (args->dry)
+		measure_all(t);
+	else
+		write_all(t);
+	if (t->n_faults)
+		return EXIT_FAULT;
+	for (size_t i = 0; i < t->n_files; i++) {
+		struct thin_file *f = &t->files[i];
+		const struct disposition *o = &t->dispositions.items[f->entry];
+
+		if (!f->gone || o->fate == FATE_CONVERTED)
+			continue;
+		/* a file that was refused is not one of which code went */
+		f->after = f->before;
+		if (o->fate != FATE_REFUSED || f->same)
+			continue;
+		t->damaged |= f->damaged;
+		report_error(t->scan.entries[f->entry].path,
+			     f->damaged  ? "damaged, left as it is: %s"
+			     : f->larger ? "note: left as it is: %s"
+					 : "warning: left as it is: %s",
+			     o->reason);
+	}
+	return EXIT_OK;
 }
 
 void thin_close(struct thin *t)

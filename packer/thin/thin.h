@@ -50,6 +50,8 @@ struct thin {
 	struct dispositions dispositions;
 	struct thin_file *files; /* by path, bytewise */
 	size_t n_files, files_cap;
+	size_t n_cuda;  /* files with CUDA code only */
+	bool amd;       /* others have code for AMD GPUs */
 	size_t n_stuck; /* files of a form that is not rewritten, though code could go */
 	size_t n_faults;
 	bool damaged; /* a file stays as it is because it is damaged: the run has failed */

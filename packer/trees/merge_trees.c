@@ -453,12 +453,13 @@ static void report_result(const struct tree_merge *m, bool done)
 	if (!done || m->args->json || m->args->quiet)
 		return;
 	report_text(m->args->out);
-	printf(": %zu files from %zu trees\n", m->files, m->args->n_trees);
+	printf(": %zu file%s from %zu tree%s\n", m->files, plural(m->files),
+	       m->args->n_trees, plural(m->args->n_trees));
 	if (m->joined || m->archives)
-		printf("  %zu binaries got markers that name the archives of several "
+		printf("  %zu binar%s got markers that name the archives of several "
 		       "trees, "
-		       "%zu archives were joined\n",
-		       m->joined, m->archives);
+		       "%zu archive%s joined\n",
+		       m->joined, plural_y(m->joined), m->archives, plural(m->archives));
 }
 
 int merge_trees(const struct merge_trees_args *args)

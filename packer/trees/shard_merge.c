@@ -370,8 +370,9 @@ int shard_merge(const struct shard_merge_options *options)
 				      (json_int_t)m.n_files, "archives", archives));
 	} else if (!options->quiet) {
 		report_text(options->out);
-		printf(": %zu shards joined: %zu archives, %zu files\n", m.n_parts,
-		       m.n_names, m.n_files);
+		printf(": %zu shard%s joined: %zu archive%s, %zu file%s\n", m.n_parts,
+		       plural(m.n_parts), m.n_names, plural(m.n_names), m.n_files,
+		       plural(m.n_files));
 	}
 	json_decref(archives);
 	tree_write_end(&m.tree);

@@ -314,10 +314,12 @@ static void report_written(struct arch_split *s, const struct arch_output *out)
 	if (s->args->json || s->args->quiet)
 		return;
 	report_text(out->file);
-	printf(": %" PRIu64 " entries, %" PRIu64 " bytes", stats.entries, stats.bytes);
+	printf(": %" PRIu64 " entr%s, %" PRIu64 " bytes", stats.entries,
+	       plural_y(stats.entries), stats.bytes);
 	if (stats.blocks_copied || stats.blocks_encoded)
-		printf("; %" PRIu64 " blocks copied, %" PRIu64 " compressed",
-		       stats.blocks_copied, stats.blocks_encoded);
+		printf("; %" PRIu64 " block%s copied, %" PRIu64 " compressed",
+		       stats.blocks_copied, plural(stats.blocks_copied),
+		       stats.blocks_encoded);
 	putchar('\n');
 }
 

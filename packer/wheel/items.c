@@ -243,26 +243,6 @@ static void report_clash(void *arg, const struct merge_clash *clash)
 		     (const char *)clash->arch.data, clash->what, first);
 }
 
-/* Merge archives that have one name: the same targets, built by two of the inputs. */
-static kpack_error_t join_archives(struct same *g, const char *dir,
-				   struct kpackx_error *why)
-{
-	KP_AUTO_FREE char **paths = xcalloc(g->count, sizeof(*paths));
-	KP_AUTO_FREE unsigned *prefer = xcalloc(g->count, sizeof(*prefer));
-	kpack_error_t err;
-
-	for (size_t i = 0; i < g->count; i++) {
-		paths[i] = g->items[i].disk;
-		prefer[i] = g->items[i].source == g->prefer;
-	}
-	err = join_to_archive(paths, prefer, g->count, dir, kp_path_name(g->file),
-			      report_clash, g, why);
-	if (err)
-		return kp_fail_prefix(why, err, "%s", g->items[0].path);
-	take_new_file(g);
-	return KPACK_SUCCESS;
-}
-
 /* Join the items of G, each of another one of the N SOURCES, into the chosen one. */
 static kpack_error_t join_same(struct same *g, const struct wheel_source *sources,
 			       size_t n, const char *dir, struct kpackx_error *why)
@@ -294,42 +274,28 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 		return KPACK_SUCCESS;
 	if (first->kind == WHEEL_ITEM_BINARY)
 		return join_binaries(g, why);
-	if (first->kind == WHEEL_ITEM_ARCHIVE)
-		return join_archives(g, dir, why);
+	if (first->kind == WHEEL_ITEM_ARCHIVE) {
+		/* archives with one name have the same targets, built by two of the inputs */
+		KP_AUTO_FREE char **paths = xcalloc(g->count, sizeof(*paths));
+		KP_AUTO_FREE unsigned *prefer = xcalloc(g->count, sizeof(*prefer));
+		kpack_error_t err;
+
+		for (size_t i = 0; i < g->count; i++) {
+			paths[i] = g->items[i].disk;
+			prefer[i] = g->items[i].source == g->prefer;
+		}
+		err = join_to_archive(paths, prefer, g->count, dir, kp_path_name(g->file),
+				      report_clash, g, why);
+		if (err)
+			return kp_fail_prefix(why, err, "%s", first->path);
+		take_new_file(g);
+		return KPACK_SUCCESS;
+	}
 	/* by the hashes that RECORD has and unpacking has compared */
 	for (size_t i = 1; i < g->count && !g->prefer; i++)
 		if (memcmp(first->source->digests[first->member],
 			   g->items[i].source->digests[g->items[i].member], 32) != 0)
 			return refuse_clash(g, 0, i, "different bytes", SETTLED, why);
-	return KPACK_SUCCESS;
-}
-
-/*
- * All output wheels are installed into one directory: a path that is a file in one input
- * must not be a directory in another.
- */
-static kpack_error_t check_directories(const struct wheel_items *list,
-				       struct kpackx_error *why)
-{
-	for (size_t i = 0; i < list->count; i++) {
-		const struct wheel_item *item = &list->items[i], *above;
-		KP_AUTO_FREE char *dir = xstrdup(item->path);
-		struct wheel_item probe = {.path = dir};
-
-		for (char *slash; (slash = strrchr(dir, '/'));) {
-			*slash = '\0';
-			/* what is called as .dist-info is, but a file, is not in it */
-			probe.last = item->last && strchr(dir, '/');
-			above = kp_find(list->items, list->count, &probe,
-					KP_BY_NUMBER(struct wheel_item, last),
-					KP_BY_TEXT(struct wheel_item, path));
-			if (above)
-				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-					       "%s: a file in %s and a directory in %s",
-					       above->path, above->source->path,
-					       item->source->path);
-		}
-	}
 	return KPACK_SUCCESS;
 }
 
@@ -367,5 +333,28 @@ kpack_error_t wheel_items_join(struct wheel_items *list,
 		free(list->items[list->count].path);
 		free(list->items[list->count].disk);
 	}
-	return err ? err : check_directories(list, why);
+	/*
+	 * All output wheels are installed into one directory: a path that is a file in one input
+	 * must not be a directory in another.
+	 */
+	for (size_t i = 0; !err && i < list->count; i++) {
+		const struct wheel_item *item = &list->items[i], *above;
+		KP_AUTO_FREE char *parent = xstrdup(item->path);
+		struct wheel_item probe = {.path = parent};
+
+		for (char *slash; !err && (slash = strrchr(parent, '/'));) {
+			*slash = '\0';
+			/* what is called as .dist-info is, but a file, is not in it */
+			probe.last = item->last && strchr(parent, '/');
+			above = kp_find(list->items, list->count, &probe,
+					KP_BY_NUMBER(struct wheel_item, last),
+					KP_BY_TEXT(struct wheel_item, path));
+			if (above)
+				err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					      "%s: a file in %s and a directory in %s",
+					      above->path, above->source->path,
+					      item->source->path);
+		}
+	}
+	return err;
 }

@@ -467,43 +467,12 @@ static kpack_error_t take_header(const struct metadata_text *m, const char *file
 	return KPACK_SUCCESS;
 }
 
-/* The directory, and the file unless it has no name yet, are called as METADATA says. */
-static kpack_error_t check_names(const struct dist_info *info,
-				 const struct wheel_name *file_name,
-				 struct kpackx_error *why)
-{
-	struct wheel_name name = {.version = ""};
-	char shown[120], *dash;
-
-	if (!dist_name_ok(info->name))
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_FORMAT,
-			"METADATA: Name '%s' is not a valid name",
-			kp_text_escape(kp_span_str(info->name), shown, sizeof(shown)));
-	if (!dist_version_ok(info->version))
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_FORMAT,
-			"METADATA: Version '%s' is not a valid version",
-			kp_text_escape(kp_span_str(info->version), shown, sizeof(shown)));
-	if (strlen(info->dir) > WHEEL_NAME_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "the name of .dist-info is too long");
-	memcpy(name.text, info->dir, strlen(info->dir) - strlen(dist_info));
-	name.dist = name.text;
-	dash = strchr(name.text, '-');
-	if (dash) {
-		*dash = '\0';
-		name.version = dash + 1;
-	}
-	KP_TRY(wheel_name_check(&name, info->name, info->version, why));
-	return file_name ? wheel_name_check(file_name, info->name, info->version, why)
-			 : KPACK_SUCCESS;
-}
-
 kpack_error_t dist_info_read(const struct wheel_in *w, const struct wheel_name *file_name,
 			     struct dist_info *out, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *format = NULL;
+	struct wheel_name name = {.version = ""};
+	char shown[120], *dash;
 	struct kp_span tag;
 
 	*out = (struct dist_info){0};
@@ -521,7 +490,30 @@ kpack_error_t dist_info_read(const struct wheel_in *w, const struct wheel_name *
 			       "WHEEL: Wheel-Version is not 1.x");
 	if (!metadata_text_get(&out->wheel, "Tag", &tag))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "WHEEL: no Tag");
-	return check_names(out, file_name, why);
+	if (!dist_name_ok(out->name))
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"METADATA: Name '%s' is not a valid name",
+			kp_text_escape(kp_span_str(out->name), shown, sizeof(shown)));
+	if (!dist_version_ok(out->version))
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"METADATA: Version '%s' is not a valid version",
+			kp_text_escape(kp_span_str(out->version), shown, sizeof(shown)));
+	if (strlen(out->dir) > WHEEL_NAME_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the name of .dist-info is too long");
+	/* the directory, and the file unless it has no name yet, are called as METADATA says */
+	memcpy(name.text, out->dir, strlen(out->dir) - strlen(dist_info));
+	name.dist = name.text;
+	dash = strchr(name.text, '-');
+	if (dash) {
+		*dash = '\0';
+		name.version = dash + 1;
+	}
+	KP_TRY(wheel_name_check(&name, out->name, out->version, why));
+	return file_name ? wheel_name_check(file_name, out->name, out->version, why)
+			 : KPACK_SUCCESS;
 }
 
 void dist_info_fini(struct dist_info *info)

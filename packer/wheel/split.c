@@ -312,32 +312,6 @@ static const char *const kind_names[] = {
 	[WHEEL_OUTPUT_HOST] = "host",
 };
 
-/* List the outputs; each has the host's file name, but for distribution or label. */
-static kpack_error_t list_outputs(struct split *s, struct kpackx_error *why)
-{
-	s->outputs = xcalloc(s->devices.count + 2, sizeof(*s->outputs));
-	for (size_t i = 0; i < s->devices.count + 2; i++) {
-		struct wheel_output *output = &s->outputs[s->n_outputs];
-		struct wheel_name name = s->host->name;
-
-		if (i < s->devices.count) {
-			output->kind = WHEEL_OUTPUT_DEVICE;
-			output->device = s->devices.items[i];
-			name.dist = output->device->file;
-		} else if (i == s->devices.count) {
-			if (!s->args->host_label)
-				continue;
-			output->kind = WHEEL_OUTPUT_VARIANT;
-			name.variant = s->args->host_label;
-		} else {
-			output->kind = WHEEL_OUTPUT_HOST;
-		}
-		s->n_outputs++;
-		KP_TRY(compose_names(s, &name, output, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t write_output(const struct split *s, struct wheel_output *output,
 				  struct kpackx_error *why)
 {
@@ -558,7 +532,27 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 	KP_TRY(make_dir(&s->staging, "joined", &joined, why));
 	KP_TRY(wheel_items_join(&s->items, s->sources, s->n_sources, s->prefer, joined,
 				why));
-	KP_TRY(list_outputs(s, why));
+	/* each output has the host's file name, but for distribution or label */
+	s->outputs = xcalloc(s->devices.count + 2, sizeof(*s->outputs));
+	for (size_t i = 0; i < s->devices.count + 2; i++) {
+		struct wheel_output *output = &s->outputs[s->n_outputs];
+		struct wheel_name name = s->host->name;
+
+		if (i < s->devices.count) {
+			output->kind = WHEEL_OUTPUT_DEVICE;
+			output->device = s->devices.items[i];
+			name.dist = output->device->file;
+		} else if (i == s->devices.count) {
+			if (!args->host_label)
+				continue;
+			output->kind = WHEEL_OUTPUT_VARIANT;
+			name.variant = args->host_label;
+		} else {
+			output->kind = WHEEL_OUTPUT_HOST;
+		}
+		s->n_outputs++;
+		KP_TRY(compose_names(s, &name, output, why));
+	}
 	for (size_t i = 0; i < s->n_outputs; i++)
 		KP_TRY(check_free(s, s->outputs[i].kind, s->outputs[i].final, NULL, why));
 	for (size_t i = 0; i < s->n_outputs; i++) {

@@ -215,21 +215,6 @@ static void put_required(FILE *f, const struct split *s, const struct wheel_extr
 			d->dist, version, gpu);
 }
 
-static void put_extra(FILE *f, const struct split *s, const struct wheel_extra *e,
-		      enum wheel_output_kind kind)
-{
-	fprintf(f, "Provides-Extra: %s\n", e->name);
-	if (e->device) {
-		put_required(f, s, e, kind, e->device);
-		for (size_t i = 0; i < e->device->n_needs; i++)
-			put_required(f, s, e, kind, e->device->needs[i]);
-		return;
-	}
-	for (size_t i = 0; i < s->devices.count; i++)
-		if (!*e->gpu || device_wheel_serves(s->devices.items[i], e->gpu))
-			put_required(f, s, e, kind, s->devices.items[i]);
-}
-
 /* Make the host's METADATA with extras; it is otherwise as it was. */
 static kpack_error_t host_metadata(const struct split *s, enum wheel_output_kind kind,
 				   char **out, size_t *size, struct kpackx_error *why)
@@ -250,8 +235,19 @@ static kpack_error_t host_metadata(const struct split *s, enum wheel_output_kind
 				       "METADATA has the extra '%s' already",
 				       extras.items[i].name);
 	f = xmemstream(&lines, &n_lines);
-	for (size_t i = 0; i < extras.count; i++)
-		put_extra(f, s, &extras.items[i], kind);
+	for (size_t i = 0; i < extras.count; i++) {
+		const struct wheel_extra *e = &extras.items[i];
+
+		fprintf(f, "Provides-Extra: %s\n", e->name);
+		if (e->device)
+			put_required(f, s, e, kind, e->device);
+		for (size_t k = 0; e->device && k < e->device->n_needs; k++)
+			put_required(f, s, e, kind, e->device->needs[k]);
+		/* an extra of a GPU, or of all */
+		for (size_t k = 0; !e->device && k < s->devices.count; k++)
+			if (!*e->gpu || device_wheel_serves(s->devices.items[k], e->gpu))
+				put_required(f, s, e, kind, s->devices.items[k]);
+	}
 	fclose(f);
 	text = metadata_text_add(host, lines, size);
 	KP_TRY(metadata_text_parse((struct kp_span){(const uint8_t *)text, *size}, &m,
@@ -265,36 +261,6 @@ static kpack_error_t host_metadata(const struct split *s, enum wheel_output_kind
 		*out = text;
 		text = NULL;
 	}
-	return KPACK_SUCCESS;
-}
-
-/* --- variant.json -------------------------------------------------------------------- */
-
-/* As AMD's program writes it: each GPU with an extra is a variant. */
-static kpack_error_t variant_json(const struct split *s, char **out,
-				  struct kpackx_error *why)
-{
-	KP_AUTO(wheel_extras) extras = {0};
-	json_t *gpus = json_array(), *variants = json_object();
-
-	KP_TRY(wheel_extras_list(s, &extras, why));
-	for (size_t i = 0; i < extras.count; i++) {
-		const char *gpu = property_of(&extras.items[i]);
-
-		if (gpu && (json_array_append_new(gpus, json_string(gpu)) ||
-			    json_object_set_new(
-				    variants, gpu,
-				    json_pack("{s:{s:[s]}}", "amd", "gfx_arch", gpu))))
-			xalloc_fail(0);
-	}
-	*out = report_json_new(
-		json_pack("{s:{s:{s:b, s:s, s:[s]}}, s:{s:[s], s:{s:{s:o}}}, s:o}",
-			  "providers", "amd", "install-time", 1, "plugin-api",
-			  "amd_variant_provider.plugin:AMDVariantPlugin", "requires",
-			  "amd-variant-provider >= 1.0", "default-priorities",
-			  "namespace", "amd", "property", "amd", "gfx_arch", gpus,
-			  "variants", variants),
-		JSON_INDENT(2));
 	return KPACK_SUCCESS;
 }
 
@@ -380,6 +346,8 @@ kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *
 {
 	const char *overlay = s->host->overlay;
 	int top = (int)strcspn(overlay, "/");
+	KP_AUTO(wheel_extras) extras = {0};
+	json_t *gpus, *variants;
 	char *text = NULL;
 	size_t size;
 
@@ -396,9 +364,29 @@ kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *
 	}
 	KP_TRY(host_metadata(s, output->kind, &text, &size, why));
 	wheel_out_add_text(out, dir, "METADATA", text, size);
-	if (output->kind == WHEEL_OUTPUT_VARIANT) {
-		KP_TRY(variant_json(s, &text, why));
-		wheel_out_add_text(out, dir, "variant.json", text, strlen(text));
+	if (output->kind != WHEEL_OUTPUT_VARIANT)
+		return KPACK_SUCCESS;
+	/* variant.json as AMD's program writes it: each GPU with an extra is a variant */
+	KP_TRY(wheel_extras_list(s, &extras, why));
+	gpus = json_array();
+	variants = json_object();
+	for (size_t i = 0; i < extras.count; i++) {
+		const char *gpu = property_of(&extras.items[i]);
+
+		if (gpu && (json_array_append_new(gpus, json_string(gpu)) ||
+			    json_object_set_new(
+				    variants, gpu,
+				    json_pack("{s:{s:[s]}}", "amd", "gfx_arch", gpu))))
+			xalloc_fail(0);
 	}
+	text = report_json_new(
+		json_pack("{s:{s:{s:b, s:s, s:[s]}}, s:{s:[s], s:{s:{s:o}}}, s:o}",
+			  "providers", "amd", "install-time", 1, "plugin-api",
+			  "amd_variant_provider.plugin:AMDVariantPlugin", "requires",
+			  "amd-variant-provider >= 1.0", "default-priorities",
+			  "namespace", "amd", "property", "amd", "gfx_arch", gpus,
+			  "variants", variants),
+		JSON_INDENT(2));
+	wheel_out_add_text(out, dir, "variant.json", text, strlen(text));
 	return KPACK_SUCCESS;
 }

@@ -53,7 +53,7 @@ def content(kind, value, last):
         return mkoffload.ccob(data) if kind == "ccob" else data
     return {
         "text": lambda: value.encode(), "none": lambda: b"", "cut": lambda: last[:int(value)],
-        "elf": lambda: code(int(value, 16)), "ar": lambda: b"!<arch>\n", "dll": lambda: b"MZ" + bytes(62),
+        "elf": lambda: code(int(value, 16)), "ar": lambda: mkoffload.ar([("a", b"\0")]), "dll": lambda: b"MZ" + bytes(62),
         "host": lambda: mkoffload.elf_object([(".text", 1, 16, b"\x90" * 40)]),
         "aks2": lambda: b"AKS2" + struct.pack("<3I", *map(int, value.split(","))) + b"\xfd7zXZ\0" + bytes(32) + b"YZ",
         "zip": lambda: b"PK\3\4" + bytes(96) + b"PK\5\6" + struct.pack("<4H2IH", 0, 0, int(value), int(value), 40, 60, 0),

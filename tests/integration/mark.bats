@@ -313,7 +313,7 @@ old_kernel_starts() { # PROGRAM
 	chmod 711 prog
 	before=$(everything_of prog)
 	ends 0 "prog: repaired" mark strip-safe prog
-	ends 0 "1 programs, 0 faults" mark strip-safe --check .
+	ends 0 "1 program, 0 faults" mark strip-safe --check .
 	old_kernel_starts prog
 	[ "$(everything_of prog)" = "$before" ]
 	ends 0 "prog: ok" mark strip-safe prog

@@ -103,7 +103,7 @@ database() { # GPU...
 	database gfx1100 gfx1030
 	blas 1
 	rpm -i "$package" >said
-	grep -q "^rocm: $T/tree: 1 files changed, 1 removed" said
+	grep -q "^rocm: $T/tree: 1 file changed, 1 removed" said
 	[ "$(objects tree/lib/a.so)" = gfx1100 ]
 	rpm -V blas >have || :
 	diff have - <<-END
@@ -113,7 +113,7 @@ database() { # GPU...
 	mkfat --size 60000 --seed 2 --arches gfx1100,gfx1030,gfx90a build/lib/a.so
 	blas 2
 	rpm -U "$package" >said
-	grep -q "1 files changed, 1 removed" said
+	grep -q "1 file changed, 1 removed" said
 	[ "$(objects tree/lib/a.so)" = gfx1100 ]
 	"$T/kpack" status >said
 	grep -qx '  complete' said
@@ -128,7 +128,7 @@ database() { # GPU...
 	database gfx1100
 	blas 1
 	rpm -i "$package" >said
-	grep -q "1 files changed, 0 removed, 1 packed" said
+	grep -q "1 file changed, 0 removed, 1 packed" said
 	[ "$(mounts)" = 1 ]
 	kernels=tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
 	cmp build/${kernels#tree/} $kernels

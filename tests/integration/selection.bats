@@ -51,12 +51,12 @@ load packing
 	-- pack -q --arch auto in out
 	in_gfx11-generic.kpack
 	-- mark check --arch auto out
-	1 converted, 0 not converted, 1 objects in 1 archives, 0 faults
+	1 converted, 0 not converted, 1 object in 1 archive, 0 faults
 	-- split -q --gpu-targets auto in trees
 	in_generic in_gfx11-generic in_gfx942
 	-- mark check --arch auto out
 	kpack: out/lib/a.so: gfx942: no archive has it
-	1 converted, 0 not converted, 1 objects in 1 archives, 1 faults
+	1 converted, 0 not converted, 1 object in 1 archive, 1 fault
 	gfx942
 	gfx90a gfx942
 	-- extract --arch auto all/.kpack -C got
@@ -67,7 +67,7 @@ load packing
 	"arch": "gfx942"
 	-- verify --tree --arch auto all
 	kpack: note: no file of a kernel database was found
-	1 files, 0 of kernel databases, 0 faults
+	1 file, 0 of kernel databases, 0 faults
 	--
 	gfx1100
 	gfx942

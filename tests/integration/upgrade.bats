@@ -126,7 +126,7 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	ln -s kpack-test root/opt/kpack-link
 	sed -i s/kpack-test/kpack-link/ root/etc/kpack/policy.d/test.conf
 	dpkg_does -i /packages/1.deb
-	grep -q '^test: /opt/kpack-test: 1 files changed, 2 removed' dpkg.log
+	grep -q '^test: /opt/kpack-test: 1 file changed, 2 removed' dpkg.log
 	only_gfx1100 root/$lib/liba.so
 	[ ! -e root/$database/Kernels.so-000-gfx1030.hsaco ]
 	same_as_status changed removed

@@ -230,14 +230,17 @@ static void refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 	struct kp_outfile out = open_out();
 	struct kpackx_error why = {0};
 	struct kp_fatbin after;
+	uint64_t planned, written;
 
 	if (!starts)
 		abort();
 	for (size_t i = 0; i < fat->elf.n_wrappers; i++)
 		if (fat->wrapper_container[i] >= 0)
 			starts[i] = offsets[fat->wrapper_container[i]];
-	if (kp_refill(fd, size, fat, &options, &out, &why) == KPACK_SUCCESS) {
-		if (kp_fatbin_open(out.fd, size_of(out.fd), &after, &why) ||
+	if (kp_refill(fd, size, fat, &options, &out, &written, &why) == KPACK_SUCCESS) {
+		if (kp_refill(fd, size, fat, &options, NULL, &planned, &why) ||
+		    planned != written || written != size_of(out.fd) ||
+		    kp_fatbin_open(out.fd, size_of(out.fd), &after, &why) ||
 		    after.elf.n_wrappers != fat->elf.n_wrappers ||
 		    sum_images(&after, NULL) != left)
 			abort();
