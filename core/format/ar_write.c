@@ -255,7 +255,7 @@ static kpack_error_t put_archive(struct writer *w, struct kpackx_error *why)
 	char name[32];
 	uint8_t be[8];
 
-	KP_TRY(kp_sink_text(w->sink, MAGIC, why));
+	KP_TRY(kp_sink_put(w->sink, MAGIC, MAGIC_SIZE, why));
 	if (w->index_size) {
 		KP_TRY(put_header(w, w->width == 4 ? "/" : "/SYM64/", "0", "0",
 				  w->index_size, why));

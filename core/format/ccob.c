@@ -110,12 +110,11 @@ static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_
 				      " bytes, the header %" PRIu64,
 				      stated, decoded);
 		if (!err)
-			err = kp_frames_open(&d->src, KP_FRAMES_PIECES, &d->zstd, why);
+			err = kp_frames_open(&d->zstd, &d->src, KP_FRAMES_PIECES, why);
 		if (!err) {
 			/* a window takes no more memory than the payload, whose size is checked */
 			kp_frames_narrow_windows(d->zstd, decoded);
-			err = kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10),
-						     why);
+			kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10));
 		}
 	}
 #if KP_WITH_ZLIB

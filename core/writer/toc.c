@@ -14,6 +14,7 @@
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
+#include "core/base/order.h"
 #include "core/base/scheme.h"
 #include "internal.h"
 
@@ -236,7 +237,7 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *bl
 	KP_TRY(kp_new(&arches, w->entries.n, "architectures", why));
 	for (size_t i = 0; i < w->entries.n; i++)
 		arches[i] = w->entries.items[i].arch;
-	qsort(arches, w->entries.n, sizeof(*arches), kp_order_texts);
+	kp_sort(arches, w->entries.n, KP_AS_TEXT);
 	for (size_t i = 0; i < w->entries.n; i++)
 		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
 			arches[n++] = arches[i];

@@ -547,7 +547,7 @@ static kpack_error_t reach_target(struct drive *d, struct kpackx_error *why)
 		KP_TRY(decoders_open(&ps->decoders, d->what, KP_READ_PIECES,
 				     pass_cost(pass->window) + pass_cost(0),
 				     &pass->decoder, why));
-		KP_TRY(kp_reader_limit_window(pass->decoder, pass->window, why));
+		kp_reader_limit_window(pass->decoder, pass->window);
 	}
 	while (pass->at <= d->target->number) {
 		struct piece *p = NULL;

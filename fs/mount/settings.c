@@ -478,7 +478,7 @@ static enum end take_mountpoint(struct settings *s)
 		return OK;
 	if (!mounts_as_root()) {
 		full = realpath(s->mountpoint, NULL);
-	} else if ((fd = firm_path_open(s->mountpoint, &firm)) >= 0) {
+	} else if ((fd = kp_firm_path_open(s->mountpoint, &firm)) >= 0) {
 		s->place = fd;
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 		n = readlink(name, path, sizeof(path) - 1);
@@ -499,7 +499,7 @@ static enum end take_mountpoint(struct settings *s)
 		/* fusermount3 unmounts by the path when the daemon has died: nobody may have
 		 * exchanged a directory of the absolute path then */
 		settings_leave_place(s);
-		fd = firm_path_open(full, &firm);
+		fd = kp_firm_path_open(full, &firm);
 		if (fd >= 0)
 			close(fd);
 		if (fd < 0 || !firm) {

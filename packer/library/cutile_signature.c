@@ -357,7 +357,7 @@ json_t *signature_json(const char *kernel, size_t *left)
 {
 	struct facts f = {0}, outer = {0};
 	struct kp_mp cursor;
-	struct kp_json text;
+	struct kp_json text = {.limit = SIZE_MAX};
 	struct kp_span json;
 	json_t *out = NULL;
 
@@ -378,7 +378,6 @@ json_t *signature_json(const char *kernel, size_t *left)
 	facts_map(&outer, "signature", &f);
 	cursor = kp_mp_over((struct kp_span){outer.pairs, outer.size});
 	kp_mp_skip(&cursor);
-	kp_json_init(&text, SIZE_MAX);
 	kp_json_value(&text, &cursor);
 	if (kp_json_finish(&text, &json, NULL) == KPACK_SUCCESS)
 		out = json_loadb((const char *)json.data, json.size, JSON_ALLOW_NUL,

@@ -709,7 +709,7 @@ static bool open_tree(struct undo *u)
 	for (size_t i = 0, end; i < u->n_files; i = end) {
 		struct undo_file *f = &u->files[i];
 		KP_AUTO_FREE char *dir = path_of(u, f);
-		struct stat st;
+		struct stat st = {0};
 
 		for (end = i + 1;
 		     end < u->n_files && kp_span_eq(f->path, u->files[end].path);)
@@ -722,12 +722,11 @@ static bool open_tree(struct undo *u)
 			}
 		} else if (!f->recipe.file.removed) {
 			refuse_file(u, f, "it does not exist any more");
-		} else if (below_lstat(dir, &st) == 0
-				   ? !S_ISDIR(st.st_mode)
-				   : errno == ENOENT || errno == ENOTDIR) {
-			refuse_file(u, f, "its directory does not exist any more");
-		} else if (below_lstat(dir, &st) < 0) {
+		} else if (below_lstat(dir, &st) < 0 && errno != ENOENT &&
+			   errno != ENOTDIR) {
 			refuse_file(u, f, strerror(errno));
+		} else if (!S_ISDIR(st.st_mode)) {
+			refuse_file(u, f, "its directory does not exist any more");
 		}
 		/* only the recipe that was chosen stays */
 		for (size_t k = i + 1; k < end; k++)
