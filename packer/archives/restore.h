@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The original of a converted binary.  The recipe in .rocm_kpack_layout lists the objects; each is
+ * looked for in the archives that the marker's search paths reach, or in given ones, and must have the
+ * hash that the recipe states.  Then the original is made in one of two ways:
+ *
+ *	what the recipe copies is still in the file   the whole original, from the recipe
+ *	the file was changed since (strip, patchelf)  the changed file, with its device code put back
+ */
+#ifndef PACKER_ARCHIVES_RESTORE_H
+#define PACKER_ARCHIVES_RESTORE_H
+
+#include "reachable_archives.h"
+
+/* An object that no archive has, or that differs in the archives. */
+struct missing_object {
+	const char *arch;
+	bool differs;
+	bool unpacked; /* the recipe has no hash of it: it was not packed with the binary */
+};
+
+struct restore {
+	struct binary b;
+	const struct reach *archives; /* `reach`, or the given ones */
+	struct reach reach;
+	struct found_object *found; /* per image of the layout */
+	bool *have;
+	struct missing_object *missing; /* sorted by architecture */
+	size_t n_missing;
+	uint64_t largest; /* bytes of the largest object */
+	bool fits;        /* the recipe gives the original: the file was not changed */
+	struct kp_recipe_result result;
+};
+
+/*
+ * Open the converted binary PATH, which is borrowed, and find its objects in GIVEN, or, if that is
+ * NULL, in the archives that it reaches, which join SET.  R is to be closed in any case.
+ * NOT_IMPLEMENTED: it has no recipe.  Errors of binary_read_marker, binary_read_layout and
+ * installed_reach.
+ */
+kpack_error_t restore_open(struct restore *r, const char *path, struct installed *set,
+			   const struct reach *given, struct kpackx_error *why);
+void restore_close(struct restore *r);
+
+/* Write the original to OUT, without missing objects; this may be done on several threads. */
+kpack_error_t restore_write(struct restore *r, struct kp_outfile *out,
+			    struct kpackx_error *why);
+
+/* Report the missing objects, a line for each architecture; WHAT is what becomes of them. */
+void restore_report_missing(const struct restore *r, const char *what);
+
+/*
+ * After restore_write: report in what the result may differ from the original, and return that in
+ * words, for the end of a line: ", bit-identical to the original" ...
+ */
+const char *restore_report(const struct restore *r);
+
+#endif
