@@ -56,8 +56,9 @@ kpack_error_t restore_open(struct restore *r, const char *path, struct installed
 			       "has no " KP_LAYOUT_SECTION
 			       ", without which it cannot be restored");
 	file = kp_source_fd(r->b.fd, 0, r->b.size);
-	KP_TRY(kp_recipe_fits(&r->b.layout, &file, &r->fits, why));
-	if (r->b.fat.elf.has_fatbin) /* the device code was left in it */
+	KP_TRY(kp_recipe_fits(&r->b.layout, &file, &r->how.fits, why));
+	r->how.left = r->b.fat.elf.has_fatbin;
+	if (r->how.left)
 		return KPACK_SUCCESS;
 	if (!given)
 		KP_TRY(installed_reach(set, &r->b.marker, path, &r->reach, why));
@@ -127,8 +128,8 @@ static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t o
 	const struct kp_recipe_source source = {
 		.have = r->have, .read = read_object, .arg = r};
 
-	return kp_recipe_restore_section(&r->b.layout, &source, out, offset, &r->result,
-					 why);
+	return kp_recipe_restore_section(&r->b.layout, &source, out, offset,
+					 &r->how.result, why);
 }
 
 kpack_error_t restore_write(struct restore *r, struct kp_outfile *out,
@@ -148,7 +149,7 @@ kpack_error_t restore_write(struct restore *r, struct kp_outfile *out,
 		uint32_t c = layout->wrapper_container[i];
 
 		/* device code that was left in the file is where it is found */
-		if (!r->b.fat.elf.has_fatbin)
+		if (!r->how.left)
 			offsets[i] =
 				layout->containers[c].offset - layout->section_offset;
 		else if (c < list->count)
@@ -159,8 +160,8 @@ kpack_error_t restore_write(struct restore *r, struct kp_outfile *out,
 				       list->count);
 	}
 	/* a binary that was changed since only gets its device code */
-	return r->fits ? kp_recipe_restore(layout, &source, out, &r->result, why)
-		       : kp_restore(r->b.fd, r->b.size, &r->b.fat, &o, out, why);
+	return r->how.fits ? kp_recipe_restore(layout, &source, out, &r->how.result, why)
+			   : kp_restore(r->b.fd, r->b.size, &r->b.fat, &o, out, why);
 }
 
 /* --- reports --------------------------------------------------------------------------- */
@@ -202,40 +203,49 @@ static bool is_unlisted(const struct restore *r, const struct kpack_archive *a,
 	return found;
 }
 
-const char *restore_report(const struct restore *r)
+size_t restore_report_unlisted(const struct restore *r)
 {
-	const struct kp_recipe_result *result = &r->result;
+	size_t n = 0;
 
 	/* the archives may be from several joined builds */
 	for (size_t i = 0; i < r->archives->count; i++) {
 		const struct kpack_archive *a = r->archives->items[i].archive->archive;
 
-		for (size_t k = 0; a && k < kp_archive_arch_count(a); k++)
-			if (is_unlisted(r, a, kp_archive_arch(a, k)))
-				report_error(r->b.path,
-					     "warning: %s: %s has code for it, which the "
-					     "layout does not know; it is not restored",
-					     kp_archive_arch(a, k), kp_archive_path(a));
+		for (size_t k = 0; a && k < kp_archive_arch_count(a); k++) {
+			if (!is_unlisted(r, a, kp_archive_arch(a, k)))
+				continue;
+			report_error(r->b.path,
+				     "warning: %s: %s has code for it, which the "
+				     "layout does not know; it is not restored",
+				     kp_archive_arch(a, k), kp_archive_path(a));
+			n++;
+		}
 	}
+	return n;
+}
+
+const char *restore_report(const char *path, const struct restored *how)
+{
+	const struct kp_recipe_result *result = &how->result;
+
 	if (result->n_recompressed)
 		report_error(
-			r->b.path,
+			path,
 			"%zu compressed bundles have the same objects as before, but "
 			"other bytes, because they were compressed by another "
 			"compressor",
 			result->n_recompressed);
-	if (!r->fits)
-		report_error(r->b.path,
-			     "was changed since it was converted, so that only its "
-			     "device code is restored, and the rest is that of the "
-			     "changed file");
-	if (!r->fits && r->b.fat.elf.has_fatbin)
+	if (!how->fits)
+		report_error(path, "was changed since it was converted, so that only its "
+				   "device code is restored, and the rest is that of the "
+				   "changed file");
+	if (!how->fits && how->left)
 		return ", with the device code that was left in it";
 	if (result->n_missing || result->n_recompressed)
 		return ", not bit-identical to the original";
 	if (result->n_unknown)
 		return ", with objects that were not packed with it: nothing tells "
 		       "whether it is the original";
-	return r->fits ? ", bit-identical to the original"
-		       : ", its device code is bit-identical";
+	return how->fits ? ", bit-identical to the original"
+			 : ", its device code is bit-identical";
 }

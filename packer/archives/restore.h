@@ -19,6 +19,13 @@ struct missing_object {
 	bool unpacked; /* the recipe has no hash of it: it was not packed with the binary */
 };
 
+/* How an original was made. */
+struct restored {
+	bool fits; /* by the recipe alone: the file was not changed */
+	bool left; /* the device code was left in the file */
+	struct kp_recipe_result result;
+};
+
 struct restore {
 	struct binary b;
 	const struct reach *archives; /* `reach`, or the given ones */
@@ -27,9 +34,8 @@ struct restore {
 	bool *have;
 	struct missing_object *missing; /* sorted by architecture */
 	size_t n_missing;
-	uint64_t largest; /* bytes of the largest object */
-	bool fits;        /* the recipe gives the original: the file was not changed */
-	struct kp_recipe_result result;
+	uint64_t largest;    /* bytes of the largest object */
+	struct restored how; /* its result: after restore_write */
 };
 
 /*
@@ -50,9 +56,14 @@ kpack_error_t restore_write(struct restore *r, struct kp_outfile *out,
 void restore_report_missing(const struct restore *r, const char *what);
 
 /*
- * After restore_write: report in what the result may differ from the original, and return that in
- * words, for the end of a line: ", bit-identical to the original" ...
+ * Report what archives have of the binary that its recipe does not know, as of joined builds; it is not
+ * restored.  Returns how many architectures that is.
  */
-const char *restore_report(const struct restore *r);
+size_t restore_report_unlisted(const struct restore *r);
+/*
+ * Report in what the original of PATH that was made as HOW says may differ, and return that in words,
+ * for the end of a line: ", bit-identical to the original" ...
+ */
+const char *restore_report(const char *path, const struct restored *how);
 
 #endif

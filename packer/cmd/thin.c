@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/cli/process.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/gpu/runtimes.h"
@@ -238,15 +239,14 @@ static void print_thin_table(const struct thin *t, const struct thin_sums *s)
 	if (s->dry || t->args.output || !s->before)
 		return;
 	if (t->args.keep) {
-		fputs("to undo this: kpack thin --undo ", stdout);
-		report_text(t->args.keep);
-		putchar(' ');
-		report_text(s->tree);
+		KP_AUTO_FREE char *dir = shell_word(t->args.keep);
+		KP_AUTO_FREE char *tree = shell_word(s->tree);
+
+		printf("undo: kpack thin --undo %s %s", dir, tree);
 	} else {
 		KP_AUTO_FREE char *names = find_packages(t);
 
-		fputs(*names ? "to undo this, reinstall:" : "to undo this, reinstall",
-		      stdout);
+		fputs("undo: reinstall", stdout);
 		report_text(*names ? names : " what the files belong to");
 	}
 	putchar('\n');

@@ -112,8 +112,7 @@ kpack_error_t leftovers_remove(const char *root, const char *path,
 /* The attribute of a directory of root's that this file made: only root can set it. */
 #define MARK "trusted.kpack.temporary"
 
-/* Remove a tree, also from read-only directories.  Files that cannot be removed stay. */
-static void remove_tree(const char *path)
+void remove_tree(const char *path)
 {
 	struct tree_list *list = tree_list_open(path);
 	struct tree_item item;

@@ -224,7 +224,8 @@ static void restore_file(struct mark_restore *m, const char *file, const char *o
 		const char *how;
 
 		restore_report_missing(&r, "; left out");
-		how = restore_report(&r);
+		restore_report_unlisted(&r);
+		how = restore_report(file, &r.how);
 		report_text(out);
 		printf(": restored%s\n", how);
 	}

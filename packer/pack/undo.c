@@ -1,0 +1,771 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Undoing what packing did to a tree, and what packing keeps for that.
+ *
+ *	look_at_archives	which are there, and which files they show
+ *	look_at_tree		its converted binaries, each of which has to find its objects
+ *	output_write		they are replaced by their originals, as packing replaces them
+ *	put_kept_files		files of databases, with the attributes that were kept
+ *	judge_archive		what does the tree still need of it?  files of which nothing was kept
+ *				are made here, as of trees that were packed into another one
+ *	remove_archives		after all is flushed: those that nothing needs, then what was kept
+ *
+ * Each step finds what is left to do from the tree, so that a run that was killed is finished by the
+ * next one: a binary that is not converted is done, and so is a path that has a file.  A file that the
+ * tree has by now, as after an upgrade, is newer than what was packed, and wins.
+ */
+#include "undo.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/alloc.h"
+#include "core/base/order.h"
+#include "core/base/path.h"
+#include "packer/archives/content.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/staging.h"
+#include "packer/files/tree_list.h"
+
+/* --- what packing keeps -------------------------------------------------------------- */
+
+/* A directory for which something is kept, and the attributes that it gets back. */
+struct kept_dir {
+	char *from, *to;
+	struct stat st;
+};
+
+struct kept_dirs {
+	struct kept_dir *items;
+	size_t n, cap;
+};
+
+static kpack_error_t flush_tree(const char *path, struct kpackx_error *why)
+{
+	KP_AUTO_CLOSE int fd = below_open_following(path, O_RDONLY | O_DIRECTORY);
+
+	return fd < 0 || syncfs(fd) < 0 ? below_fail(why, "%s: cannot flush", path)
+					: KPACK_SUCCESS;
+}
+
+/*
+ * Make TO for the directory FROM of the tree, which was last changed at TIME when it was scanned.
+ * Packing only makes directories newer: the older time of the two is that before any run, also if this
+ * one goes on where a killed one ended.
+ */
+static kpack_error_t keep_directory(struct kept_dirs *dirs, const char *from,
+				    const char *to, const struct timespec *time,
+				    struct kpackx_error *why)
+{
+	struct kept_dir dir = {0};
+	struct stat kept;
+
+	if (below_stat(from, &dir.st) < 0)
+		return below_fail(why, "%s: cannot look at it", from);
+	dir.st.st_mtim = *time;
+	if (below_mkdir(to, 0700) < 0) {
+		if (errno != EEXIST || below_lstat(to, &kept) < 0 ||
+		    below_chmod(to, (kept.st_mode & 07777) | 0700) < 0)
+			return below_fail(why, "%s: cannot make the directory", to);
+		if (kept.st_mtim.tv_sec < time->tv_sec ||
+		    (kept.st_mtim.tv_sec == time->tv_sec &&
+		     kept.st_mtim.tv_nsec < time->tv_nsec))
+			dir.st.st_mtim = kept.st_mtim;
+	}
+	dir.from = xstrdup(from);
+	dir.to = xstrdup(to);
+	xgrow(&dirs->items, dirs->n, &dirs->cap, sizeof(dir));
+	dirs->items[dirs->n++] = dir;
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Make a file TO with the attributes of E; of several links of a file, the first one.  It is empty, or,
+ * if no archive gets E's bytes, has the architecture that E was for.
+ */
+static kpack_error_t keep_file_attributes(const struct scan_entry *e, bool removed,
+					  const char *to, struct kpackx_error *why)
+{
+	KP_AUTO_CLOSE int from = -1, fd = -1;
+	char arch[KP_TARGET_TEXT_MAX] = "";
+	struct stat st;
+
+	if (removed)
+		library_object_target(e->input->objects, 0, arch);
+	KP_TRY(below_file_open_again(e->path, &e->id, &from, why));
+	if (fstat(from, &st) < 0)
+		return kp_fail_errno(why, errno, "%s: cannot stat", e->path);
+	if (below_unlink(to) < 0 && errno != ENOENT)
+		return below_fail(why, "%s: cannot replace", to);
+	fd = below_open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (fd < 0 || write(fd, arch, strlen(arch)) != (ssize_t)strlen(arch))
+		return below_fail(why, "%s: cannot make it", to);
+	return attributes_copy(from, fd, &st, why);
+}
+
+/* Keep the directories above the entry E that were not kept before, as MADE says, and the root. */
+static kpack_error_t keep_parents(const struct packing *p, const struct scan_entry *e,
+				  const char *kept, bool *made, struct kept_dirs *dirs,
+				  struct kpackx_error *why)
+{
+	if (!dirs->n)
+		KP_TRY(keep_directory(dirs, p->args.output, kept, &p->scan.root.mtime,
+				      why));
+	for (const char *slash = strchr(e->relative, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		KP_AUTO_FREE char *path =
+			xstrndup(e->relative, (size_t)(slash - e->relative));
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", kept, path);
+		size_t dir;
+
+		if (!scan_find(&p->scan, kp_span_str(path), &dir) || made[dir])
+			continue;
+		made[dir] = true;
+		KP_TRY(keep_directory(dirs, p->scan.entries[dir].path, to,
+				      &p->scan.entries[dir].id.mtime, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Whether the run has written the archive of E, or it is none of the tree's. */
+static bool is_ours(const struct packing *p, const struct scan_entry *e)
+{
+	size_t n;
+	const char *const *names = archive_set_names(p->set, &n);
+	bool ours = !e->archive || S_ISDIR(e->mode) || strchr(e->archive, '/') ||
+		    !kp_is_archive_name(e->archive);
+
+	for (size_t i = 0; i < n && !ours; i++)
+		ours = strcmp(names[i], e->archive) == 0;
+	return ours;
+}
+
+static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
+			      struct kept_dirs *dirs, struct kpackx_error *why)
+{
+	const struct scan *scan = &p->scan;
+	KP_AUTO_FREE bool *made = xcalloc(scan->n_entries + 1, 1);
+	KP_AUTO_FREE size_t *links = xcalloc(scan->n_entries + 1, sizeof(*links));
+	bool first = below_access(w->root, F_OK) < 0;
+	size_t n_links = 0;
+
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i], *link = NULL;
+		enum fate fate = p->dispositions.items[i].fate;
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", w->root, e->relative);
+		bool kept = fate == FATE_PACKED || fate == FATE_REMOVED ||
+			    (first && !is_ours(p, e));
+
+		if (!kept && p->dispositions.items[e->first].fate != FATE_CONVERTED)
+			continue;
+		KP_TRY(keep_parents(p, e, w->root, made, dirs, why));
+		for (size_t k = 0; k < n_links && kept && e->id.nlink > 1 && !link; k++)
+			if (scan->entries[links[k]].id.ino == e->id.ino &&
+			    scan->entries[links[k]].id.dev == e->id.dev)
+				link = &scan->entries[links[k]];
+		if (link)
+			KP_TRY(tree_write_link(w, e->relative, link->relative, NULL,
+					       &link->id, why));
+		else if (kept)
+			KP_TRY(keep_file_attributes(e, fate == FATE_REMOVED, to, why));
+		if (kept && !link && e->id.nlink > 1)
+			links[n_links++] = i;
+	}
+	/* each change of a directory gives it a new time, so their attributes come last */
+	for (size_t i = dirs->n; i-- > 0;) {
+		const struct kept_dir *dir = &dirs->items[i];
+		KP_AUTO_CLOSE int from =
+			below_open_following(dir->from, O_RDONLY | O_DIRECTORY);
+		KP_AUTO_CLOSE int to = below_open(dir->to, O_RDONLY | O_DIRECTORY, 0);
+
+		if (from < 0 || to < 0)
+			return below_fail(why, "%s: cannot open the directory",
+					  from < 0 ? dir->from : dir->to);
+		KP_TRY(attributes_copy(from, to, &dir->st, why));
+	}
+	return dirs->n ? flush_tree(w->root, why) : KPACK_SUCCESS;
+}
+
+kpack_error_t originals_keep(const struct packing *p, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *archives = xasprintf("%s/" KP_ARCHIVES_DIR, p->args.output);
+	KP_AUTO_FREE char *kept = xasprintf("%s/" KP_UNDO_DIR, p->args.output);
+	struct kept_dirs dirs = {0};
+	struct tree_write w;
+	kpack_error_t err = below_mkdirs(archives, 0777, why);
+
+	tree_write_begin(&w, kept, false);
+	if (!err)
+		err = keep_all(p, &w, &dirs, why);
+	tree_write_end(&w);
+	for (size_t i = 0; i < dirs.n; i++) {
+		free(dirs.items[i].from);
+		free(dirs.items[i].to);
+	}
+	free(dirs.items);
+	return err;
+}
+
+void originals_forget(const char *tree)
+{
+	KP_AUTO_FREE char *kept = xasprintf("%s/" KP_UNDO_DIR, tree);
+
+	remove_tree(kept);
+}
+
+/* --- what is there ------------------------------------------------------------------- */
+
+static char *tree_path(const struct unpacking *u, const char *path)
+{
+	return xasprintf(*path ? "%s/%s" : "%s", u->tree, path);
+}
+
+static void add_text(char ***list, size_t *n, size_t *cap, const char *text)
+{
+	xgrow(list, *n, cap, sizeof(char *));
+	(*list)[(*n)++] = xstrdup(text);
+}
+
+static void add_undone(struct unpacking *u, const struct undone *item)
+{
+	xgrow(&u->files, u->n_files, &u->files_cap, sizeof(*u->files));
+	u->files[u->n_files] = *item;
+	u->files[u->n_files++].path = xstrdup(item->path);
+}
+
+static void add_restored(struct unpacking *u, const char *path)
+{
+	add_undone(u, &(struct undone){path, "restored", false, true, {0}});
+}
+
+/* The file PATH lacks code for ARCH. */
+static void add_gone(struct unpacking *u, const char *path, const char *arch, bool binary)
+{
+	size_t i = 0;
+
+	while (i < u->n_gone && strcmp(u->gone[i].arch, arch) != 0)
+		i++;
+	if (i == u->n_gone) {
+		xgrow(&u->gone, u->n_gone, &u->gone_cap, sizeof(*u->gone));
+		u->gone[u->n_gone++] = (struct gone_code){.arch = xstrdup(arch)};
+	}
+	u->gone[i].n_binaries += binary;
+	u->gone[i].n_files += !binary;
+	if (!u->n_lacking || strcmp(u->lacking[u->n_lacking - 1], path) != 0)
+		add_text(&u->lacking, &u->n_lacking, &u->lacking_cap, path);
+}
+
+/* Open the archives.  One that cannot be read stays, and so does what it has. */
+static void look_at_archives(struct unpacking *u)
+{
+	struct kpackx_error why = {0};
+	char **paths = NULL;
+	size_t n = 0;
+
+	if (below_archives_find(u->archives, &paths, &n, NULL))
+		n = 0;
+	for (size_t i = 0; i < n; i++) {
+		size_t last = u->reach.count;
+		const struct kpack_archive *a = NULL;
+
+		if (!installed_add(&u->demand.set, paths[i], &u->reach, &why) &&
+		    u->reach.count > last) {
+			a = u->reach.items[last].archive->archive;
+			why = u->reach.items[last].archive->why;
+		}
+		if (!a) {
+			report_why(paths[i], &why);
+			u->unreadable = true;
+		}
+		for (size_t k = 0; a && k < kp_archive_entry_count(a); k++) {
+			struct kp_meta meta;
+
+			kp_archive_meta(a, k, &meta);
+			if (!meta.path.size)
+				continue;
+			xgrow(&u->shown.items, u->shown.n, &u->shown.cap,
+			      sizeof(*u->shown.items));
+			u->shown.items[u->shown.n++] =
+				(struct shown_file){meta.path, a, k};
+		}
+		free(paths[i]);
+	}
+	free(paths);
+	kp_sort(u->shown.items, u->shown.n, KP_BY_SPAN(struct shown_file, path));
+}
+
+/* --- binaries ------------------------------------------------------------------------ */
+
+static kpack_error_t open_binary(struct unpacking *u, const struct input *in,
+				 struct restore *r, struct kpackx_error *why)
+{
+	const struct scan_entry *e = &u->scan.entries[in->entry];
+	kpack_error_t err;
+
+	pthread_mutex_lock(&u->opening);
+	err = restore_open(r, e->path, &u->demand.set, NULL, why);
+	pthread_mutex_unlock(&u->opening);
+	return !err && !file_identity_is(&e->id, &r->b.st)
+		       ? kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile")
+		       : err;
+}
+
+/*
+ * The converter's: whether IN finds its objects.  What it was packed without is gone; what it was packed
+ * with has to be there, or its archive may only be somewhere else.
+ */
+static kpack_error_t check_binary(void *arg, struct input *in, int fd,
+				  struct kpackx_error *why)
+{
+	struct unpacking *u = arg;
+	const char *path = u->scan.entries[in->entry].relative, *lost = NULL;
+	struct kpackx_error fault = {0};
+	struct restore r;
+	kpack_error_t err = open_binary(u, in, &r, &fault);
+
+	(void)fd;
+	for (size_t i = 0; i < r.n_missing && !err; i++)
+		if (!r.missing[i].unpacked)
+			lost = r.missing[i].arch;
+	if (lost && !u->allow_missing)
+		err = kp_fail(
+			&fault, KPACK_ERROR_NOT_IMPLEMENTED,
+			"its code for %s is in no archive; --allow-missing restores "
+			"it without",
+			lost);
+	else if (!err && restore_report_unlisted(&r))
+		err = kp_fail(&fault, KPACK_ERROR_NOT_IMPLEMENTED,
+			      "archives have code of it from another build");
+	for (size_t i = 0; i < r.n_missing && !err; i++)
+		if (!i || strcmp(r.missing[i].arch, r.missing[i - 1].arch) != 0)
+			add_gone(u, path, r.missing[i].arch, true);
+	u->costs[in->entry] = 2 * r.largest;
+	restore_close(&r);
+	/* a binary that cannot be restored does not keep others from it */
+	if (err && err != KPACK_ERROR_IO_ERROR && err != KPACK_ERROR_OUT_OF_MEMORY)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", fault.text);
+	if (err)
+		*why = fault;
+	return err;
+}
+
+static kpack_error_t restore_binary(void *arg, struct input *in, int fd,
+				    struct kp_outfile *out, struct kpackx_error *why)
+{
+	struct unpacking *u = arg;
+	struct restore r;
+	kpack_error_t err = open_binary(u, in, &r, why);
+
+	(void)fd;
+	if (!err)
+		err = restore_write(&r, out, why);
+	u->restored[in->entry] = r.how;
+	restore_close(&r);
+	return err;
+}
+
+static uint64_t cost_of_binary(void *arg, const struct input *in)
+{
+	const struct unpacking *u = arg;
+
+	return u->costs[in->entry];
+}
+
+/* Make the converted binaries of the tree inputs of the converter C. */
+static int look_at_tree(struct unpacking *u, struct converter *c)
+{
+	struct kpackx_error why = {0};
+
+	u->scan.archives_dir = u->archive_dir;
+	if (scan_open(u->tree, "", SCAN_CONVERTIBLE, NULL, SCAN_FIND, &u->scan, &why))
+		return report_why(u->tree, &why);
+	u->n_faults = u->scan.n_faults;
+	dispositions_open(&u->scan, true, &u->dispositions);
+	u->restored = xcalloc(u->scan.n_entries + 1, sizeof(*u->restored));
+	u->costs = xcalloc(u->scan.n_entries + 1, sizeof(*u->costs));
+	/* fat binaries are done already */
+	for (size_t i = 0; i < u->scan.n_inputs; i++)
+		u->dispositions.items[u->scan.inputs[i]->entry].fate = FATE_UNCHANGED;
+	for (size_t i = 0; i < u->scan.n_entries; i++) {
+		const struct scan_entry *e = &u->scan.entries[i];
+
+		if (!e->converted)
+			continue;
+		if (scan_add_plain(&u->scan, i, &why)) {
+			report_why(e->path, &why);
+			u->n_faults++;
+		}
+		u->dispositions.items[i].fate = FATE_CONVERTED;
+	}
+	scan_sort(&u->scan);
+	c->inputs = u->scan.inputs;
+	c->n_inputs = u->scan.n_inputs;
+	output_check_mounts(&u->scan, u->tree, &u->n_faults);
+	if (!u->n_faults)
+		converter_check(c, &u->n_faults);
+	if (u->n_faults)
+		return report_error(u->tree,
+				    "nothing was changed because of the faults above");
+	return EXIT_OK;
+}
+
+/* What became of the binaries, in order; those that were refused are asked what they need. */
+static void take_stock(struct unpacking *u)
+{
+	struct kpackx_error why = {0};
+
+	for (size_t i = 0; i < u->scan.n_entries; i++) {
+		const struct scan_entry *e = &u->scan.entries[i];
+		const struct disposition *d = &u->dispositions.items[i];
+		struct undone item = {e->relative, "restored", true, true,
+				      u->restored[i]};
+
+		if (!e->converted)
+			continue;
+		if (d->fate == FATE_REFUSED) {
+			report_error(e->path, "left as it is: %s", d->reason);
+			item.status = "refused";
+			item.restored = false;
+			u->refused = true;
+			if (demand_add(&u->demand, e->path, &why)) {
+				report_why(e->path, &why);
+				u->unreadable = true;
+			}
+		}
+		add_undone(u, &item);
+	}
+	demand_sort(&u->demand);
+}
+
+/* --- files of databases -------------------------------------------------------------- */
+
+struct sink {
+	struct kp_outfile *out;
+	uint64_t at;
+};
+
+static kpack_error_t write_bytes(const void *data, size_t size, void *arg,
+				 struct kpackx_error *why)
+{
+	struct sink *s = arg;
+	uint64_t at = s->at;
+
+	s->at += size;
+	return kp_outfile_pwrite(s->out, at, data, size, why);
+}
+
+/* Write the file PATH, which does not exist, with the attributes of KEPT, if that is not NULL. */
+static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
+			      const char *path, const char *kept,
+			      struct kpackx_error *why)
+{
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+	KP_AUTO_CLOSE int fd = -1;
+	struct sink sink = {&out, 0};
+	struct kp_meta meta;
+	struct stat st;
+	kpack_error_t err;
+
+	kp_archive_meta(a, entry, &meta);
+	err = below_outfile_open(&out, path,
+				 kept        ? 0600
+				 : meta.mode ? (mode_t)meta.mode & 0777
+					     : 0666,
+				 why);
+	out.keep = true;
+	out.lazy = true; /* everything is flushed at once */
+	if (!err)
+		err = archive_decode(a, entry, write_bytes, &sink, why);
+	if (!err && kept) {
+		fd = below_open(kept, O_RDONLY, 0);
+		err = fd < 0 || fstat(fd, &st) < 0
+			      ? below_fail(why, "%s: cannot open", kept)
+			      : attributes_copy(fd, out.fd, &st, why);
+		out.mode = 0;
+	}
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	kp_outfile_close(&out);
+	return err;
+}
+
+/*
+ * Find PATH among what archives show.  With --key-prefix it is below directories that the tree does not
+ * have.
+ */
+static const struct shown_file *find_shown(const struct unpacking *u, const char *path)
+{
+	const struct shown_file probe = {.path = kp_span_str(path)};
+	const struct shown_file *found = kp_find(u->shown.items, u->shown.n, &probe,
+						 KP_BY_SPAN(struct shown_file, path));
+
+	for (size_t i = 0; i < u->shown.n && !found; i++) {
+		struct kp_span p = u->shown.items[i].path;
+		KP_AUTO_FREE char *text = NULL;
+		struct stat st;
+
+		if (p.size <= probe.path.size ||
+		    p.data[p.size - probe.path.size - 1] != '/' ||
+		    !kp_span_eq(kp_span_tail(p, p.size - probe.path.size), probe.path))
+			continue;
+		text = xasprintf("%s/%.*s", u->tree, (int)p.size, (const char *)p.data);
+		*strrchr(text, '/') = '\0';
+		if (below_lstat(text, &st) < 0)
+			found = &u->shown.items[i];
+	}
+	return found;
+}
+
+/* Whether the file of which KEPT was kept is in no archive because it was for ARCH. */
+static bool removed_arch(const char *kept, char arch[KP_TARGET_TEXT_MAX])
+{
+	KP_AUTO_CLOSE int fd = below_open(kept, O_RDONLY, 0);
+	ssize_t n = fd < 0 ? 0 : pread(fd, arch, KP_TARGET_TEXT_MAX - 1, 0);
+
+	arch[n > 0 ? n : 0] = '\0';
+	return *arch;
+}
+
+/*
+ * Put back the files for which something was kept, except where the tree has one by now, or does not
+ * even have the directory: then the library was removed since.  Further hard links lead to the first
+ * path that is back, perhaps by a run that was killed.
+ */
+static kpack_error_t put_kept_files(struct unpacking *u, struct tree_write *w,
+				    struct kpackx_error *why)
+{
+	struct link {
+		struct file_identity id;
+		char *path;
+	} *links = NULL;
+	size_t n_links = 0, cap = 0;
+	struct tree_list *list = tree_list_open(u->kept);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_item item;
+	struct stat there;
+
+	while (!err && tree_list_next(list, &item)) {
+		KP_AUTO_FREE char *path = tree_path(u, item.rest);
+		const struct file_identity id = file_identity_of(&item.st);
+		const char *first = NULL;
+		bool linked = id.nlink > 1;
+
+		if (item.kind == TREE_DIR && below_lstat(path, &there) == 0) {
+			xgrow(&u->dirs, u->n_dirs, &u->dirs_cap, sizeof(*u->dirs));
+			u->dirs[u->n_dirs++] =
+				(struct kept_time){xstrdup(path), item.st.st_mtim};
+		}
+		/* those of archives only tell which were there before */
+		if (item.kind != TREE_OTHER || kp_path_below(item.rest, u->archive_dir))
+			continue;
+		for (size_t i = 0; i < n_links && linked && !first; i++)
+			if (links[i].id.ino == id.ino && links[i].id.dev == id.dev)
+				first = links[i].path;
+		if (below_lstat(path, &there) < 0) {
+			KP_AUTO_FREE char *dir =
+				xstrndup(path, kp_path_directory(path).size);
+			const struct shown_file *f = find_shown(u, item.rest);
+			char arch[KP_TARGET_TEXT_MAX] = "";
+
+			if (below_lstat(dir, &there) < 0)
+				continue;
+			if (!f && !removed_arch(item.path, arch) && !u->allow_missing) {
+				report_error(path, "is in no archive; --allow-missing "
+						   "does without it");
+				u->unreadable = true;
+				continue;
+			}
+			if (!f) {
+				add_gone(u, item.rest, *arch ? arch : "unknown GPUs",
+					 false);
+				continue;
+			}
+			if (!first ||
+			    tree_write_link(w, item.rest, first, NULL, &id, NULL))
+				err = put_file(f->archive, f->entry, path, item.path,
+					       why);
+			add_restored(u, item.rest);
+		}
+		if (linked && !first && !err) {
+			xgrow(&links, n_links, &cap, sizeof(*links));
+			links[n_links++] = (struct link){id, xstrdup(item.rest)};
+		}
+	}
+	tree_list_close(list);
+	while (n_links)
+		free(links[--n_links].path);
+	free(links);
+	return err;
+}
+
+/* --- archives ------------------------------------------------------------------------ */
+
+/*
+ * Whether the tree needs an entry of the archive A.  A file that only its directory is there of was
+ * packed without keeping anything, and is made with ordinary attributes.
+ */
+static bool is_needed(struct unpacking *u, const struct installed_archive *a)
+{
+	struct demand_query q = {.demand = &u->demand, .archive = a};
+	struct kpackx_error why = {0};
+	bool needed = false;
+
+	for (size_t i = 0; i < kp_archive_entry_count(a->archive); i++) {
+		KP_AUTO_FREE char *name = NULL, *path = NULL;
+		struct kp_meta meta;
+
+		if (demand_of(&q, i) != PRUNE_STAYS)
+			continue;
+		kp_archive_meta(a->archive, i, &meta);
+		if (!meta.path.size) {
+			needed = true;
+			continue;
+		}
+		name = xstrndup((const char *)meta.path.data, meta.path.size);
+		path = xasprintf("%s/%s", strchr(name, '/') ? q.path : u->tree,
+				 kp_path_name(name));
+		if (put_file(a->archive, i, path, NULL, &why)) {
+			report_why(NULL, &why);
+			needed = true;
+		} else {
+			add_restored(u, path + strlen(u->tree) + 1);
+		}
+	}
+	free(q.path);
+	return needed;
+}
+
+/*
+ * Remove the archives that nothing needs, which is known of all before the first goes; and with the
+ * last one what was kept.
+ */
+static kpack_error_t remove_archives(struct unpacking *u, struct kpackx_error *why)
+{
+	KP_AUTO_FREE bool *goes = xcalloc(u->reach.count + 1, 1);
+	KP_AUTO_FREE char *top = tree_path(u, KP_ARCHIVES_DIR);
+	KP_AUTO_FREE char *dir = xstrdup(u->archives);
+	size_t skip = strlen(u->tree) + 1;
+	struct stat st;
+
+	for (size_t i = 0; i < u->reach.count; i++) {
+		const struct installed_archive *a = u->reach.items[i].archive;
+		KP_AUTO_FREE char *before = xasprintf("%s/%s", u->kept, a->path + skip);
+		bool needed = !a->archive || is_needed(u, a);
+
+		if (needed) {
+			xgrow(&u->left, u->n_left, &u->left_cap, sizeof(char *));
+			u->left[u->n_left++] = xstrdup(a->path + skip);
+		}
+		/* one that was there before any run stays, and does not keep us */
+		goes[i] = !needed && below_lstat(before, &st) < 0;
+	}
+	KP_TRY(flush_tree(u->tree, why));
+	for (size_t i = 0; i < u->reach.count; i++)
+		if (goes[i] && below_unlink(u->reach.items[i].archive->path) < 0)
+			return below_fail(why, "%s: cannot remove",
+					  u->reach.items[i].archive->path);
+	if (u->lock >= 0)
+		KP_TRY(leftovers_remove(u->archives, "", why));
+	if (!u->n_left && !u->unreadable)
+		originals_forget(u->tree);
+	/* directories that have something stay */
+	for (char *slash; below_rmdir(dir) == 0 && (slash = strrchr(dir, '/')) &&
+			  (size_t)(slash - dir) > strlen(u->tree);)
+		*slash = '\0';
+	below_rmdir(top);
+	for (size_t i = u->n_dirs; i-- > 0;) {
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+						  u->dirs[i].mtime};
+		KP_AUTO_CLOSE int fd =
+			below_open_following(u->dirs[i].path, O_RDONLY | O_DIRECTORY);
+
+		if (fd < 0 || futimens(fd, times) < 0)
+			return below_fail(why, "%s: cannot give it its time",
+					  u->dirs[i].path);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- all together -------------------------------------------------------------------- */
+
+int unpacking_run(struct unpacking *u)
+{
+	struct converter c = {.scan = &u->scan,
+			      .dispositions = &u->dispositions,
+			      .jobs = u->jobs,
+			      .check = check_binary,
+			      .rewrite = restore_binary,
+			      .cost = cost_of_binary,
+			      .arg = u};
+	struct kpackx_error why = {0};
+	struct tree_write w;
+	kpack_error_t err;
+	struct stat st;
+	int status;
+
+	u->archives = tree_path(u, u->archive_dir);
+	u->kept = tree_path(u, KP_UNDO_DIR);
+	u->lock = -1;
+	pthread_mutex_init(&u->opening, NULL);
+	demand_init(&u->demand, u->tree);
+	if (below_stat(u->archives, &st) == 0 &&
+	    leftovers_lock(u->archives, &u->lock, &why))
+		return report_why(NULL, &why);
+	look_at_archives(u);
+	status = look_at_tree(u, &c);
+	if (status)
+		return status;
+	spill_dir_begin(&u->spill, u->tree);
+	tree_write_begin(&w, u->tree, false);
+	err = output_write(&c, u->tree, NULL, &why);
+	spill_dir_end(&u->spill); /* before directories get their times */
+	if (!err)
+		take_stock(u);
+	if (!err && below_access(u->kept, F_OK) == 0)
+		err = put_kept_files(u, &w, &why);
+	if (!err)
+		err = remove_archives(u, &why);
+	tree_write_end(&w);
+	if (err)
+		return report_why(NULL, &why);
+	u->done = true;
+	kp_sort(u->gone, u->n_gone, KP_BY_TEXT(struct gone_code, arch));
+	return u->refused || u->unreadable || u->n_left ? EXIT_FAULT : EXIT_OK;
+}
+
+void unpacking_close(struct unpacking *u)
+{
+	for (size_t i = 0; i < u->n_files; i++)
+		free((void *)u->files[i].path);
+	for (size_t i = 0; i < u->n_gone; i++)
+		free(u->gone[i].arch);
+	for (size_t i = 0; i < u->n_lacking; i++)
+		free(u->lacking[i]);
+	for (size_t i = 0; i < u->n_left; i++)
+		free(u->left[i]);
+	for (size_t i = 0; i < u->n_dirs; i++)
+		free(u->dirs[i].path);
+	free(u->files);
+	free(u->gone);
+	free(u->lacking);
+	free(u->left);
+	free(u->dirs);
+	free(u->restored);
+	free(u->costs);
+	free(u->shown.items);
+	spill_dir_end(&u->spill);
+	dispositions_close(&u->dispositions);
+	scan_close(&u->scan);
+	reach_fini(&u->reach);
+	demand_fini(&u->demand);
+	if (u->archives)
+		lock_close(u->lock);
+	free(u->archives);
+	free(u->kept);
+	*u = (struct unpacking){0};
+}
