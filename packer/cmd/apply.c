@@ -233,7 +233,10 @@ static bool prune_archives(struct policy_tree *t)
 		leftovers_remove(dir, "", NULL);
 		lock_close(lock);
 	}
-	originals_forget(t->policy->tree);
+	if (below_access(dir, F_OK) == 0 && originals_forget(t->policy->tree, &why)) {
+		report_why(NULL, &why);
+		return false;
+	}
 	below_rmdir(dir);
 	t->state.packed = false;
 	t->state.n_mounts = 0;

@@ -112,21 +112,29 @@ kpack_error_t leftovers_remove(const char *root, const char *path,
 /* The attribute of a directory of root's that this file made: only root can set it. */
 #define MARK "trusted.kpack.temporary"
 
-void remove_tree(const char *path)
+int remove_tree(const char *path)
 {
 	struct tree_list *list = tree_list_open(path);
 	struct tree_item item;
+	int first = 0;
 
 	while (tree_list_next(list, &item)) {
+		int status = 0;
+
+		errno = item.kind == TREE_FAULT ? item.error : 0;
+		first = first ? first : errno;
 		if (item.kind == TREE_DIR && below_access(item.path, W_OK | X_OK) < 0)
-			below_chmod(item.path, 0700);
+			status = below_chmod(item.path, 0700);
 		else if (item.kind == TREE_DIR_END ||
 			 (item.kind == TREE_FAULT && S_ISDIR(item.st.st_mode)))
-			below_rmdir(item.path);
+			status = below_rmdir(item.path);
 		else if (item.kind != TREE_DIR)
-			below_unlink(item.path);
+			status = below_unlink(item.path);
+		if (status < 0 && !first)
+			first = errno;
 	}
 	tree_list_close(list);
+	return first;
 }
 
 void temp_dir_remove_left(const char *base, const char *prefix,

@@ -249,6 +249,7 @@ static void restore_tree(struct mark_restore *m, const char *tree, const char *o
 	while (tree_list_next(list, &item)) {
 		struct kpackx_error why = {0};
 		struct binary b = {.fd = -1};
+		kpack_error_t err;
 		bool converted;
 
 		if (item.kind == TREE_FAULT) {
@@ -257,10 +258,16 @@ static void restore_tree(struct mark_restore *m, const char *tree, const char *o
 		}
 		if (item.kind != TREE_OTHER || !S_ISREG(item.st.st_mode))
 			continue;
-		/* what is damaged may have been converted, and is reported then */
-		converted = !binary_open(item.path, &b, &why) &&
-			    b.fat.kind == KP_FATBIN_CONVERTED;
+		/* other files may be of any kind; one that is damaged may have been converted */
+		err = binary_open(item.path, &b, &why);
+		converted = !err && b.fat.kind == KP_FATBIN_CONVERTED;
 		binary_close(&b);
+		if (err == KPACK_ERROR_IO_ERROR || err == KPACK_ERROR_OUT_OF_MEMORY) {
+			report_why(item.path, &why);
+			m->n_faults++;
+		} else if (err) {
+			report_error(item.path, "note: left as it is: %s", why.text);
+		}
 		if (converted) {
 			KP_AUTO_FREE char *to = xasprintf("%s/%s", out, item.rest);
 			KP_AUTO_FREE char *dir = xstrndup(to, kp_path_directory(to).size);
@@ -285,20 +292,29 @@ int mark_restore(int argc, char **argv)
 	struct mark_restore m = {0};
 	int n = options_parse(&mark_restore_help, argc, &argv, &m);
 	struct kpackx_error why = {0};
+	KP_AUTO_FREE bool *trees = xcalloc((size_t)n + 1, 1);
 	bool into = n > 1; /* -o is a directory */
 	bool fine = true;
 	struct stat st;
 
 	if (!n)
 		options_usage(&mark_restore_help, "a FILE or a TREE is needed");
-	for (int i = 0; i < n; i++) {
-		into |= below_stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode);
-		fine &= below_hold(argv[i]);
-		for (int k = 0; k < i && m.out; k++)
+	for (int i = 1; i < n && m.out; i++)
+		for (int k = 0; k < i; k++)
 			if (strcmp(kp_path_name(argv[i]), kp_path_name(argv[k])) == 0)
 				options_usage(&mark_restore_help,
 					      "%s and %s would be the same in %s",
 					      argv[k], argv[i], m.out);
+	for (int i = 0; i < n; i++) {
+		fine &= below_hold(argv[i]);
+		/* what is not there is reported in its turn */
+		if (below_stat(argv[i], &st) == 0) {
+			trees[i] = S_ISDIR(st.st_mode);
+		} else if (errno != ENOENT) {
+			report_error(argv[i], "cannot look at it: %s", strerror(errno));
+			fine = false;
+		}
+		into |= trees[i];
 	}
 	into |= m.out && below_stat(m.out, &st) == 0 && S_ISDIR(st.st_mode);
 	if (m.out && into && below_make_root(m.out, 0777, &why)) {
@@ -306,17 +322,16 @@ int mark_restore(int argc, char **argv)
 		fine = false;
 	}
 	if (fine && m.n_archives)
-		fine = archives_paths(m.n_archives, m.archives, add_archive, &m);
-	fine &= !m.n_faults;
+		fine = archives_paths(m.n_archives, m.archives, add_archive, &m) &&
+		       !m.n_faults;
 	for (int i = 0; i < n && fine; i++) {
-		bool tree = below_stat(argv[i], &st) == 0 && S_ISDIR(st.st_mode);
 		KP_AUTO_FREE char *to =
 			!m.out ? xstrdup(argv[i])
-			: into && !(tree && n == 1)
+			: into && !(trees[i] && n == 1)
 				? xasprintf("%s/%s", m.out, kp_path_name(argv[i]))
 				: xstrdup(m.out);
 
-		if (tree)
+		if (trees[i])
 			restore_tree(&m, argv[i], to);
 		else
 			restore_file(&m, argv[i], to);

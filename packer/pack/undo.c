@@ -22,6 +22,7 @@
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
+#include "core/base/text.h"
 #include "packer/archives/content.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -29,6 +30,17 @@
 #include "packer/files/below.h"
 #include "packer/files/staging.h"
 #include "packer/files/tree_list.h"
+
+/* Whether something has the name PATH. */
+static kpack_error_t look_for(const char *path, bool *there, struct kpackx_error *why)
+{
+	struct stat st;
+
+	*there = below_lstat(path, &st) == 0;
+	return *there || errno == ENOENT || errno == ENOTDIR
+		       ? KPACK_SUCCESS
+		       : below_fail(why, "%s: cannot look at it", path);
+}
 
 /* --- what packing keeps -------------------------------------------------------------- */
 
@@ -91,6 +103,7 @@ static kpack_error_t keep_file_attributes(const struct scan_entry *e, bool remov
 {
 	KP_AUTO_CLOSE int from = -1, fd = -1;
 	char arch[KP_TARGET_TEXT_MAX] = "";
+	struct kp_outfile file;
 	struct stat st;
 
 	if (removed)
@@ -101,8 +114,10 @@ static kpack_error_t keep_file_attributes(const struct scan_entry *e, bool remov
 	if (below_unlink(to) < 0 && errno != ENOENT)
 		return below_fail(why, "%s: cannot replace", to);
 	fd = below_open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	if (fd < 0 || write(fd, arch, strlen(arch)) != (ssize_t)strlen(arch))
+	if (fd < 0)
 		return below_fail(why, "%s: cannot make it", to);
+	file = kp_spill_outfile(fd);
+	KP_TRY(kp_outfile_pwrite(&file, 0, arch, strlen(arch), why));
 	return attributes_copy(from, fd, &st, why);
 }
 
@@ -149,15 +164,17 @@ static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
 	const struct scan *scan = &p->scan;
 	KP_AUTO_FREE bool *made = xcalloc(scan->n_entries + 1, 1);
 	KP_AUTO_FREE size_t *links = xcalloc(scan->n_entries + 1, sizeof(*links));
-	bool first = below_access(w->root, F_OK) < 0;
 	size_t n_links = 0;
+	bool again;
+
+	KP_TRY(look_for(w->root, &again, why));
 
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i], *link = NULL;
 		enum fate fate = p->dispositions.items[i].fate;
 		KP_AUTO_FREE char *to = xasprintf("%s/%s", w->root, e->relative);
 		bool kept = fate == FATE_PACKED || fate == FATE_REMOVED ||
-			    (first && !is_ours(p, e));
+			    (!again && !is_ours(p, e));
 
 		if (!kept && p->dispositions.items[e->first].fate != FATE_CONVERTED)
 			continue;
@@ -179,9 +196,10 @@ static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
 		const struct kept_dir *dir = &dirs->items[i];
 		KP_AUTO_CLOSE int from =
 			below_open_following(dir->from, O_RDONLY | O_DIRECTORY);
-		KP_AUTO_CLOSE int to = below_open(dir->to, O_RDONLY | O_DIRECTORY, 0);
+		KP_AUTO_CLOSE int to =
+			from < 0 ? -1 : below_open(dir->to, O_RDONLY | O_DIRECTORY, 0);
 
-		if (from < 0 || to < 0)
+		if (to < 0)
 			return below_fail(why, "%s: cannot open the directory",
 					  from < 0 ? dir->from : dir->to);
 		KP_TRY(attributes_copy(from, to, &dir->st, why));
@@ -209,11 +227,26 @@ kpack_error_t originals_keep(const struct packing *p, struct kpackx_error *why)
 	return err;
 }
 
-void originals_forget(const char *tree)
+static kpack_error_t remove_kept(const char *tree, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *kept = xasprintf("%s/" KP_UNDO_DIR, tree);
+	int error = below_access(kept, F_OK) == 0 ? remove_tree(kept) : 0;
 
-	remove_tree(kept);
+	return error ? kp_fail_errno(why, error, "%s: cannot be removed", kept)
+		     : KPACK_SUCCESS;
+}
+
+kpack_error_t originals_forget(const char *tree, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *archives = xasprintf("%s/" KP_ARCHIVES_DIR, tree);
+	char **paths = NULL;
+	size_t n = 0;
+
+	KP_TRY(below_archives_find(archives, &paths, &n, why));
+	for (size_t i = 0; i < n; i++)
+		free(paths[i]);
+	free(paths);
+	return n ? KPACK_SUCCESS : remove_kept(tree, why);
 }
 
 /* --- what is there ------------------------------------------------------------------- */
@@ -259,14 +292,15 @@ static void add_gone(struct unpacking *u, const char *path, const char *arch, bo
 }
 
 /* Open the archives.  One that cannot be read stays, and so does what it has. */
-static void look_at_archives(struct unpacking *u)
+static kpack_error_t look_at_archives(struct unpacking *u, struct kpackx_error *problem)
 {
 	struct kpackx_error why = {0};
 	char **paths = NULL;
 	size_t n = 0;
+	kpack_error_t err = below_archives_find(u->archives, &paths, &n, problem);
 
-	if (below_archives_find(u->archives, &paths, &n, NULL))
-		n = 0;
+	if (err && err != KPACK_ERROR_FILE_NOT_FOUND)
+		return err;
 	for (size_t i = 0; i < n; i++) {
 		size_t last = u->reach.count;
 		const struct kpack_archive *a = NULL;
@@ -295,6 +329,7 @@ static void look_at_archives(struct unpacking *u)
 	}
 	free(paths);
 	kp_sort(u->shown.items, u->shown.n, KP_BY_SPAN(struct shown_file, path));
+	return KPACK_SUCCESS;
 }
 
 /* --- binaries ------------------------------------------------------------------------ */
@@ -423,6 +458,8 @@ static void take_stock(struct unpacking *u)
 		struct undone item = {e->relative, "restored", true, true,
 				      u->restored[i]};
 
+		if (e->fault)
+			report_error(e->path, "note: left as it is: %s", e->fault);
 		if (!e->converted)
 			continue;
 		if (d->fate == FATE_REFUSED) {
@@ -521,14 +558,20 @@ static const struct shown_file *find_shown(const struct unpacking *u, const char
 	return found;
 }
 
-/* Whether the file of which KEPT was kept is in no archive because it was for ARCH. */
-static bool removed_arch(const char *kept, char arch[KP_TARGET_TEXT_MAX])
+/* The architecture of the file of which KEPT was kept, if no archive got it; else "". */
+static kpack_error_t removed_arch(const char *kept, char arch[KP_TARGET_TEXT_MAX],
+				  struct kpackx_error *why)
 {
 	KP_AUTO_CLOSE int fd = below_open(kept, O_RDONLY, 0);
-	ssize_t n = fd < 0 ? 0 : pread(fd, arch, KP_TARGET_TEXT_MAX - 1, 0);
+	struct stat st = {0};
 
-	arch[n > 0 ? n : 0] = '\0';
-	return *arch;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return below_fail(why, "%s: cannot open it", kept);
+	memset(arch, 0, KP_TARGET_TEXT_MAX);
+	return kp_file_pread(fd, 0, arch,
+			     st.st_size < KP_TARGET_TEXT_MAX ? (size_t)st.st_size
+							     : KP_TARGET_TEXT_MAX - 1,
+			     why);
 }
 
 /*
@@ -547,51 +590,56 @@ static kpack_error_t put_kept_files(struct unpacking *u, struct tree_write *w,
 	struct tree_list *list = tree_list_open(u->kept);
 	kpack_error_t err = KPACK_SUCCESS;
 	struct tree_item item;
-	struct stat there;
+	bool there;
 
 	while (!err && tree_list_next(list, &item)) {
 		KP_AUTO_FREE char *path = tree_path(u, item.rest);
+		KP_AUTO_FREE char *dir = xstrndup(path, kp_path_directory(path).size);
 		const struct file_identity id = file_identity_of(&item.st);
+		const struct shown_file *f = NULL;
+		char arch[KP_TARGET_TEXT_MAX];
 		const char *first = NULL;
-		bool linked = id.nlink > 1;
 
-		if (item.kind == TREE_DIR && below_lstat(path, &there) == 0) {
+		if (item.kind == TREE_FAULT)
+			err = kp_fail_errno(why, item.error, "%s", item.path);
+		if (!err)
+			err = look_for(path, &there, why);
+		if (!err && item.kind == TREE_DIR && there) {
 			xgrow(&u->dirs, u->n_dirs, &u->dirs_cap, sizeof(*u->dirs));
 			u->dirs[u->n_dirs++] =
 				(struct kept_time){xstrdup(path), item.st.st_mtim};
 		}
 		/* those of archives only tell which were there before */
-		if (item.kind != TREE_OTHER || kp_path_below(item.rest, u->archive_dir))
+		if (err || item.kind != TREE_OTHER ||
+		    kp_path_below(item.rest, u->archive_dir))
 			continue;
-		for (size_t i = 0; i < n_links && linked && !first; i++)
+		for (size_t i = 0; i < n_links && id.nlink > 1 && !first; i++)
 			if (links[i].id.ino == id.ino && links[i].id.dev == id.dev)
 				first = links[i].path;
-		if (below_lstat(path, &there) < 0) {
-			KP_AUTO_FREE char *dir =
-				xstrndup(path, kp_path_directory(path).size);
-			const struct shown_file *f = find_shown(u, item.rest);
-			char arch[KP_TARGET_TEXT_MAX] = "";
-
-			if (below_lstat(dir, &there) < 0)
+		if (!there) {
+			err = look_for(dir, &there, why);
+			if (err || !there)
 				continue;
-			if (!f && !removed_arch(item.path, arch) && !u->allow_missing) {
+			f = find_shown(u, item.rest);
+			if (!f)
+				err = removed_arch(item.path, arch, why);
+			if (!f && !err && !*arch && !u->allow_missing) {
 				report_error(path, "is in no archive; --allow-missing "
 						   "does without it");
 				u->unreadable = true;
-				continue;
-			}
-			if (!f) {
+			} else if (!f && !err) {
 				add_gone(u, item.rest, *arch ? arch : "unknown GPUs",
 					 false);
-				continue;
 			}
+			if (!f)
+				continue;
 			if (!first ||
 			    tree_write_link(w, item.rest, first, NULL, &id, NULL))
 				err = put_file(f->archive, f->entry, path, item.path,
 					       why);
 			add_restored(u, item.rest);
 		}
-		if (linked && !first && !err) {
+		if (id.nlink > 1 && !first && !err) {
 			xgrow(&links, n_links, &cap, sizeof(*links));
 			links[n_links++] = (struct link){id, xstrdup(item.rest)};
 		}
@@ -606,38 +654,62 @@ static kpack_error_t put_kept_files(struct unpacking *u, struct tree_write *w,
 /* --- archives ------------------------------------------------------------------------ */
 
 /*
- * Whether the tree needs an entry of the archive A.  A file that only its directory is there of was
- * packed without keeping anything, and is made with ordinary attributes.
+ * Put back the file that an archive shows at the path SHOWN, if the tree has its directory, but not it: it
+ * was packed without keeping anything, and gets ordinary attributes.  With --key-prefix the path begins
+ * with directories that the tree does not have.  A library that was removed since needs no files.
  */
-static bool is_needed(struct unpacking *u, const struct installed_archive *a)
+static kpack_error_t put_shown_file(struct unpacking *u, const struct kpack_archive *a,
+				    size_t entry, struct kp_span shown,
+				    struct kpackx_error *why)
 {
-	struct demand_query q = {.demand = &u->demand, .archive = a};
-	struct kpackx_error why = {0};
-	bool needed = false;
+	bool there = false;
 
-	for (size_t i = 0; i < kp_archive_entry_count(a->archive); i++) {
-		KP_AUTO_FREE char *name = NULL, *path = NULL;
-		struct kp_meta meta;
+	for (const uint8_t *slash = shown.data; slash && kp_path_ok(shown);) {
+		KP_AUTO_FREE char *path =
+			xasprintf("%s/%.*s", u->tree, (int)shown.size, shown.data);
+		KP_AUTO_FREE char *dir = xstrndup(path, kp_path_directory(path).size);
 
-		if (demand_of(&q, i) != PRUNE_STAYS)
+		KP_TRY(look_for(dir, &there, why));
+		slash = memchr(shown.data, '/', shown.size);
+		if (slash)
+			shown = kp_span_tail(shown, (size_t)(slash + 1 - shown.data));
+		if (!there)
 			continue;
-		kp_archive_meta(a->archive, i, &meta);
-		if (!meta.path.size) {
-			needed = true;
-			continue;
-		}
-		name = xstrndup((const char *)meta.path.data, meta.path.size);
-		path = xasprintf("%s/%s", strchr(name, '/') ? q.path : u->tree,
-				 kp_path_name(name));
-		if (put_file(a->archive, i, path, NULL, &why)) {
-			report_why(NULL, &why);
-			needed = true;
-		} else {
+		KP_TRY(look_for(path, &there, why));
+		if (!there) {
+			KP_TRY(put_file(a, entry, path, NULL, why));
 			add_restored(u, path + strlen(u->tree) + 1);
 		}
+		break;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Set *NEEDED to whether the tree needs the archive A, after what only A has was put back. */
+static kpack_error_t judge_archive(struct unpacking *u, const struct installed_archive *a,
+				   bool *needed, struct kpackx_error *why)
+{
+	struct demand_query q = {.demand = &u->demand, .archive = a};
+	/* else no binary is converted any more, and none so damaged that it may be */
+	bool asks = u->demand.count;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < u->scan.n_entries; i++)
+		asks |= u->scan.entries[i].fault != NULL;
+
+	*needed = !a->archive;
+	for (size_t i = 0; a->archive && i < kp_archive_entry_count(a->archive) && !err;
+	     i++) {
+		struct kp_meta meta;
+
+		kp_archive_meta(a->archive, i, &meta);
+		if (meta.path.size)
+			err = put_shown_file(u, a->archive, i, meta.path, why);
+		else
+			*needed |= asks && demand_of(&q, i) == PRUNE_STAYS;
 	}
 	free(q.path);
-	return needed;
+	return err;
 }
 
 /*
@@ -650,19 +722,20 @@ static kpack_error_t remove_archives(struct unpacking *u, struct kpackx_error *w
 	KP_AUTO_FREE char *top = tree_path(u, KP_ARCHIVES_DIR);
 	KP_AUTO_FREE char *dir = xstrdup(u->archives);
 	size_t skip = strlen(u->tree) + 1;
-	struct stat st;
 
 	for (size_t i = 0; i < u->reach.count; i++) {
 		const struct installed_archive *a = u->reach.items[i].archive;
 		KP_AUTO_FREE char *before = xasprintf("%s/%s", u->kept, a->path + skip);
-		bool needed = !a->archive || is_needed(u, a);
+		bool needed, before_us;
 
+		KP_TRY(judge_archive(u, a, &needed, why));
+		KP_TRY(look_for(before, &before_us, why));
 		if (needed) {
 			xgrow(&u->left, u->n_left, &u->left_cap, sizeof(char *));
 			u->left[u->n_left++] = xstrdup(a->path + skip);
 		}
 		/* one that was there before any run stays, and does not keep us */
-		goes[i] = !needed && below_lstat(before, &st) < 0;
+		goes[i] = !needed && !before_us;
 	}
 	KP_TRY(flush_tree(u->tree, why));
 	for (size_t i = 0; i < u->reach.count; i++)
@@ -672,7 +745,7 @@ static kpack_error_t remove_archives(struct unpacking *u, struct kpackx_error *w
 	if (u->lock >= 0)
 		KP_TRY(leftovers_remove(u->archives, "", why));
 	if (!u->n_left && !u->unreadable)
-		originals_forget(u->tree);
+		KP_TRY(remove_kept(u->tree, why));
 	/* directories that have something stay */
 	for (char *slash; below_rmdir(dir) == 0 && (slash = strrchr(dir, '/')) &&
 			  (size_t)(slash - dir) > strlen(u->tree);)
@@ -705,7 +778,7 @@ int unpacking_run(struct unpacking *u)
 	struct kpackx_error why = {0};
 	struct tree_write w;
 	kpack_error_t err;
-	struct stat st;
+	bool there;
 	int status;
 
 	u->archives = tree_path(u, u->archive_dir);
@@ -713,10 +786,13 @@ int unpacking_run(struct unpacking *u)
 	u->lock = -1;
 	pthread_mutex_init(&u->opening, NULL);
 	demand_init(&u->demand, u->tree);
-	if (below_stat(u->archives, &st) == 0 &&
-	    leftovers_lock(u->archives, &u->lock, &why))
+	err = look_for(u->archives, &there, &why);
+	if (!err && there)
+		err = leftovers_lock(u->archives, &u->lock, &why);
+	if (!err)
+		err = look_at_archives(u, &why);
+	if (err)
 		return report_why(NULL, &why);
-	look_at_archives(u);
 	status = look_at_tree(u, &c);
 	if (status)
 		return status;
@@ -726,7 +802,9 @@ int unpacking_run(struct unpacking *u)
 	spill_dir_end(&u->spill); /* before directories get their times */
 	if (!err)
 		take_stock(u);
-	if (!err && below_access(u->kept, F_OK) == 0)
+	if (!err)
+		err = look_for(u->kept, &there, &why);
+	if (!err && there)
 		err = put_kept_files(u, &w, &why);
 	if (!err)
 		err = remove_archives(u, &why);

@@ -21,8 +21,8 @@
  * Flushed.
  */
 kpack_error_t originals_keep(const struct packing *p, struct kpackx_error *why);
-/* Remove what was kept for TREE, whose archives are gone. */
-void originals_forget(const char *tree);
+/* Remove what was kept for TREE, if its archives are gone.  Errors of kp_archives_find. */
+kpack_error_t originals_forget(const char *tree, struct kpackx_error *why);
 
 /* What the run has done with a file. */
 struct undone {
