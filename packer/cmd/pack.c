@@ -176,9 +176,11 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 		const struct undone *f = &u->files[i];
 		KP_AUTO_FREE char *path = xasprintf("%s/%s", u->tree, f->path);
 
-		n_binaries += f->binary && f->restored;
+		bool restored = f->binary && strcmp(f->status, "restored") == 0;
+
+		n_binaries += restored;
 		n_files += !f->binary;
-		if (f->binary && f->restored && !args->json) {
+		if (restored && !args->json) {
 			const char *words = restore_report(path, &f->how);
 
 			if (!f->how.fits || f->how.result.n_missing ||
@@ -206,25 +208,24 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 			free(paths[i]);
 		free(paths);
 	}
-	for (size_t i = 0; i < u->n_left; i++)
-		report_error(
-			u->tree,
-			"%s stays, because the tree needs it; it may be deleted when "
-			"what was left as it is was installed again",
-			u->left[i]);
+	if (u->left)
+		report_error(u->tree,
+			     "its archives stay in %s, because files that were left as "
+			     "they are need them; they may be deleted when these were "
+			     "installed again",
+			     u->archive_dir);
 	if (args->json) {
 		report_json(json_pack(
-			"{so so so so}", "tree", report_json_text(u->tree), "files",
+			"{so so so sb}", "tree", report_json_text(u->tree), "files",
 			rows_array(ROWS(undone_rows), u->files, u->n_files,
 				   sizeof(*u->files)),
 			"gone",
 			rows_array(ROWS(gone_rows), u->gone, u->n_gone, sizeof(*u->gone)),
-			"archives",
-			report_json_list((const char *const *)u->left, u->n_left)));
+			"archives_removed", !u->left));
 	} else if (!args->quiet) {
 		printf("%zu binaries and %zu files of kernel databases restored\n",
 		       n_binaries, n_files);
-		if (!u->n_files && !u->n_left)
+		if (!u->n_files && !u->left)
 			report_error(u->tree, "note: nothing in it was packed");
 	}
 }

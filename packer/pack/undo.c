@@ -2,13 +2,11 @@
 /*
  * Undoing what packing did to a tree, and what packing keeps for that.
  *
- *	look_at_archives	which are there, and which files they show
- *	look_at_tree		its converted binaries, each of which has to find its objects
- *	output_write		they are replaced by their originals, as packing replaces them
- *	put_kept_files		files of databases, with the attributes that were kept
- *	judge_archive		what does the tree still need of it?  files of which nothing was kept
- *				are made here, as of trees that were packed into another one
- *	remove_archives		after all is flushed: those that nothing needs, then what was kept
+ *	look_at_tree	its converted binaries, each of which has to find its objects
+ *	output_write	they are replaced by their originals, as packing replaces them
+ *	put_kept_files	files of databases, with the attributes that were kept
+ *	put_shown_files	those of which nothing was kept, as of a tree that was packed into another one
+ *	remove_archives	when all is flushed, and nothing is left; then what was kept
  *
  * Each step finds what is left to do from the tree, so that a run that was killed is finished by the
  * next one: a binary that is not converted is done, and so is a path that has a file.  A file that the
@@ -230,8 +228,11 @@ kpack_error_t originals_keep(const struct packing *p, struct kpackx_error *why)
 static kpack_error_t remove_kept(const char *tree, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *kept = xasprintf("%s/" KP_UNDO_DIR, tree);
-	int error = below_access(kept, F_OK) == 0 ? remove_tree(kept) : 0;
+	bool there;
+	int error;
 
+	KP_TRY(look_for(kept, &there, why));
+	error = there ? remove_tree(kept) : 0;
 	return error ? kp_fail_errno(why, error, "%s: cannot be removed", kept)
 		     : KPACK_SUCCESS;
 }
@@ -256,22 +257,11 @@ static char *tree_path(const struct unpacking *u, const char *path)
 	return xasprintf(*path ? "%s/%s" : "%s", u->tree, path);
 }
 
-static void add_text(char ***list, size_t *n, size_t *cap, const char *text)
-{
-	xgrow(list, *n, cap, sizeof(char *));
-	(*list)[(*n)++] = xstrdup(text);
-}
-
-static void add_undone(struct unpacking *u, const struct undone *item)
+static void add_undone(struct unpacking *u, const char *path, bool binary,
+		       const char *status)
 {
 	xgrow(&u->files, u->n_files, &u->files_cap, sizeof(*u->files));
-	u->files[u->n_files] = *item;
-	u->files[u->n_files++].path = xstrdup(item->path);
-}
-
-static void add_restored(struct unpacking *u, const char *path)
-{
-	add_undone(u, &(struct undone){path, "restored", false, true, {0}});
+	u->files[u->n_files++] = (struct undone){xstrdup(path), binary, status, {0}};
 }
 
 /* The file PATH lacks code for ARCH. */
@@ -287,49 +277,45 @@ static void add_gone(struct unpacking *u, const char *path, const char *arch, bo
 	}
 	u->gone[i].n_binaries += binary;
 	u->gone[i].n_files += !binary;
-	if (!u->n_lacking || strcmp(u->lacking[u->n_lacking - 1], path) != 0)
-		add_text(&u->lacking, &u->n_lacking, &u->lacking_cap, path);
+	if (u->n_lacking && strcmp(u->lacking[u->n_lacking - 1], path) == 0)
+		return;
+	xgrow(&u->lacking, u->n_lacking, &u->lacking_cap, sizeof(char *));
+	u->lacking[u->n_lacking++] = xstrdup(path);
 }
 
-/* Open the archives.  One that cannot be read stays, and so does what it has. */
-static kpack_error_t look_at_archives(struct unpacking *u, struct kpackx_error *problem)
+/* Whether the archive A was there before the tree was first packed in place. */
+static bool is_foreign(const struct unpacking *u, const struct kpack_archive *a)
 {
-	struct kpackx_error why = {0};
-	char **paths = NULL;
-	size_t n = 0;
-	kpack_error_t err = below_archives_find(u->archives, &paths, &n, problem);
+	KP_AUTO_FREE char *before = xasprintf("%s/%s/%s", u->kept, u->archive_dir,
+					      kp_path_name(kp_archive_path(a)));
 
-	if (err && err != KPACK_ERROR_FILE_NOT_FOUND)
-		return err;
-	for (size_t i = 0; i < n; i++) {
-		size_t last = u->reach.count;
-		const struct kpack_archive *a = NULL;
+	/* in doubt, too: then it stays */
+	return below_access(before, F_OK) == 0 || errno != ENOENT;
+}
 
-		if (!installed_add(&u->demand.set, paths[i], &u->reach, &why) &&
-		    u->reach.count > last) {
-			a = u->reach.items[last].archive->archive;
-			why = u->reach.items[last].archive->why;
-		}
-		if (!a) {
-			report_why(paths[i], &why);
-			u->unreadable = true;
-		}
-		for (size_t k = 0; a && k < kp_archive_entry_count(a); k++) {
+/* Whether an archive that may go has code of the binary NAME, which may have a --key-prefix there. */
+static bool has_code(const struct unpacking *u, const char *name)
+{
+	size_t size = strlen(name);
+
+	for (size_t i = 0; i < u->shown.n_archives; i++) {
+		const struct kpack_archive *a = u->shown.archives[i];
+		size_t n = is_foreign(u, a) ? 0 : kp_archive_entry_count(a);
+
+		for (size_t k = 0; k < n; k++) {
+			struct kp_entry_info info;
 			struct kp_meta meta;
+			struct kp_span key;
 
+			kp_archive_entry(a, k, &info);
 			kp_archive_meta(a, k, &meta);
-			if (!meta.path.size)
-				continue;
-			xgrow(&u->shown.items, u->shown.n, &u->shown.cap,
-			      sizeof(*u->shown.items));
-			u->shown.items[u->shown.n++] =
-				(struct shown_file){meta.path, a, k};
+			key = kp_key_split(info.key).binary;
+			if (!meta.path.size && key.size >= size &&
+			    memcmp(key.data + key.size - size, name, size) == 0)
+				return true;
 		}
-		free(paths[i]);
 	}
-	free(paths);
-	kp_sort(u->shown.items, u->shown.n, KP_BY_SPAN(struct shown_file, path));
-	return KPACK_SUCCESS;
+	return false;
 }
 
 /* --- binaries ------------------------------------------------------------------------ */
@@ -341,7 +327,7 @@ static kpack_error_t open_binary(struct unpacking *u, const struct input *in,
 	kpack_error_t err;
 
 	pthread_mutex_lock(&u->opening);
-	err = restore_open(r, e->path, &u->demand.set, NULL, why);
+	err = restore_open(r, e->path, &u->set, NULL, why);
 	pthread_mutex_unlock(&u->opening);
 	return !err && !file_identity_is(&e->id, &r->b.st)
 		       ? kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile")
@@ -378,8 +364,11 @@ static kpack_error_t check_binary(void *arg, struct input *in, int fd,
 		if (!i || strcmp(r.missing[i].arch, r.missing[i - 1].arch) != 0)
 			add_gone(u, path, r.missing[i].arch, true);
 	u->costs[in->entry] = 2 * r.largest;
+	/* a binary that cannot be restored does not keep others from it, but archives */
+	if (err)
+		u->left |= has_code(u, r.b.marker.kernel_name ? r.b.marker.kernel_name
+							      : path);
 	restore_close(&r);
-	/* a binary that cannot be restored does not keep others from it */
 	if (err && err != KPACK_ERROR_IO_ERROR && err != KPACK_ERROR_OUT_OF_MEMORY)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", fault.text);
 	if (err)
@@ -447,34 +436,25 @@ static int look_at_tree(struct unpacking *u, struct converter *c)
 	return EXIT_OK;
 }
 
-/* What became of the binaries, in order; those that were refused are asked what they need. */
+/* What became of the binaries, in order.  One that is damaged now may have been converted. */
 static void take_stock(struct unpacking *u)
 {
-	struct kpackx_error why = {0};
-
 	for (size_t i = 0; i < u->scan.n_entries; i++) {
 		const struct scan_entry *e = &u->scan.entries[i];
 		const struct disposition *d = &u->dispositions.items[i];
-		struct undone item = {e->relative, "restored", true, true,
-				      u->restored[i]};
+		bool refused = d->fate == FATE_REFUSED;
 
-		if (e->fault)
-			report_error(e->path, "note: left as it is: %s", e->fault);
+		if (e->fault && has_code(u, e->relative)) {
+			u->left = true;
+			report_error(e->path, "left as it is: %s", e->fault);
+		}
 		if (!e->converted)
 			continue;
-		if (d->fate == FATE_REFUSED) {
+		if (refused)
 			report_error(e->path, "left as it is: %s", d->reason);
-			item.status = "refused";
-			item.restored = false;
-			u->refused = true;
-			if (demand_add(&u->demand, e->path, &why)) {
-				report_why(e->path, &why);
-				u->unreadable = true;
-			}
-		}
-		add_undone(u, &item);
+		add_undone(u, e->relative, true, refused ? "refused" : "restored");
+		u->files[u->n_files - 1].how = u->restored[i];
 	}
-	demand_sort(&u->demand);
 }
 
 /* --- files of databases -------------------------------------------------------------- */
@@ -535,11 +515,11 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
  * Find PATH among what archives show.  With --key-prefix it is below directories that the tree does not
  * have.
  */
-static const struct shown_file *find_shown(const struct unpacking *u, const char *path)
+static const struct shown *find_shown(const struct unpacking *u, const char *path)
 {
-	const struct shown_file probe = {.path = kp_span_str(path)};
-	const struct shown_file *found = kp_find(u->shown.items, u->shown.n, &probe,
-						 KP_BY_SPAN(struct shown_file, path));
+	const struct shown probe = {.path = kp_span_str(path)};
+	const struct shown *found = kp_find(u->shown.items, u->shown.n, &probe,
+					    KP_BY_SPAN(struct shown, path));
 
 	for (size_t i = 0; i < u->shown.n && !found; i++) {
 		struct kp_span p = u->shown.items[i].path;
@@ -596,7 +576,7 @@ static kpack_error_t put_kept_files(struct unpacking *u, struct tree_write *w,
 		KP_AUTO_FREE char *path = tree_path(u, item.rest);
 		KP_AUTO_FREE char *dir = xstrndup(path, kp_path_directory(path).size);
 		const struct file_identity id = file_identity_of(&item.st);
-		const struct shown_file *f = NULL;
+		const struct shown *f = NULL;
 		char arch[KP_TARGET_TEXT_MAX];
 		const char *first = NULL;
 
@@ -626,7 +606,7 @@ static kpack_error_t put_kept_files(struct unpacking *u, struct tree_write *w,
 			if (!f && !err && !*arch && !u->allow_missing) {
 				report_error(path, "is in no archive; --allow-missing "
 						   "does without it");
-				u->unreadable = true;
+				u->left = true;
 			} else if (!f && !err) {
 				add_gone(u, item.rest, *arch ? arch : "unknown GPUs",
 					 false);
@@ -637,7 +617,7 @@ static kpack_error_t put_kept_files(struct unpacking *u, struct tree_write *w,
 			    tree_write_link(w, item.rest, first, NULL, &id, NULL))
 				err = put_file(f->archive, f->entry, path, item.path,
 					       why);
-			add_restored(u, item.rest);
+			add_undone(u, item.rest, false, "restored");
 		}
 		if (id.nlink > 1 && !first && !err) {
 			xgrow(&links, n_links, &cap, sizeof(*links));
@@ -651,116 +631,58 @@ static kpack_error_t put_kept_files(struct unpacking *u, struct tree_write *w,
 	return err;
 }
 
-/* --- archives ------------------------------------------------------------------------ */
-
 /*
- * Put back the file that an archive shows at the path SHOWN, if the tree has its directory, but not it: it
- * was packed without keeping anything, and gets ordinary attributes.  With --key-prefix the path begins
- * with directories that the tree does not have.  A library that was removed since needs no files.
+ * Put back the files that archives show and the tree has not: nothing was kept for them, so they get
+ * ordinary attributes.  With --key-prefix paths begin with directories that the tree does not have; a
+ * library that was removed since needs no files.
  */
-static kpack_error_t put_shown_file(struct unpacking *u, const struct kpack_archive *a,
-				    size_t entry, struct kp_span shown,
-				    struct kpackx_error *why)
+static kpack_error_t put_shown_files(struct unpacking *u, struct kpackx_error *why)
 {
-	bool there = false;
+	for (size_t i = 0; i < u->shown.n; i++) {
+		const struct shown *f = &u->shown.items[i];
+		KP_AUTO_FREE char *name =
+			xstrndup((const char *)f->path.data, f->path.size);
+		bool there = !kp_path_ok(f->path) || is_foreign(u, f->archive);
 
-	for (const uint8_t *slash = shown.data; slash && kp_path_ok(shown);) {
-		KP_AUTO_FREE char *path =
-			xasprintf("%s/%.*s", u->tree, (int)shown.size, shown.data);
-		KP_AUTO_FREE char *dir = xstrndup(path, kp_path_directory(path).size);
+		for (const char *rest = name; rest && !there;) {
+			KP_AUTO_FREE char *path = tree_path(u, rest);
+			KP_AUTO_FREE char *dir =
+				xstrndup(path, kp_path_directory(path).size);
+			bool has_file;
 
-		KP_TRY(look_for(dir, &there, why));
-		slash = memchr(shown.data, '/', shown.size);
-		if (slash)
-			shown = kp_span_tail(shown, (size_t)(slash + 1 - shown.data));
-		if (!there)
-			continue;
-		KP_TRY(look_for(path, &there, why));
-		if (!there) {
-			KP_TRY(put_file(a, entry, path, NULL, why));
-			add_restored(u, path + strlen(u->tree) + 1);
+			KP_TRY(look_for(dir, &there, why));
+			KP_TRY(look_for(path, &has_file, why));
+			if (there && !has_file) {
+				KP_TRY(put_file(f->archive, f->entry, path, NULL, why));
+				add_undone(u, rest, false, "restored");
+			}
+			rest = strchr(rest, '/');
+			rest += rest != NULL;
 		}
-		break;
 	}
 	return KPACK_SUCCESS;
 }
 
-/* Set *NEEDED to whether the tree needs the archive A, after what only A has was put back. */
-static kpack_error_t judge_archive(struct unpacking *u, const struct installed_archive *a,
-				   bool *needed, struct kpackx_error *why)
-{
-	struct demand_query q = {.demand = &u->demand, .archive = a};
-	/* else no binary is converted any more, and none so damaged that it may be */
-	bool asks = u->demand.count;
-	kpack_error_t err = KPACK_SUCCESS;
-
-	for (size_t i = 0; i < u->scan.n_entries; i++)
-		asks |= u->scan.entries[i].fault != NULL;
-
-	*needed = !a->archive;
-	for (size_t i = 0; a->archive && i < kp_archive_entry_count(a->archive) && !err;
-	     i++) {
-		struct kp_meta meta;
-
-		kp_archive_meta(a->archive, i, &meta);
-		if (meta.path.size)
-			err = put_shown_file(u, a->archive, i, meta.path, why);
-		else
-			*needed |= asks && demand_of(&q, i) == PRUNE_STAYS;
-	}
-	free(q.path);
-	return err;
-}
-
-/*
- * Remove the archives that nothing needs, which is known of all before the first goes; and with the
- * last one what was kept.
- */
+/* Remove the archives that packing made, what was kept, and with them their directories. */
 static kpack_error_t remove_archives(struct unpacking *u, struct kpackx_error *why)
 {
-	KP_AUTO_FREE bool *goes = xcalloc(u->reach.count + 1, 1);
 	KP_AUTO_FREE char *top = tree_path(u, KP_ARCHIVES_DIR);
 	KP_AUTO_FREE char *dir = xstrdup(u->archives);
-	size_t skip = strlen(u->tree) + 1;
 
-	for (size_t i = 0; i < u->reach.count; i++) {
-		const struct installed_archive *a = u->reach.items[i].archive;
-		KP_AUTO_FREE char *before = xasprintf("%s/%s", u->kept, a->path + skip);
-		bool needed, before_us;
+	for (size_t i = 0; i < u->shown.n_archives; i++) {
+		const char *path = kp_archive_path(u->shown.archives[i]);
 
-		KP_TRY(judge_archive(u, a, &needed, why));
-		KP_TRY(look_for(before, &before_us, why));
-		if (needed) {
-			xgrow(&u->left, u->n_left, &u->left_cap, sizeof(char *));
-			u->left[u->n_left++] = xstrdup(a->path + skip);
-		}
-		/* one that was there before any run stays, and does not keep us */
-		goes[i] = !needed && !before_us;
+		if (!is_foreign(u, u->shown.archives[i]) && below_unlink(path) < 0)
+			return below_fail(why, "%s: cannot remove", path);
 	}
-	KP_TRY(flush_tree(u->tree, why));
-	for (size_t i = 0; i < u->reach.count; i++)
-		if (goes[i] && below_unlink(u->reach.items[i].archive->path) < 0)
-			return below_fail(why, "%s: cannot remove",
-					  u->reach.items[i].archive->path);
 	if (u->lock >= 0)
 		KP_TRY(leftovers_remove(u->archives, "", why));
-	if (!u->n_left && !u->unreadable)
-		KP_TRY(remove_kept(u->tree, why));
+	KP_TRY(remove_kept(u->tree, why));
 	/* directories that have something stay */
 	for (char *slash; below_rmdir(dir) == 0 && (slash = strrchr(dir, '/')) &&
 			  (size_t)(slash - dir) > strlen(u->tree);)
 		*slash = '\0';
 	below_rmdir(top);
-	for (size_t i = u->n_dirs; i-- > 0;) {
-		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
-						  u->dirs[i].mtime};
-		KP_AUTO_CLOSE int fd =
-			below_open_following(u->dirs[i].path, O_RDONLY | O_DIRECTORY);
-
-		if (fd < 0 || futimens(fd, times) < 0)
-			return below_fail(why, "%s: cannot give it its time",
-					  u->dirs[i].path);
-	}
 	return KPACK_SUCCESS;
 }
 
@@ -785,21 +707,21 @@ int unpacking_run(struct unpacking *u)
 	u->kept = tree_path(u, KP_UNDO_DIR);
 	u->lock = -1;
 	pthread_mutex_init(&u->opening, NULL);
-	demand_init(&u->demand, u->tree);
 	err = look_for(u->archives, &there, &why);
 	if (!err && there)
 		err = leftovers_lock(u->archives, &u->lock, &why);
-	if (!err)
-		err = look_at_archives(u, &why);
+	u->shown.reports = true;
+	if (!err && there)
+		err = shown_files_open(u->archives, &u->shown, &why);
 	if (err)
 		return report_why(NULL, &why);
+	u->left = u->shown.unreadable;
 	status = look_at_tree(u, &c);
 	if (status)
 		return status;
 	spill_dir_begin(&u->spill, u->tree);
 	tree_write_begin(&w, u->tree, false);
 	err = output_write(&c, u->tree, NULL, &why);
-	spill_dir_end(&u->spill); /* before directories get their times */
 	if (!err)
 		take_stock(u);
 	if (!err)
@@ -807,40 +729,50 @@ int unpacking_run(struct unpacking *u)
 	if (!err && there)
 		err = put_kept_files(u, &w, &why);
 	if (!err)
+		err = put_shown_files(u, &why);
+	if (!err)
+		err = flush_tree(u->tree, &why);
+	if (!err && !u->left)
 		err = remove_archives(u, &why);
+	for (size_t i = u->n_dirs; i-- > 0 && !err;) {
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+						  u->dirs[i].mtime};
+		KP_AUTO_CLOSE int fd =
+			below_open_following(u->dirs[i].path, O_RDONLY | O_DIRECTORY);
+
+		if (fd < 0 || futimens(fd, times) < 0)
+			err = below_fail(&why, "%s: cannot give it its time",
+					 u->dirs[i].path);
+	}
 	tree_write_end(&w);
 	if (err)
 		return report_why(NULL, &why);
 	u->done = true;
 	kp_sort(u->gone, u->n_gone, KP_BY_TEXT(struct gone_code, arch));
-	return u->refused || u->unreadable || u->n_left ? EXIT_FAULT : EXIT_OK;
+	return u->left ? EXIT_FAULT : EXIT_OK;
 }
 
 void unpacking_close(struct unpacking *u)
 {
 	for (size_t i = 0; i < u->n_files; i++)
-		free((void *)u->files[i].path);
+		free(u->files[i].path);
 	for (size_t i = 0; i < u->n_gone; i++)
 		free(u->gone[i].arch);
 	for (size_t i = 0; i < u->n_lacking; i++)
 		free(u->lacking[i]);
-	for (size_t i = 0; i < u->n_left; i++)
-		free(u->left[i]);
 	for (size_t i = 0; i < u->n_dirs; i++)
 		free(u->dirs[i].path);
 	free(u->files);
 	free(u->gone);
 	free(u->lacking);
-	free(u->left);
 	free(u->dirs);
 	free(u->restored);
 	free(u->costs);
-	free(u->shown.items);
 	spill_dir_end(&u->spill);
 	dispositions_close(&u->dispositions);
 	scan_close(&u->scan);
-	reach_fini(&u->reach);
-	demand_fini(&u->demand);
+	installed_fini(&u->set);
+	shown_files_close(&u->shown);
 	if (u->archives)
 		lock_close(u->lock);
 	free(u->archives);

@@ -10,7 +10,6 @@
 #ifndef PACKER_PACK_UNDO_H
 #define PACKER_PACK_UNDO_H
 
-#include "packer/archives/prune.h"
 #include "packer/archives/restore.h"
 #include "packer/files/spill_dir.h"
 #include "run.h"
@@ -26,23 +25,16 @@ kpack_error_t originals_forget(const char *tree, struct kpackx_error *why);
 
 /* What the run has done with a file. */
 struct undone {
-	const char *path;      /* below the tree */
-	const char *status;    /* "restored", "refused" */
-	bool binary, restored; /* not restored: it was left as it is */
-	struct restored how;   /* of a binary that was restored */
+	char *path; /* below the tree */
+	bool binary;
+	const char *status;  /* "restored", "refused" */
+	struct restored how; /* of a binary that was restored */
 };
 
 /* Code for a GPU that is neither in the tree nor in its archives. */
 struct gone_code {
 	char *arch;
 	size_t n_binaries, n_files;
-};
-
-/* A file that an archive shows at a path. */
-struct shown_file {
-	struct kp_span path;
-	const struct kpack_archive *archive;
-	size_t entry;
 };
 
 /* A directory that gets its time back. */
@@ -58,39 +50,33 @@ struct unpacking {
 
 	char *archives, *kept; /* directories */
 	int lock;
-	struct demand demand; /* what stays packed, and the open archives */
-	struct reach reach;   /* the archives of the tree */
-	struct shown_files {
-		struct shown_file *items;
-		size_t n, cap;
-	} shown; /* what they show as files, by path */
+	struct shown_files shown;
+	struct installed set;    /* the archives that binaries reach */
+	pthread_mutex_t opening; /* guards the set */
 	struct scan scan;
 	struct dispositions dispositions;
 	struct restored *restored; /* per entry of the scan */
 	uint64_t *costs;           /* the same: memory that it needs */
-	pthread_mutex_t opening;   /* guards the demand's archives */
 	struct spill_dir spill;
 	struct kept_time *dirs;
 	size_t n_dirs, dirs_cap;
 	size_t n_faults;
 
 	/* for the report */
-	bool done;                /* the tree was written */
-	bool refused, unreadable; /* a binary was, or an archive is */
+	bool done; /* the tree was written */
+	bool left; /* what is packed stays so in part, and the archives with it */
 	struct undone *files;
 	size_t n_files, files_cap;
 	struct gone_code *gone; /* by architecture */
 	size_t n_gone, gone_cap;
 	char **lacking; /* paths of files that lost code, below the tree */
 	size_t n_lacking, lacking_cap;
-	char **left; /* archives that stay, below the tree */
-	size_t n_left, left_cap;
 };
 
 /*
  * Restore, then remove the archives.  The members before `archives` are set, the others zeros.  Whatever
  * kills it, running it again does the rest: nothing leaves the archives before all is flushed.  Returns
- * an exit status, after reporting faults; EXIT_FAULT also: a file was refused.
+ * an exit status, after reporting faults; EXIT_FAULT also: something is left.
  */
 int unpacking_run(struct unpacking *u);
 void unpacking_close(struct unpacking *u); /* accepts zeros */
