@@ -4,8 +4,8 @@
  *
  *	look_at_tree	its converted binaries, each of which has to find its objects
  *	output_write	they are replaced by their originals, as packing replaces them
- *	put_kept_files	files of databases, with the attributes that were kept
- *	put_shown_files	those of which nothing was kept, as of a tree that was packed into another one
+ *	put_files	files of databases, with the attributes that were kept
+ *	look_at_kept	is anything missing?
  *	remove_archives	when all is flushed, and nothing is left; then what was kept
  *
  * Each step finds what is left to do from the tree, so that a run that was killed is finished by the
@@ -283,14 +283,18 @@ static void add_gone(struct unpacking *u, const char *path, const char *arch, bo
 	u->lacking[u->n_lacking++] = xstrdup(path);
 }
 
-/* Whether the archive A was there before the tree was first packed in place. */
-static bool is_foreign(const struct unpacking *u, const struct kpack_archive *a)
+/* Find the archives that were there before the tree was first packed in place: they stay. */
+static kpack_error_t find_foreign(struct unpacking *u, struct kpackx_error *why)
 {
-	KP_AUTO_FREE char *before = xasprintf("%s/%s/%s", u->kept, u->archive_dir,
-					      kp_path_name(kp_archive_path(a)));
+	u->foreign = xcalloc(u->shown.n_archives + 1, 1);
+	for (size_t i = 0; i < u->shown.n_archives; i++) {
+		const char *name = kp_path_name(kp_archive_path(u->shown.archives[i]));
+		KP_AUTO_FREE char *before =
+			xasprintf("%s/%s/%s", u->kept, u->archive_dir, name);
 
-	/* in doubt, too: then it stays */
-	return below_access(before, F_OK) == 0 || errno != ENOENT;
+		KP_TRY(look_for(before, &u->foreign[i], why));
+	}
+	return KPACK_SUCCESS;
 }
 
 /* Whether an archive that may go has code of the binary NAME, which may have a --key-prefix there. */
@@ -300,7 +304,7 @@ static bool has_code(const struct unpacking *u, const char *name)
 
 	for (size_t i = 0; i < u->shown.n_archives; i++) {
 		const struct kpack_archive *a = u->shown.archives[i];
-		size_t n = is_foreign(u, a) ? 0 : kp_archive_entry_count(a);
+		size_t n = u->foreign[i] ? 0 : kp_archive_entry_count(a);
 
 		for (size_t k = 0; k < n; k++) {
 			struct kp_entry_info info;
@@ -511,33 +515,6 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
-/*
- * Find PATH among what archives show.  With --key-prefix it is below directories that the tree does not
- * have.
- */
-static const struct shown *find_shown(const struct unpacking *u, const char *path)
-{
-	const struct shown probe = {.path = kp_span_str(path)};
-	const struct shown *found = kp_find(u->shown.items, u->shown.n, &probe,
-					    KP_BY_SPAN(struct shown, path));
-
-	for (size_t i = 0; i < u->shown.n && !found; i++) {
-		struct kp_span p = u->shown.items[i].path;
-		KP_AUTO_FREE char *text = NULL;
-		struct stat st;
-
-		if (p.size <= probe.path.size ||
-		    p.data[p.size - probe.path.size - 1] != '/' ||
-		    !kp_span_eq(kp_span_tail(p, p.size - probe.path.size), probe.path))
-			continue;
-		text = xasprintf("%s/%.*s", u->tree, (int)p.size, (const char *)p.data);
-		*strrchr(text, '/') = '\0';
-		if (below_lstat(text, &st) < 0)
-			found = &u->shown.items[i];
-	}
-	return found;
-}
-
 /* The architecture of the file of which KEPT was kept, if no archive got it; else "". */
 static kpack_error_t removed_arch(const char *kept, char arch[KP_TARGET_TEXT_MAX],
 				  struct kpackx_error *why)
@@ -554,31 +531,103 @@ static kpack_error_t removed_arch(const char *kept, char arch[KP_TARGET_TEXT_MAX
 			     why);
 }
 
+/* The first path of a file with several hard links, by what was kept for it. */
+struct kept_link {
+	dev_t dev;
+	ino_t ino;
+	char *path;
+};
+
+struct kept_links {
+	struct kept_link *items;
+	size_t n, cap;
+};
+
 /*
- * Put back the files for which something was kept, except where the tree has one by now, or does not
- * even have the directory: then the library was removed since.  Further hard links lead to the first
- * path that is back, perhaps by a run that was killed.
+ * Put back the file at REST, which the archive shows in F, unless the tree has one by now.  Further hard
+ * links lead to the first path that is back, perhaps by a run that was killed.  Without anything kept, as
+ * of a tree that was packed into another one, it gets ordinary attributes.
  */
-static kpack_error_t put_kept_files(struct unpacking *u, struct tree_write *w,
-				    struct kpackx_error *why)
+static kpack_error_t put_at(struct unpacking *u, const struct shown *f, const char *rest,
+			    struct tree_write *w, struct kept_links *links,
+			    struct kpackx_error *why)
 {
-	struct link {
-		struct file_identity id;
-		char *path;
-	} *links = NULL;
-	size_t n_links = 0, cap = 0;
+	KP_AUTO_FREE char *path = tree_path(u, rest);
+	KP_AUTO_FREE char *kept = xasprintf("%s/%s", u->kept, rest);
+	const char *first = NULL;
+	struct file_identity id;
+	struct stat st = {0};
+	bool there, has_kept;
+
+	KP_TRY(look_for(path, &there, why));
+	KP_TRY(look_for(kept, &has_kept, why));
+	if (has_kept && below_lstat(kept, &st) < 0)
+		return below_fail(why, "%s: cannot look at it", kept);
+	for (size_t i = 0; i < links->n && st.st_nlink > 1 && !first; i++)
+		if (links->items[i].ino == st.st_ino && links->items[i].dev == st.st_dev)
+			first = links->items[i].path;
+	id = file_identity_of(&st);
+	if (!there && (!first || tree_write_link(w, rest, first, NULL, &id, NULL)))
+		KP_TRY(put_file(f->archive, f->entry, path, has_kept ? kept : NULL, why));
+	if (!there)
+		add_undone(u, rest, false, "restored");
+	if (st.st_nlink > 1 && !first) {
+		xgrow(&links->items, links->n, &links->cap, sizeof(*links->items));
+		links->items[links->n++] =
+			(struct kept_link){st.st_dev, st.st_ino, xstrdup(rest)};
+	}
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Put back the files that archives show.  With --key-prefix their paths begin with directories that the
+ * tree does not have; a library that was removed since, with its directory, needs no files.
+ */
+static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
+{
+	struct kept_links links = {0};
+	struct tree_write w;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	tree_write_begin(&w, u->tree, false);
+	for (size_t i = 0; i < u->shown.n && !err; i++) {
+		const struct shown *f = &u->shown.items[i];
+		KP_AUTO_FREE char *name =
+			xstrndup((const char *)f->path.data, f->path.size);
+		bool done = !kp_path_ok(f->path);
+
+		for (size_t k = 0; k < u->shown.n_archives; k++)
+			done |= u->foreign[k] && u->shown.archives[k] == f->archive;
+		for (const char *rest = name; rest && !done && !err;) {
+			KP_AUTO_FREE char *path = tree_path(u, rest);
+
+			*strrchr(path, '/') = '\0';
+			err = look_for(path, &done, why);
+			if (!err && done)
+				err = put_at(u, f, rest, &w, &links, why);
+			rest = strchr(rest, '/');
+			rest += rest != NULL;
+		}
+	}
+	tree_write_end(&w);
+	while (links.n)
+		free(links.items[--links.n].path);
+	free(links.items);
+	return err;
+}
+
+/* Find what is not back of that for which something was kept; and the times of directories. */
+static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
+{
 	struct tree_list *list = tree_list_open(u->kept);
 	kpack_error_t err = KPACK_SUCCESS;
 	struct tree_item item;
-	bool there;
 
 	while (!err && tree_list_next(list, &item)) {
 		KP_AUTO_FREE char *path = tree_path(u, item.rest);
 		KP_AUTO_FREE char *dir = xstrndup(path, kp_path_directory(path).size);
-		const struct file_identity id = file_identity_of(&item.st);
-		const struct shown *f = NULL;
 		char arch[KP_TARGET_TEXT_MAX];
-		const char *first = NULL;
+		bool there = false, has_dir = false;
 
 		if (item.kind == TREE_FAULT)
 			err = kp_fail_errno(why, item.error, "%s", item.path);
@@ -590,78 +639,26 @@ static kpack_error_t put_kept_files(struct unpacking *u, struct tree_write *w,
 				(struct kept_time){xstrdup(path), item.st.st_mtim};
 		}
 		/* those of archives only tell which were there before */
-		if (err || item.kind != TREE_OTHER ||
+		if (err || there || item.kind != TREE_OTHER ||
 		    kp_path_below(item.rest, u->archive_dir))
 			continue;
-		for (size_t i = 0; i < n_links && id.nlink > 1 && !first; i++)
-			if (links[i].id.ino == id.ino && links[i].id.dev == id.dev)
-				first = links[i].path;
-		if (!there) {
-			err = look_for(dir, &there, why);
-			if (err || !there)
-				continue;
-			f = find_shown(u, item.rest);
-			if (!f)
-				err = removed_arch(item.path, arch, why);
-			if (!f && !err && !*arch && !u->allow_missing) {
-				report_error(path, "is in no archive; --allow-missing "
-						   "does without it");
-				u->left = true;
-			} else if (!f && !err) {
-				add_gone(u, item.rest, *arch ? arch : "unknown GPUs",
-					 false);
-			}
-			if (!f)
-				continue;
-			if (!first ||
-			    tree_write_link(w, item.rest, first, NULL, &id, NULL))
-				err = put_file(f->archive, f->entry, path, item.path,
-					       why);
-			add_undone(u, item.rest, false, "restored");
+		err = look_for(dir, &has_dir, why);
+		if (!err && has_dir)
+			err = removed_arch(item.path, arch, why);
+		if (err || !has_dir)
+			continue;
+		if (*arch || u->allow_missing) {
+			add_gone(u, item.rest, *arch ? arch : "unknown GPUs", false);
+			continue;
 		}
-		if (id.nlink > 1 && !first && !err) {
-			xgrow(&links, n_links, &cap, sizeof(*links));
-			links[n_links++] = (struct link){id, xstrdup(item.rest)};
-		}
+		report_error(path, "is in no archive; --allow-missing does without it");
+		u->left = true;
 	}
 	tree_list_close(list);
-	while (n_links)
-		free(links[--n_links].path);
-	free(links);
 	return err;
 }
 
-/*
- * Put back the files that archives show and the tree has not: nothing was kept for them, so they get
- * ordinary attributes.  With --key-prefix paths begin with directories that the tree does not have; a
- * library that was removed since needs no files.
- */
-static kpack_error_t put_shown_files(struct unpacking *u, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < u->shown.n; i++) {
-		const struct shown *f = &u->shown.items[i];
-		KP_AUTO_FREE char *name =
-			xstrndup((const char *)f->path.data, f->path.size);
-		bool there = !kp_path_ok(f->path) || is_foreign(u, f->archive);
-
-		for (const char *rest = name; rest && !there;) {
-			KP_AUTO_FREE char *path = tree_path(u, rest);
-			KP_AUTO_FREE char *dir =
-				xstrndup(path, kp_path_directory(path).size);
-			bool has_file;
-
-			KP_TRY(look_for(dir, &there, why));
-			KP_TRY(look_for(path, &has_file, why));
-			if (there && !has_file) {
-				KP_TRY(put_file(f->archive, f->entry, path, NULL, why));
-				add_undone(u, rest, false, "restored");
-			}
-			rest = strchr(rest, '/');
-			rest += rest != NULL;
-		}
-	}
-	return KPACK_SUCCESS;
-}
+/* --- archives ------------------------------------------------------------------------ */
 
 /* Remove the archives that packing made, what was kept, and with them their directories. */
 static kpack_error_t remove_archives(struct unpacking *u, struct kpackx_error *why)
@@ -672,7 +669,7 @@ static kpack_error_t remove_archives(struct unpacking *u, struct kpackx_error *w
 	for (size_t i = 0; i < u->shown.n_archives; i++) {
 		const char *path = kp_archive_path(u->shown.archives[i]);
 
-		if (!is_foreign(u, u->shown.archives[i]) && below_unlink(path) < 0)
+		if (!u->foreign[i] && below_unlink(path) < 0)
 			return below_fail(why, "%s: cannot remove", path);
 	}
 	if (u->lock >= 0)
@@ -698,7 +695,6 @@ int unpacking_run(struct unpacking *u)
 			      .cost = cost_of_binary,
 			      .arg = u};
 	struct kpackx_error why = {0};
-	struct tree_write w;
 	kpack_error_t err;
 	bool there;
 	int status;
@@ -713,6 +709,8 @@ int unpacking_run(struct unpacking *u)
 	u->shown.reports = true;
 	if (!err && there)
 		err = shown_files_open(u->archives, &u->shown, &why);
+	if (!err)
+		err = find_foreign(u, &why);
 	if (err)
 		return report_why(NULL, &why);
 	u->left = u->shown.unreadable;
@@ -720,16 +718,15 @@ int unpacking_run(struct unpacking *u)
 	if (status)
 		return status;
 	spill_dir_begin(&u->spill, u->tree);
-	tree_write_begin(&w, u->tree, false);
 	err = output_write(&c, u->tree, NULL, &why);
 	if (!err)
 		take_stock(u);
 	if (!err)
+		err = put_files(u, &why);
+	if (!err)
 		err = look_for(u->kept, &there, &why);
 	if (!err && there)
-		err = put_kept_files(u, &w, &why);
-	if (!err)
-		err = put_shown_files(u, &why);
+		err = look_at_kept(u, &why);
 	if (!err)
 		err = flush_tree(u->tree, &why);
 	if (!err && !u->left)
@@ -744,7 +741,6 @@ int unpacking_run(struct unpacking *u)
 			err = below_fail(&why, "%s: cannot give it its time",
 					 u->dirs[i].path);
 	}
-	tree_write_end(&w);
 	if (err)
 		return report_why(NULL, &why);
 	u->done = true;
@@ -768,6 +764,7 @@ void unpacking_close(struct unpacking *u)
 	free(u->dirs);
 	free(u->restored);
 	free(u->costs);
+	free(u->foreign);
 	spill_dir_end(&u->spill);
 	dispositions_close(&u->dispositions);
 	scan_close(&u->scan);

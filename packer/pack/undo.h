@@ -51,6 +51,7 @@ struct unpacking {
 	char *archives, *kept; /* directories */
 	int lock;
 	struct shown_files shown;
+	bool *foreign;           /* per archive: it was there before */
 	struct installed set;    /* the archives that binaries reach */
 	pthread_mutex_t opening; /* guards the set */
 	struct scan scan;
