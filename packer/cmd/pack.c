@@ -190,8 +190,8 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 	}
 	for (size_t i = 0; i < u->n_gone; i++)
 		report_error(u->tree,
-			     "warning: %s: no archive has its code of %zu binaries and "
-			     "%zu files of kernel databases: it is gone",
+			     "warning: the code for %s is gone, because no archive has "
+			     "it: %zu binaries, %zu files of kernel databases",
 			     u->gone[i].arch, u->gone[i].n_binaries, u->gone[i].n_files);
 	if (u->n_gone) {
 		KP_AUTO_FREE char *names = NULL;

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include "core/base/alloc.h"
 #include "core/base/order.h"
@@ -487,7 +488,7 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 	KP_AUTO_CLOSE int fd = -1;
 	struct sink sink = {&out, 0};
 	struct kp_meta meta;
-	struct stat st;
+	struct stat st = {0};
 	kpack_error_t err;
 
 	kp_archive_meta(a, entry, &meta);
@@ -500,11 +501,21 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 	out.lazy = true; /* everything is flushed at once */
 	if (!err)
 		err = archive_decode(a, entry, write_bytes, &sink, why);
+	/*
+	 * Whoever may write into the directory of KEPT can give this name to another user's file.
+	 * What makes a file run with that user's rights does no database any good.
+	 */
 	if (!err && kept) {
 		fd = below_open(kept, O_RDONLY, 0);
-		err = fd < 0 || fstat(fd, &st) < 0
-			      ? below_fail(why, "%s: cannot open", kept)
-			      : attributes_copy(fd, out.fd, &st, why);
+		if (fd < 0 || fstat(fd, &st) < 0)
+			err = below_fail(why, "%s: cannot open", kept);
+		else if (!S_ISREG(st.st_mode) ||
+			 fgetxattr(fd, "security.capability", NULL, 0) >= 0)
+			err = kp_fail(why, KPACK_ERROR_IO_ERROR,
+				      "%s: was put there by somebody else", kept);
+		st.st_mode &= ~(mode_t)(S_ISUID | S_ISGID);
+		if (!err)
+			err = attributes_copy(fd, out.fd, &st, why);
 		out.mode = 0;
 	}
 	if (!err)
