@@ -237,7 +237,8 @@ SCENES = {
     "in-place-again": "made in-place; fat in/u/sub/new.so; pack -q --jobs 1 --in-place @in",
     "in-place-databases": "databases; pack -q --jobs 1 --in-place @in",
     "undo": "tree in; pack -q --in-place @in; pack -q --jobs 1 --undo @in",
-    "undo-databases": "databases; pack -q --in-place @in; pack -q --jobs 1 --undo @in",
+    "undo-databases": f"tree in; code {LIBRARY}gfx1100.co gfx1100; code {LIBRARY}gfx90a.co gfx90a; pack -q --in-place @in; "
+                      "pack -q --jobs 1 --undo @in",
     "thin": "databases; " + THIN + "@in",
     "thin-keep": "databases; " + THIN + "--keep @kept @in",
     # files whose contents no other home has: what is restored is nowhere else
