@@ -706,17 +706,18 @@ static kpack_error_t choose_existing(struct undo *u, struct undo_file *f, size_t
 static void choose_missing(struct undo *u, struct undo_file *f)
 {
 	KP_AUTO_FREE char *dir = path_of(u, f);
-	struct stat st;
+	struct stat st = {0};
 
 	if (!f->recipe.file.removed) {
 		refuse_file(u, f, "it does not exist any more");
 		return;
 	}
 	*strrchr(dir, '/') = '\0';
-	if (below_lstat(dir, &st) < 0 && errno != ENOENT && errno != ENOTDIR)
-		refuse_file(u, f, strerror(errno));
-	else if (below_lstat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (below_lstat(dir, &st) == 0 ? !S_ISDIR(st.st_mode)
+				       : errno == ENOENT || errno == ENOTDIR)
 		refuse_file(u, f, "its directory does not exist any more");
+	else if (!S_ISDIR(st.st_mode))
+		refuse_file(u, f, strerror(errno));
 }
 
 static bool open_tree(struct undo *u)
