@@ -41,8 +41,8 @@ _kpack_mark_commands=(
 _kpack_options() # COMMAND
 {
 	case $1 in
-	pack) echo --archives-only --archive-dir --in-place --keep-device-code --keep-containers --group --key-prefix \
-		--arch --arch-exact --family --scheme --level --effort --chunk --volume-size --databases --libraries \
+	pack) echo --archives-only --archive-dir --in-place --undo --allow-missing --keep-device-code --keep-containers --group \
+		--key-prefix --arch --arch-exact --family --scheme --level --effort --chunk --volume-size --databases --libraries \
 		--library-rules --split-rocfft --rows --check --prefer --runtime --shard --jobs --force --json \
 		--quiet --input --output --group-name --gfx-arch-family --gfx-arches --help ;;
 	mark) echo --help ;;

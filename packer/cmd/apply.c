@@ -25,6 +25,7 @@
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/staging.h"
+#include "packer/pack/undo.h"
 #include "packer/scan/scan.h"
 #include "packer/thin/packages.h"
 #include "packer/thin/policy.h"
@@ -224,6 +225,10 @@ static bool prune_archives(struct policy_tree *t)
 		leftovers_remove(dir, "", NULL);
 		lock_close(lock);
 	}
+	if (below_access(dir, F_OK) == 0 && originals_forget(t->policy->tree, &why)) {
+		report_why(NULL, &why);
+		return false;
+	}
 	below_rmdir(dir);
 	t->state.packed = false;
 	t->state.n_mounts = 0;
@@ -319,6 +324,37 @@ static bool check_lacking(const struct policy_tree *t)
 	return false;
 }
 
+/* Print what undoes the policy of T: without it, its commands, the last one first. */
+static void print_undo(const struct policy_run *a, const struct policy_tree *t)
+{
+	const struct policy *p = t->policy;
+	KP_AUTO_FREE char *path = xasprintf("%s/%s.conf", a->places.policies, p->name);
+	KP_AUTO_FREE char *file = shell_word(path), *tree = shell_word(p->tree);
+	bool lost = false; /* code that nothing keeps */
+
+	printf("undo: rm %s", file);
+	for (size_t i = p->n_commands; i-- > 0;) {
+		const struct policy_command *c = &p->commands[i];
+		const char *keep = NULL;
+
+		for (size_t k = 1; k < c->n_words; k++)
+			if (strncmp(c->words[k], "--keep=", 7) == 0)
+				keep = c->words[k] + 7;
+			else if (strcmp(c->words[k - 1], "--keep") == 0)
+				keep = c->words[k];
+		lost |= !c->packs && !keep;
+		if (c->packs) {
+			printf(" && kpackfs --in-place --undo %s && kpack pack --undo %s",
+			       tree, tree);
+		} else if (keep) {
+			KP_AUTO_FREE char *dir = shell_word(keep);
+
+			printf(" && kpack thin --undo %s %s", dir, tree);
+		}
+	}
+	puts(lost ? ", then reinstall what its files belong to" : "");
+}
+
 static int apply_policy(const struct policy_run *a, const struct policy *p)
 {
 	struct policy_tree t;
@@ -378,9 +414,9 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 			saved = sums.saved > saved ? sums.saved - saved : 0;
 			print_name(p);
 			if (!sums.fresh[STATE_CHANGED] && !sums.fresh[STATE_REMOVED] &&
-			    !sums.fresh[STATE_PACKED] && !saved)
+			    !sums.fresh[STATE_PACKED] && !saved) {
 				puts("nothing changed");
-			else
+			} else {
 				printf("%zu file%s changed, %zu removed, %zu packed, %s "
 				       "freed\n",
 				       sums.fresh[STATE_CHANGED],
@@ -388,6 +424,8 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 				       sums.fresh[STATE_REMOVED],
 				       sums.fresh[STATE_PACKED],
 				       report_size(saved, size));
+				print_undo(a, &t);
+			}
 		}
 		fflush(stdout);
 		/* what was unmounted for a run that failed comes back, too */

@@ -170,7 +170,7 @@ const struct command_help cmd_mark_help = {
 	"  convert     convert one fat binary: device code out, marker in\n"
 	"  set         change the marker of converted binaries\n"
 	"  check       check that converted binaries find their objects\n"
-	"  restore     make a converted binary fat again\n"
+	"  restore     make converted binaries fat again\n"
 	"  strip-safe  repair converted binaries after strip and its like\n"
 	"\n"
 	"'COMMAND --help' lists a command's options.",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack pack: fat binaries in, archives and converted binaries out.  packer/pack/run.h does the
- * work; here it is begun, as a whole or as one shard of several, and reported.
+ * kpack pack: fat binaries in, archives and converted binaries out; or with --undo the other way.
+ * packer/pack/run.h and undo.h do the work; here it is begun, as a whole or as one shard of several,
+ * and reported.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/pack/report.h"
+#include "packer/pack/undo.h"
+#include "packer/thin/packages.h"
 #include "packer/trees/shard.h"
 
 /*
@@ -55,13 +58,41 @@ static void put_word(FILE *out, const char *text)
 }
 
 /*
- * Set *OUT to the command that shows the packed files at their old places again, whichever run
- * packed them, on the heap; NULL: there are none.
+ * The unit that mounts the packed files of TREE at every boot, as systemd-escape -p writes it, on the heap:
+ * "/" is "-", and other characters than letters, digits and ":_." are \xNN.
  */
-static kpack_error_t find_mount(const struct packing *p, char **out,
+static char *boot_unit(const char *tree)
+{
+	char *name = NULL;
+	size_t size;
+	FILE *f = xmemstream(&name, &size);
+
+	fputs("kpackfs-in-place@", f);
+	for (const char *c = tree + 1; *c; c++)
+		if (*c == '/')
+			putc('-', f);
+		else if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+			 (*c >= '0' && *c <= '9') || strchr(":_", *c) ||
+			 (*c == '.' && c > tree + 1))
+			putc(*c, f);
+		else
+			fprintf(f, "\\x%02x", (unsigned char)*c);
+	fputs(tree[1] ? ".service" : "-.service", f);
+	fclose(f);
+	return name;
+}
+
+/*
+ * Set the commands of R that show the packed files at their old places again, whichever run packed them,
+ * now and at every boot; on the heap; NULL: there are none.
+ */
+static kpack_error_t find_mount(const struct packing *p, struct pack_result *r,
 				struct kpackx_error *why)
 {
-	KP_AUTO_FREE char *tree = NULL, *archives = NULL, *subdir = NULL;
+	KP_AUTO_FREE char *tree = NULL, *archives = NULL, *subdir = NULL, *unit = NULL,
+			  *word = NULL;
+	bool plain =
+		!*p->args.prefix && strcmp(p->args.archive_dir, KP_ARCHIVES_DIR) == 0;
 	char **paths = NULL;
 	size_t n = 0, size, subdir_size;
 	bool missing = false;
@@ -80,7 +111,7 @@ static kpack_error_t find_mount(const struct packing *p, char **out,
 	archives = below_real(p->archives);
 	if (!tree || !archives)
 		return below_fail(why, "%s", p->args.output);
-	f = xmemstream(out, &size);
+	f = xmemstream(&r->mount, &size);
 	fputs("kpackfs --in-place", f);
 	if (*p->args.prefix) {
 		FILE *option = xmemstream(&subdir, &subdir_size);
@@ -97,7 +128,120 @@ static kpack_error_t find_mount(const struct packing *p, char **out,
 		put_word(f, archives);
 	put_word(f, tree);
 	fclose(f);
+	/* the unit knows neither a prefix nor another directory of archives */
+	if (plain) {
+		unit = boot_unit(tree);
+		word = shell_word(unit);
+		r->boot = xasprintf("systemctl enable --now %s", word);
+	}
 	return KPACK_SUCCESS;
+}
+
+/* The command that undoes ARGS, on the heap. */
+static char *undo_command(const struct pack_args *args)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = xmemstream(&text, &size);
+
+	fputs("kpack pack --undo", f);
+	if (strcmp(args->archive_dir, KP_ARCHIVES_DIR) != 0) {
+		fputs(" --archive-dir", f);
+		put_word(f, args->archive_dir);
+	}
+	put_word(f, args->output);
+	fclose(f);
+	return text;
+}
+
+/* --- --undo -------------------------------------------------------------------------- */
+
+static const struct row gone_rows[] = {
+	ROW("arch", ROW_JSON, struct gone_code, arch),
+	ROW("binaries", ROW_JSON, struct gone_code, n_binaries),
+	ROW("files", ROW_JSON, struct gone_code, n_files),
+};
+
+static const struct row undone_rows[] = {
+	ROW("path", ROW_JSON, struct undone, path),
+	ROW("status", ROW_JSON, struct undone, status),
+};
+
+/* Say what is not as it was, and what is to be done about it; then what was done. */
+static void report_undone(const struct unpacking *u, const struct pack_args *args)
+{
+	size_t n_binaries = 0, n_files = 0;
+
+	for (size_t i = 0; i < u->n_files; i++) {
+		const struct undone *f = &u->files[i];
+		KP_AUTO_FREE char *path = xasprintf("%s/%s", u->tree, f->path);
+
+		bool restored = f->binary && strcmp(f->status, "restored") == 0;
+
+		n_binaries += restored;
+		n_files += !f->binary;
+		if (restored && !args->json) {
+			const char *words = restore_report(path, &f->how);
+
+			if (!f->how.fits || f->how.result.n_missing ||
+			    f->how.result.n_unknown || f->how.result.n_recompressed)
+				report_error(path, "note: restored%s", words);
+		}
+	}
+	for (size_t i = 0; i < u->n_gone; i++)
+		report_error(u->tree,
+			     "warning: the code for %s is gone, because no archive has "
+			     "it: %zu binaries, %zu files of kernel databases",
+			     u->gone[i].arch, u->gone[i].n_binaries, u->gone[i].n_files);
+	if (u->n_gone) {
+		KP_AUTO_FREE char *names = NULL;
+		char **paths = xcalloc(u->n_lacking, sizeof(*paths));
+		KP_AUTO_FREE char *root = below_real(u->tree);
+
+		for (size_t i = 0; i < u->n_lacking; i++)
+			paths[i] =
+				xasprintf("%s/%s", root ? root : u->tree, u->lacking[i]);
+		names = packages_of(NULL, paths, u->n_lacking);
+		report_error(u->tree, "warning: to have it again, reinstall%s",
+			     *names ? names : " what its files belong to");
+		for (size_t i = 0; i < u->n_lacking; i++)
+			free(paths[i]);
+		free(paths);
+	}
+	if (u->left)
+		report_error(u->tree,
+			     "its archives stay in %s, because files that were left as "
+			     "they are need them; they may be deleted when these were "
+			     "installed again",
+			     u->archive_dir);
+	if (args->json) {
+		report_json(json_pack(
+			"{so so so sb}", "tree", report_json_text(u->tree), "files",
+			rows_array(ROWS(undone_rows), u->files, u->n_files,
+				   sizeof(*u->files)),
+			"gone",
+			rows_array(ROWS(gone_rows), u->gone, u->n_gone, sizeof(*u->gone)),
+			"archives_removed", !u->left));
+	} else if (!args->quiet) {
+		printf("%zu binaries and %zu files of kernel databases restored\n",
+		       n_binaries, n_files);
+		if (!u->n_files && !u->left)
+			report_error(u->tree, "note: nothing in it was packed");
+	}
+}
+
+static int undo_pack(const struct pack_args *args)
+{
+	struct unpacking u = {.tree = args->output,
+			      .archive_dir = args->archive_dir,
+			      .jobs = args->how.jobs,
+			      .allow_missing = args->allow_missing};
+	int status = unpacking_run(&u);
+
+	if (u.done)
+		report_undone(&u, args);
+	unpacking_close(&u);
+	return status;
 }
 
 /*
@@ -110,7 +254,6 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 	struct bundle_sizes sizes = {0};
 	struct pack_result result = {0};
 	struct kpackx_error why = {0};
-	KP_AUTO_FREE char *mount = NULL;
 	bool finished = false; /* the part was there already */
 	int status = pack_args_parse(&p.args, argc, argv);
 
@@ -119,13 +262,20 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 	/* for the report */
 	if (!p.args.quiet && !p.args.json)
 		p.args.how.sizes = &sizes;
+	if (!status && p.args.mode == PACK_UNDO) {
+		status = undo_pack(&p.args);
+		packing_close(&p);
+		return report_finish(status);
+	}
 	if (!status)
 		status = p.args.shard.count ? shard_pack(&p, &finished) : packing_run(&p);
 	if (!status && p.args.mode != PACK_ARCHIVES && !p.args.shard.count &&
-	    find_mount(&p, &mount, &why))
+	    find_mount(&p, &result, &why))
 		status = report_why(NULL, &why);
 	if (!status) {
-		result = (struct pack_result){.done = finished, .mount = mount};
+		result.done = finished;
+		if (p.args.mode == PACK_IN_PLACE)
+			result.undo = undo_command(&p.args);
 		if (p.args.mode != PACK_ARCHIVES && !finished)
 			pack_report_dispositions(&p.scan, &p.dispositions, p.args.quiet);
 		pack_report(&p, &result);
@@ -133,6 +283,9 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 	if (!status && scan_damaged(&p.scan))
 		status = EXIT_LEFT;
 	packing_close(&p);
+	free(result.mount);
+	free(result.boot);
+	free(result.undo);
 	return report_finish(status);
 }
 

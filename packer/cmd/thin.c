@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/cli/process.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/gpu/runtimes.h"
@@ -145,14 +146,12 @@ static void report_thin(const struct thin_command *c)
 		       nameless, nameless == 1 ? " has" : "s have",
 		       nameless == 1 ? "s" : "");
 	if (args->keep && !args->dry && !args->output && before) {
-		fputs("to undo this: kpack thin --undo ", stdout);
-		report_text(args->keep);
-		putchar(' ');
-		report_text(args->tree);
-		putchar('\n');
+		KP_AUTO_FREE char *dir = shell_word(args->keep);
+		KP_AUTO_FREE char *tree = shell_word(args->tree);
+
+		printf("undo: kpack thin --undo %s %s\n", dir, tree);
 	} else if (names) {
-		fputs(*names ? "to undo this, reinstall:" : "to undo this, reinstall",
-		      stdout);
+		fputs("undo: reinstall", stdout);
 		report_text(*names ? names : " what the files belong to");
 		putchar('\n');
 	}

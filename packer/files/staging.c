@@ -117,23 +117,30 @@ kpack_error_t leftovers_remove(const char *root, const char *path,
 /* Random letters and digits at the end of its name. */
 enum { RANDOM_SIZE = 6 };
 
-/* Remove a tree, also from read-only directories.  Files that cannot be removed stay. */
-static void remove_tree(const char *path)
+int remove_tree(const char *path)
 {
 	struct tree_list *list = tree_list_open(path);
 	struct tree_item item;
+	int first = 0;
 
 	/* a directory that cannot be written or entered was made so by what was copied into it */
 	while (tree_list_next(list, &item)) {
+		int status = 0;
+
+		errno = item.kind == TREE_FAULT ? item.error : 0;
+		first = first ? first : errno;
 		if (item.kind == TREE_DIR && below_access(item.path, W_OK | X_OK) < 0)
-			below_chmod(item.path, 0700);
+			status = below_chmod(item.path, 0700);
 		else if (item.kind == TREE_DIR_END ||
 			 (item.kind == TREE_FAULT && S_ISDIR(item.st.st_mode)))
-			below_rmdir(item.path);
+			status = below_rmdir(item.path);
 		else if (item.kind != TREE_DIR)
-			below_unlink(item.path);
+			status = below_unlink(item.path);
+		if (status < 0 && !first)
+			first = errno;
 	}
 	tree_list_close(list);
+	return first;
 }
 
 void temp_dir_remove_left(const char *base, const char *prefix,

@@ -37,6 +37,12 @@ kpack_error_t leftovers_lock(const char *root, int *lock, struct kpackx_error *w
 kpack_error_t leftovers_remove(const char *root, const char *path,
 			       struct kpackx_error *why);
 
+/*
+ * Remove a tree, also from read-only directories.  Files that cannot be removed stay: then it returns the
+ * first errno, else 0.
+ */
+int remove_tree(const char *path);
+
 /* --- temporary directories -------------------------------------------------------------- */
 
 /*

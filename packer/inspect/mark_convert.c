@@ -22,11 +22,13 @@
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
 #include "core/base/order.h"
+#include "core/base/path.h"
 #include "core/restore/recipe.h"
 #include "mark.h"
 #include "packer/archives/binary.h"
 #include "packer/archives/operands.h"
 #include "packer/archives/reachable_archives.h"
+#include "packer/archives/restore.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
@@ -140,40 +142,25 @@ out:
 
 /* ==== restore ==== */
 
-/* An object that is in no archive, or differs in the archives. */
-struct missing_object {
-	const char *arch;
-	bool differs;
-};
-
 struct mark_restore {
-	const char *file, *out;
+	const char *out;
 	bool allow_missing;
 	char **archives; /* operands of --archive */
 	int n_archives;
 
-	struct binary b;
 	struct installed set;
-	struct reach reach;
-	struct found_object *found; /* per image of the layout */
-	bool *have;
-	struct missing_object *missing; /* sorted by architecture */
-	size_t n_missing;
-	bool fits;   /* the recipe gives the original: the file was not changed */
-	bool failed; /* the failure has been reported */
-
-	struct kp_recipe_source source;
-	struct kp_recipe_result result;
+	struct reach given; /* the archives of --archive */
+	size_t n_seen, n_faults;
 };
 
 static int take_archive(const struct options *o, const struct option_help *row,
 			void *slot)
 {
-	struct mark_restore *r = slot;
+	struct mark_restore *m = slot;
 
 	(void)row;
-	r->archives = xrealloc(r->archives, ((size_t)r->n_archives + 1) * sizeof(char *));
-	r->archives[r->n_archives++] = (char *)o->arg;
+	m->archives = xrealloc(m->archives, ((size_t)m->n_archives + 1) * sizeof(char *));
+	m->archives[m->n_archives++] = (char *)o->arg;
 	return EXIT_OK;
 }
 
@@ -191,260 +178,171 @@ static const struct option_help restore_options[] = {
 
 const struct command_help mark_restore_help = {
 	"mark restore",
-	"[-o OUT] [--archive ARCHIVE|DIR]... [--allow-missing] FILE",
-	"make a converted binary fat again",
+	"[-o OUT] [--archive ARCHIVE|DIR]... [--allow-missing] FILE|TREE...",
+	"make converted binaries fat again",
 	restore_options,
-	"Without -o, FILE itself is replaced.",
+	"Without -o, each file itself is replaced.  With several files or a TREE, OUT is "
+	"a\n"
+	"directory.  'kpack pack --undo TREE' also brings back what else was packed.",
 };
-
-/* ---- finding the objects ---- */
 
 static void add_archive(const char *path, void *arg)
 {
-	struct mark_restore *r = arg;
+	struct mark_restore *m = arg;
 	struct kpackx_error why = {0};
 
-	if (!installed_add(&r->set, path, &r->reach, &why))
+	if (!installed_add(&m->set, path, &m->given, &why))
 		return;
 	report_why(path, &why);
-	r->failed = true;
+	m->n_faults++;
 }
 
-/* Find the archives, report those that cannot be opened, and find the objects in them. */
-static kpack_error_t find_objects(struct mark_restore *r, struct kpackx_error *why)
+/* Restore FILE to OUT, which may be FILE. */
+static void restore_file(struct mark_restore *m, const char *file, const char *out)
 {
-	const struct kp_recipe *layout = &r->b.layout;
-	size_t n = layout->n_images;
-
-	if (r->n_archives) {
-		r->failed |= !archives_paths(r->n_archives, r->archives, add_archive, r);
-	} else {
-		KP_TRY(installed_reach(&r->set, &r->b.marker, r->file, &r->reach, why));
-		for (size_t i = 0; i < r->set.count; i++)
-			if (!r->set.archives[i]->archive)
-				report_why(r->set.archives[i]->path,
-					   &r->set.archives[i]->why);
-	}
-	r->found = xcalloc(n, sizeof(*r->found));
-	r->have = xcalloc(n, sizeof(*r->have));
-	r->missing = xcalloc(n, sizeof(*r->missing));
-	for (size_t i = 0; i < n; i++) {
-		const struct kp_recipe_image *img = &layout->images[i];
-		struct wanted_object want = {
-			.name = r->b.marker.kernel_name,
-			.arch = img->arch,
-			.kind = wanted_kind(img),
-			.xxh3 = img->has_xxh3 ? img->xxh3 : NULL,
-			.size = &img->size,
-		};
-
-		if (!img->placed || img->host || !img->size)
-			continue;
-		want.index = layout->containers[img->container].index;
-		installed_find(&r->reach, &want, &r->found[i]);
-		r->have[i] = r->found[i].archive && !r->found[i].differs;
-		if (!r->have[i])
-			r->missing[r->n_missing++] =
-				(struct missing_object){img->arch, r->found[i].differs};
-	}
-	kp_sort(r->missing, r->n_missing, KP_BY_TEXT(struct missing_object, arch),
-		KP_BY_NUMBER(struct missing_object, differs));
-	return KPACK_SUCCESS;
-}
-
-/* Report missing objects, with a line for each architecture. */
-static void report_missing(const struct mark_restore *r, const char *what)
-{
-	for (size_t i = 0, end; i < r->n_missing; i = end) {
-		const struct missing_object *first = &r->missing[i];
-
-		for (end = i + 1; end < r->n_missing; end++)
-			if (strcmp(r->missing[end].arch, first->arch) != 0 ||
-			    r->missing[end].differs != first->differs)
-				break;
-		report_error(r->file, "%s: %zu object%s %s%s", first->arch, end - i,
-			     end - i == 1 ? " is" : "s are",
-			     first->differs ? "in archives from another build only"
-					    : "in no archive",
-			     what);
-	}
-}
-
-/* Whether an archive has code of the binary for ARCH that its layout does not list. */
-static bool is_unlisted(const struct mark_restore *r, const struct kpack_archive *a,
-			const char *arch)
-{
-	const struct kp_recipe *layout = &r->b.layout;
-	bool found = false;
-	size_t entry;
-
-	for (size_t i = 0; i < layout->n_images; i++)
-		if (!layout->images[i].host && strcmp(layout->images[i].arch, arch) == 0)
-			return false;
-	for (size_t i = 0; i < layout->n_wrappers && !found; i++) {
-		char *key = xasprintf("%s#%zu", r->b.marker.kernel_name, i);
-
-		found = kp_archive_find_kernel(a, kp_span_str(key), kp_span_str(arch),
-					       &entry);
-		free(key);
-	}
-	return found;
-}
-
-/* ---- writing ---- */
-
-/* An object whose size is another one is not among those that were found. */
-static kpack_error_t read_object(void *arg, size_t image, void *buf,
-				 struct kpackx_error *why)
-{
-	const struct mark_restore *r = arg;
-	const struct kp_recipe_image *img = &r->b.layout.images[image];
-	const struct found_object *found = &r->found[image];
+	const char *slash = strrchr(out, '/');
+	KP_AUTO_FREE char *dir =
+		slash ? xstrndup(out, (size_t)(slash - out) + 1) : xstrdup(".");
+	struct kpackx_error why = {0};
+	struct rewrite rewrite = {0};
+	struct restore r;
 	kpack_error_t err =
-		kp_entry_read(found->archive->archive, found->entry, buf, why);
+		restore_open(&r, file, &m->set, m->n_archives ? &m->given : NULL, &why);
 
-	return err ? kp_fail_prefix(why, err, "%s: container %u", img->arch,
-				    img->container)
-		   : err;
-}
-
-static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t offset,
-				   struct kpackx_error *why)
-{
-	struct mark_restore *r = arg;
-
-	return kp_recipe_restore_section(&r->b.layout, &r->source, out, offset,
-					 &r->result, why);
-}
-
-static kpack_error_t write_restored(struct mark_restore *r, struct kpackx_error *why)
-{
-	const struct kp_recipe *layout = &r->b.layout;
-	const struct kp_containers *list = &r->b.fat.containers;
-	KP_AUTO_FREE uint64_t *offsets = xcalloc(layout->n_wrappers, sizeof(*offsets));
-	struct kp_restore_options o = {.size = layout->section_size,
-				       .offsets = offsets,
-				       .write = write_section,
-				       .arg = r};
-	struct rewrite rewrite;
-	kpack_error_t err;
-
-	for (size_t i = 0; i < layout->n_wrappers; i++) {
-		uint32_t c = layout->wrapper_container[i];
-
-		/* device code that was left in the file is where it is found */
-		if (!r->b.fat.elf.has_fatbin)
-			offsets[i] =
-				layout->containers[c].offset - layout->section_offset;
-		else if (c < list->count)
-			offsets[i] = list->items[c].offset;
-		else
-			return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-				       "layout: wrapper %zu: container %u of %zu", i, c,
-				       list->count);
+	m->n_seen++;
+	/* large bundles, before they are compressed, are where the binary will be */
+	spill_dir_begin(dir);
+	if (!err && r.n_missing && !m->allow_missing) {
+		restore_report_missing(&r, "");
+		m->n_faults++;
+		goto out;
 	}
-	KP_TRY(rewrite_open(&rewrite, &r->b, r->out, why));
-	/* a binary that was changed since only gets its device code */
-	err = r->fits ? kp_recipe_restore(layout, &r->source, &rewrite.out, &r->result,
-					  why)
-		      : kp_restore(r->b.fd, r->b.size, &r->b.fat, &o, &rewrite.out, why);
 	if (!err)
-		err = rewrite_publish(&rewrite, why);
+		err = rewrite_open(&rewrite, &r.b, out, &why);
+	if (!err)
+		err = restore_write(&r, &rewrite.out, &why);
+	if (!err)
+		err = rewrite_publish(&rewrite, &why);
+	if (!err) {
+		const char *how;
+
+		restore_report_missing(&r, "; left out");
+		restore_report_unlisted(&r);
+		how = restore_report(file, &r.how);
+		report_text(out);
+		printf(": restored%s\n", how);
+	}
+out:
+	if (err) {
+		report_why(file, &why);
+		m->n_faults++;
+	}
 	rewrite_close(&rewrite);
-	return err;
+	spill_dir_end();
+	restore_close(&r);
 }
 
-static void print_restored(const struct mark_restore *r)
+/* Restore the converted binaries among the files of TREE, each to its path below OUT, or in place. */
+static void restore_tree(struct mark_restore *m, const char *tree, const char *out)
 {
-	const struct kp_recipe_result *result = &r->result;
-	bool exact = !result->n_missing && !result->n_unknown && !result->n_recompressed;
+	struct tree_list *list = tree_list_open(tree);
+	struct tree_item item;
+	size_t seen = m->n_seen, faults = m->n_faults;
 
-	if (r->allow_missing)
-		report_missing(r, "; left out");
-	/* the archives may be from several joined builds */
-	for (size_t i = 0; i < r->reach.count; i++) {
-		const struct kpack_archive *a = r->reach.items[i].archive->archive;
+	while (tree_list_next(list, &item)) {
+		struct kpackx_error why = {0};
+		struct binary b = {.fd = -1};
+		kpack_error_t err;
+		bool converted;
 
-		for (size_t k = 0; a && k < kp_archive_arch_count(a); k++)
-			if (is_unlisted(r, a, kp_archive_arch(a, k)))
-				report_error(r->file,
-					     "warning: %s: %s has code for it, which the "
-					     "layout does not know; it is not restored",
-					     kp_archive_arch(a, k), kp_archive_path(a));
+		if (item.kind == TREE_FAULT) {
+			report_error(item.path, "%s", strerror(item.error));
+			m->n_faults++;
+		}
+		if (item.kind != TREE_OTHER || !S_ISREG(item.st.st_mode))
+			continue;
+		/* other files may be of any kind; one that is damaged may have been converted */
+		err = binary_open(item.path, &b, &why);
+		converted = !err && b.fat.kind == KP_FATBIN_CONVERTED;
+		binary_close(&b);
+		if (err == KPACK_ERROR_IO_ERROR || err == KPACK_ERROR_OUT_OF_MEMORY) {
+			report_why(item.path, &why);
+			m->n_faults++;
+		} else if (err) {
+			report_error(item.path, "note: left as it is: %s", why.text);
+		}
+		if (converted) {
+			KP_AUTO_FREE char *to = xasprintf("%s/%s", out, item.rest);
+			KP_AUTO_FREE char *dir = xstrndup(to, kp_path_directory(to).size);
+
+			if (!below_mkdirs(dir, 0777, &why)) {
+				restore_file(m, item.path, to);
+			} else {
+				report_why(dir, &why);
+				m->n_faults++;
+			}
+		}
 	}
-	if (result->n_recompressed)
-		report_error(
-			r->file,
-			"compressed bundles with the same objects as before, but with "
-			"other bytes, because another compressor compressed them: %zu",
-			result->n_recompressed);
-	if (!r->fits)
-		report_error(r->file,
-			     "was changed since it was converted, so that only its "
-			     "device code is restored");
-	report_text(r->out);
-	printf(": restored%s\n", !r->fits && r->b.fat.elf.has_fatbin
-					 ? ", with the device code that was left in it"
-				 : !exact  ? ""
-				 : r->fits ? ", bit-identical to the original"
-					   : ", its device code is bit-identical");
+	tree_list_close(list);
+	if (m->n_seen == seen && m->n_faults == faults) {
+		report_error(tree, "there is no converted binary in it");
+		m->n_faults++;
+	}
 }
 
 int mark_restore(int argc, char **argv)
 {
-	struct options o = {.help = &mark_restore_help, .argc = argc, .argv = argv};
-	struct mark_restore r = {.b = {.fd = -1}};
-	KP_AUTO_FREE char *dir = NULL;
-	const char *slash;
+	struct mark_restore m = {0};
+	int n = options_parse(&mark_restore_help, argc, &argv, &m);
 	struct kpackx_error why = {0};
-	struct kp_source file;
-	kpack_error_t err;
+	KP_AUTO_FREE bool *trees = xcalloc((size_t)n + 1, 1);
+	bool into = n > 1; /* -o is a directory */
+	bool fine = true;
+	struct stat st;
 
-	options_read(&o, &r);
-	if (argc - optind != 1)
-		options_usage(o.help, "one FILE is needed");
-	r.file = argv[optind];
-	r.out = r.out ? r.out : r.file;
-	/* large bundles, before they are compressed, are where the binary will be */
-	slash = strrchr(r.out, '/');
-	dir = slash ? xstrndup(r.out, (size_t)(slash - r.out) + 1) : xstrdup(".");
-	spill_dir_begin(dir);
-	err = binary_open(r.file, &r.b, &why);
-	if (!err)
-		err = binary_read_marker(&r.b, &why);
-	if (!err)
-		err = binary_read_layout(&r.b, &why);
-	if (!err && !r.b.has_layout)
-		err = kp_fail(&why, KPACK_ERROR_NOT_IMPLEMENTED,
-			      "has no " KP_LAYOUT_SECTION
-			      ", without which it cannot be restored");
-	file = kp_source_fd(r.b.fd, 0, r.b.size);
-	if (!err)
-		err = kp_recipe_fits(&r.b.layout, &file, &r.fits, &why);
-	/* device code that was left in the file needs no archive */
-	if (!err && !r.b.fat.elf.has_fatbin)
-		err = find_objects(&r, &why);
-	if (!err && r.n_missing && !r.allow_missing) {
-		report_missing(&r, "");
-		r.failed = true;
+	if (!n)
+		options_usage(&mark_restore_help, "a FILE or a TREE is needed");
+	for (int i = 1; i < n && m.out; i++)
+		for (int k = 0; k < i; k++)
+			if (strcmp(kp_path_name(argv[i]), kp_path_name(argv[k])) == 0)
+				options_usage(&mark_restore_help,
+					      "%s and %s would be the same in %s",
+					      argv[k], argv[i], m.out);
+	for (int i = 0; i < n; i++) {
+		fine &= below_hold(argv[i]);
+		/* what is not there is reported in its turn */
+		if (below_stat(argv[i], &st) == 0) {
+			trees[i] = S_ISDIR(st.st_mode);
+		} else if (errno != ENOENT) {
+			report_error(argv[i], "cannot look at it: %s", strerror(errno));
+			fine = false;
+		}
+		into |= trees[i];
 	}
-	if (!err && !r.failed) {
-		r.source = (struct kp_recipe_source){&file, r.have, read_object, &r};
-		err = write_restored(&r, &why);
-		if (!err)
-			print_restored(&r);
+	into |= m.out && below_stat(m.out, &st) == 0 && S_ISDIR(st.st_mode);
+	if (m.out && into && below_make_root(m.out, 0777, &why)) {
+		report_why(m.out, &why);
+		fine = false;
 	}
-	if (err)
-		report_why(r.file, &why);
-	spill_dir_end();
-	reach_fini(&r.reach);
-	installed_fini(&r.set);
-	binary_close(&r.b);
-	free(r.found);
-	free(r.have);
-	free(r.missing);
-	free(r.archives);
-	return report_finish(err || r.failed ? EXIT_FAULT : EXIT_OK);
+	if (fine && m.n_archives)
+		fine = archives_paths(m.n_archives, m.archives, add_archive, &m) &&
+		       !m.n_faults;
+	for (int i = 0; i < n && fine; i++) {
+		KP_AUTO_FREE char *to =
+			!m.out ? xstrdup(argv[i])
+			: into && !(trees[i] && n == 1)
+				? xasprintf("%s/%s", m.out, kp_path_name(argv[i]))
+				: xstrdup(m.out);
+
+		if (trees[i])
+			restore_tree(&m, argv[i], to);
+		else
+			restore_file(&m, argv[i], to);
+	}
+	reach_fini(&m.given);
+	installed_fini(&m.set);
+	free(m.archives);
+	return report_finish(fine && !m.n_faults ? EXIT_OK : EXIT_FAULT);
 }
 
 /* ==== strip-safe ==== */

@@ -134,6 +134,27 @@ struct arch_stats {
 /* The statistics by architecture; borrowed until close.  SET NULL: none. */
 const struct arch_stats *archive_set_stats(const struct archive_set *set, size_t *count);
 
+/* A file that an archive shows at a path. */
+struct shown {
+	struct kp_span path;
+	const struct kpack_archive *archive;
+	size_t entry;
+};
+
+/* The archives of a directory that can be read, and what they show, by path. */
+struct shown_files {
+	bool reports;    /* set by the caller: what cannot be read is reported */
+	bool unreadable; /* there is an archive that cannot be read */
+	struct kpack_archive **archives;
+	size_t n_archives;
+	struct shown *items;
+	size_t n, cap;
+};
+
+kpack_error_t shown_files_open(const char *dir, struct shown_files *out,
+			       struct kpackx_error *why);
+void shown_files_close(struct shown_files *list); /* accepts zeros */
+
 /*
  * Copy the archives of the input tree, the directory FROM, to TO: the output tree needs them,
  * too.  An archive that already exists in TO stays, and must hold every entry of the one in

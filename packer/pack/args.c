@@ -5,7 +5,7 @@
  *
  * Options that depend on others are read into struct parser, and combined when all are known:
  * --level has a default for each scheme, --volume-size one for those with a bound, and the mode is
- * that of --in-place, --archives-only, or neither.
+ * that of --in-place, --archives-only, --undo, or none of them.
  */
 #include "args.h"
 #include <errno.h>
@@ -30,7 +30,7 @@ struct parser {
 	const char *family, *arches; /* --gfx-arch-family, --gfx-arches */
 	const char *libraries, *rules;
 	unsigned effort; /* 0: not given */
-	bool archives_only, in_place;
+	bool archives_only, in_place, undo;
 };
 
 /* The level if none is given, and the seconds of --level auto without --effort. */
@@ -144,6 +144,10 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, archives_only)},
 	{0, "in-place", NULL, "convert the binaries of TREE itself",
 	 OPTION_PLACE(struct parser, in_place)},
+	{0, "undo", NULL, "make TREE what it was before it was packed",
+	 OPTION_PLACE(struct parser, undo)},
+	{0, "allow-missing", NULL, "--undo: restore without objects in no archive",
+	 OPTION_PLACE(struct parser, args.allow_missing)},
 	{0, "keep-device-code", NULL, "converted binaries keep their device code, unused",
 	 OPTION_PLACE(struct parser, args.keep_device_code)},
 	{0, "keep-containers", NULL, "compressed bundles can be restored bit for bit",
@@ -205,7 +209,8 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_pack_help = {
 	"pack",
-	"[OPTION]... INPUT OUTPUT | --in-place [OPTION]... TREE",
+	"[OPTION]... INPUT OUTPUT | --in-place [OPTION]... TREE | --undo [OPTION]... "
+	"TREE",
 	"move the device code of a binary or a tree into archives",
 	options,
 	"INPUT is a file or a tree.  OUTPUT becomes a copy of it whose binaries find "
@@ -225,6 +230,21 @@ static void combine_options(struct parser *p)
 	options_check(
 		&cmd_pack_help,
 		(const struct option_rule[]){
+			{p->undo &&
+				 (p->archives_only || p->in_place || p->family ||
+				  p->arches || p->libraries || p->rules || p->effort ||
+				  args->output || args->keep_device_code ||
+				  args->keep_containers || args->force || args->group ||
+				  args->prefix || args->filter.chosen.limited ||
+				  args->families.count || args->shard.count ||
+				  args->volume_size || args->databases || args->prefer ||
+				  args->check || args->split_rocfft || args->rows ||
+				  args->any_runtime || how->level || how->chunk ||
+				  how->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL),
+			 "--undo goes with TREE, --archive-dir, --allow-missing, "
+			 "--jobs, --json and --quiet only"},
+			{args->allow_missing && !p->undo,
+			 "--allow-missing goes with --undo only"},
 			{args->databases == DATABASES_PLAIN &&
 				 (args->split_rocfft || args->rows),
 			 "--databases plain packs none: --split-rocfft and --rows have "
@@ -260,6 +280,7 @@ static void combine_options(struct parser *p)
 			{0}});
 	args->mode = p->archives_only ? PACK_ARCHIVES
 		     : p->in_place    ? PACK_IN_PLACE
+		     : p->undo        ? PACK_UNDO
 				      : PACK_TREE;
 	if (p->effort)
 		how->effort = p->effort;
@@ -348,7 +369,7 @@ static char *default_group(const char *input)
 /* Take INPUT and OUTPUT, and check or make the names in what is written. */
 static int take_names(struct pack_args *args, int argc, char **argv)
 {
-	bool in_place = args->mode == PACK_IN_PLACE;
+	bool in_place = args->mode == PACK_IN_PLACE || args->mode == PACK_UNDO;
 	struct kpackx_error why = {0};
 	struct kp_span group;
 	int at = optind;
@@ -371,8 +392,9 @@ static int take_names(struct pack_args *args, int argc, char **argv)
 			return EXIT_FAULT;
 		}
 	}
-	if (!args->group)
-		args->group = default_group(args->input);
+	if (!args->group) /* undoing needs none, and the root of the system gives none */
+		args->group = args->mode == PACK_UNDO ? xstrdup("undo")
+						      : default_group(args->input);
 	if (!args->group)
 		return EXIT_FAULT;
 	if (!args->prefix)
@@ -407,9 +429,10 @@ static int check_output(const struct pack_args *args)
 	kpack_error_t err;
 	struct stat st;
 
-	if (args->mode == PACK_IN_PLACE && below_stat(args->input, &st) == 0 &&
-	    !S_ISDIR(st.st_mode))
-		options_usage(&cmd_pack_help, "--in-place %s: not a directory",
+	if ((args->mode == PACK_IN_PLACE || args->mode == PACK_UNDO) &&
+	    below_stat(args->input, &st) == 0 && !S_ISDIR(st.st_mode))
+		options_usage(&cmd_pack_help, "%s %s: not a directory",
+			      args->mode == PACK_UNDO ? "--undo" : "--in-place",
 			      args->input);
 	if (args->mode != PACK_TREE)
 		return EXIT_OK;

@@ -13,6 +13,7 @@ enum pack_mode {
 	PACK_TREE,     /* convert them into the output, along with everything else */
 	PACK_IN_PLACE, /* convert them where they are */
 	PACK_ARCHIVES, /* leave them alone, and write archives only */
+	PACK_UNDO,     /* undo what packing did to the tree */
 };
 
 /* How the files of kernel databases are treated. */
@@ -41,7 +42,7 @@ struct shard {
 
 struct pack_args {
 	const char *input;
-	const char *output; /* in place: `input` */
+	const char *output; /* in place, and to undo: `input` */
 	char *archive_dir;  /* the archives', below `output`; NULL: KP_ARCHIVES_DIR */
 	enum pack_mode mode;
 	bool keep_device_code, keep_containers, force, json, quiet;
@@ -55,9 +56,10 @@ struct pack_args {
 	struct library_set libraries; /* they recognise files of databases */
 	enum pack_databases databases;
 	enum pack_prefer prefer;
-	bool check;        /* first look for files that databases miss */
-	bool split_rocfft; /* store a database per GPU instead of the one for all GPUs */
-	bool rows;         /* also store an entry for each row of that database */
+	bool check;         /* first look for files that databases miss */
+	bool split_rocfft;  /* store a database per GPU instead of the one for all GPUs */
+	bool rows;          /* also store an entry for each row of that database */
+	bool allow_missing; /* undo also without objects that are in no archive */
 };
 
 /* Whether files of kernel databases go into archives. */

@@ -13,29 +13,15 @@
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "packer/archives/content.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/copy.h"
 
 /* --- what archives show -------------------------------------------------------------- */
 
-/* A file that an archive shows at a path. */
-struct shown {
-	struct kp_span path;
-	const struct kpack_archive *archive;
-	size_t entry;
-};
-
-/* The archives of a directory that can be read, and what they show, by path. */
-struct shown_files {
-	struct kpack_archive **archives;
-	size_t n_archives;
-	struct shown *items;
-	size_t n, cap;
-};
-
-static kpack_error_t list_shown(const char *dir, struct shown_files *out,
-				struct kpackx_error *why)
+kpack_error_t shown_files_open(const char *dir, struct shown_files *out,
+			       struct kpackx_error *why)
 {
 	char **paths = NULL;
 	size_t n = 0;
@@ -43,9 +29,14 @@ static kpack_error_t list_shown(const char *dir, struct shown_files *out,
 	KP_TRY(below_archives_find(dir, &paths, &n, why));
 	out->archives = xcalloc(n, sizeof(*out->archives));
 	for (size_t i = 0; i < n; i++) {
+		struct kpackx_error fault = {0};
 		struct kpack_archive *a;
 
-		if (!below_archive_open(paths[i], &a, NULL)) {
+		if (below_archive_open(paths[i], &a, &fault)) {
+			out->unreadable = true;
+			if (out->reports)
+				report_why(paths[i], &fault);
+		} else {
 			out->archives[out->n_archives++] = a;
 			for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
 				struct kp_meta meta;
@@ -65,7 +56,7 @@ static kpack_error_t list_shown(const char *dir, struct shown_files *out,
 	return KPACK_SUCCESS;
 }
 
-static void shown_fini(struct shown_files *list)
+void shown_files_close(struct shown_files *list)
 {
 	for (size_t i = 0; i < list->n_archives; i++)
 		kp_archive_close(list->archives[i]);
@@ -81,10 +72,10 @@ static kpack_error_t check_shown(const char *from, const char *to,
 				 struct kpackx_error *why)
 {
 	struct shown_files a = {0}, b = {0};
-	kpack_error_t err = list_shown(from, &a, why);
+	kpack_error_t err = shown_files_open(from, &a, why);
 
 	if (!err)
-		err = list_shown(to, &b, why);
+		err = shown_files_open(to, &b, why);
 	for (size_t i = 0; i < a.n && !err; i++) {
 		const struct shown *x = &a.items[i];
 		size_t k =
@@ -107,8 +98,8 @@ static kpack_error_t check_shown(const char *from, const char *to,
 					(int)x->path.size, x->path.data, ours, theirs);
 		}
 	}
-	shown_fini(&a);
-	shown_fini(&b);
+	shown_files_close(&a);
+	shown_files_close(&b);
 	return err;
 }
 

@@ -345,13 +345,15 @@ static void print_json(const struct packing *p, const struct pack_result *r)
 		if (p->args.libraries.count && scan_unrecognised(scan, i, NULL))
 			json_array_append_new(
 				others, report_json_text(scan->entries[i].relative));
-	all = json_pack("{so so so so so so so}", "output",
+	all = json_pack("{so so so so so so so so so}", "output",
 			report_json_text(p->args.output), "group",
 			report_json_text(p->args.group), "archives",
 			report_json_list(names, n_names), "arches",
 			rows_array(ROWS(arch_rows), stats, n_stats, sizeof(*stats)),
 			"files", files, "unrecognised", others, "mount",
-			r->mount ? json_string(r->mount) : json_null());
+			r->mount ? json_string(r->mount) : json_null(), "boot",
+			r->boot ? json_string(r->boot) : json_null(), "undo",
+			r->undo ? json_string(r->undo) : json_null());
 	if (tree && !r->done) {
 		s = sum_up(p);
 		json_object_set_new(all, "summary",
@@ -378,6 +380,16 @@ void pack_report(const struct packing *p, const struct pack_result *r)
 	} else {
 		print_table(p);
 		if (r->mount)
-			puts(r->mount);
+			printf("the packed files are at their old places while they are "
+			       "mounted:\n  %s\n",
+			       r->mount);
+		if (r->mount && r->boot)
+			printf("at every boot this has to be done again; root arranges "
+			       "that by\n  %s\n",
+			       r->boot);
+		else if (r->mount)
+			puts("at every boot this has to be done again");
+		if (r->undo)
+			printf("undo: %s\n", r->undo);
 	}
 }

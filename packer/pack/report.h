@@ -6,8 +6,10 @@
 #include "run.h"
 
 struct pack_result {
-	bool done;         /* the shard was already finished: nothing else is reported */
-	const char *mount; /* the command that makes packed files visible; or NULL */
+	bool done;   /* the shard was already finished: nothing else is reported */
+	char *mount; /* the command that makes packed files visible; or NULL */
+	char *boot;  /* the one that does so at every boot; or NULL */
+	char *undo;  /* the one that undoes the run; or NULL */
 };
 
 /* Print what P has done, which was written. */

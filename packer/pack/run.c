@@ -4,6 +4,7 @@
  *
  *	write_archives	open the set and lock it; compare with what is there; store the objects;
  *			recognise what a killed run has converted; publish
+ *	originals_keep	in place: what undoing needs (undo.c)
  *	output_write	convert, copy, link and remove files (tree.c)
  *
  * The archives are written first, published, and flushed; only then files are converted or
@@ -21,6 +22,7 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "store.h"
+#include "undo.h"
 
 int packing_scan(struct packing *p)
 {
@@ -198,6 +200,7 @@ static kpack_error_t write_in_place(struct packing *p, struct kpackx_error *why)
 		if (kp_flush_dir(fd))
 			return kp_fail_errno(why, errno, "%s: cannot flush",
 					     p->args.output);
+		KP_TRY(originals_keep(p, why));
 	} else {
 		KP_TRY(clash_check_archives(p, why));
 	}

@@ -56,9 +56,10 @@ static struct scan_entry *add_entry(struct scan *scan, const char *path, size_t 
 	e->relative = e->path + skip;
 	while (*e->relative == '/')
 		e->relative++;
-	if (strncmp(e->relative, scan->archives_dir, n) == 0 &&
-	    (!e->relative[n] || e->relative[n] == '/'))
+	if (kp_path_within(kp_span_str(e->relative), scan->archives_dir))
 		e->archive = e->relative + n + (e->relative[n] == '/');
+	else if (kp_path_within(kp_span_str(e->relative), KP_UNDO_DIR))
+		e->archive = e->relative;
 	e->leftover = !S_ISDIR(e->mode) && kp_is_temp_name(kp_path_name(e->path));
 	return e;
 }
@@ -409,6 +410,7 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 							       : KP_ARCHIVES_DIR};
 	if (below_stat(root, &st) < 0)
 		return below_fail(why, "cannot look at it");
+	out->root = file_identity_of(&st);
 	if (!S_ISDIR(st.st_mode)) {
 		add_entry(out, root, kp_path_directory(root).size, &st)->leftover = false;
 		classify_file(out, 0, prefix, true);

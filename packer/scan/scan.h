@@ -8,6 +8,7 @@
 #ifndef PACKER_SCAN_SCAN_H
 #define PACKER_SCAN_SCAN_H
 
+#include "core/archive/naming.h"
 #include "input.h"
 #include "packer/files/identity.h"
 
@@ -17,6 +18,9 @@ enum scan_left {
 	SCAN_LEFT_UNSUPPORTED, /* the output has code that should not be in it: a warning */
 	SCAN_LEFT_DAMAGED,     /* so it has, because the code cannot be read: an error */
 };
+
+/* Where packing in place keeps what undoing it needs, below the root: packer/pack/undo.h. */
+#define KP_UNDO_DIR KP_ARCHIVES_DIR "/undo"
 
 /* Marks the end of a list of links. */
 #define SCAN_NO_LINK SIZE_MAX
@@ -69,6 +73,7 @@ struct scan_skip {
 };
 
 struct scan {
+	struct file_identity root;
 	struct scan_skip skip; /* set by the caller; zeros: every file is looked at */
 	struct scan_entry *entries; /* by relative path, bytewise, without the root */
 	size_t n_entries, entries_cap;

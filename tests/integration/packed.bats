@@ -15,10 +15,10 @@ teardown() {
 	rm -rf "$T"
 }
 
-# What is mounted by the last line of what packing printed, seen from elsewhere.
+# What is mounted by the command that packing printed, seen from elsewhere.
 bring_back() { # OUTPUT-OF-PACK
 	local line
-	line=$(tail -n 1 "$1")
+	line=$(sed -n 's/^  \(kpackfs .*\)/\1/p' "$1")
 	echo "$line"
 	(cd / && PATH=$KPACK_BIN:$PATH && eval "$line")
 }
@@ -42,6 +42,10 @@ bring_back() { # OUTPUT-OF-PACK
 	bring_back said
 	diff -r -x .kpack before in
 	fails "share/miopen/db/gfx942130.db.txt: cannot be removed from its directory, which is read-only (a mount?): Read-only" --in-place in
+	fails "in/lib/rocblas/library: is read-only (a mount?): unmount it first" --undo in
+	kpackfs --in-place --undo in
+	kpack pack --undo in
+	diff -r before in
 }
 
 # bats test_tags=single, all

@@ -233,6 +233,9 @@ SCENES = {
     "in-place": "tree in; pack -q --jobs 1 --in-place @in",
     "in-place-again": "made in-place; fat in/u/sub/new.so; pack -q --jobs 1 --in-place @in",
     "in-place-databases": "databases; pack -q --jobs 1 --in-place @in",
+    "undo": "tree in; pack -q --in-place @in; pack -q --jobs 1 --undo @in",
+    "undo-databases": f"tree in; code {LIBRARY}gfx1100.co gfx1100; code {LIBRARY}gfx90a.co gfx90a; pack -q --in-place @in; "
+                      "pack -q --jobs 1 --undo @in",
     "thin": "databases; " + THIN + "@in",
     "thin-keep": "databases; " + THIN + "--keep @kept @in",
     # files whose contents no other home has: what is restored is nowhere else
@@ -293,12 +296,12 @@ PLANTED = {name + "-planted": "; plant; ".join(steps.rsplit("; ", 1)) for name, 
 SCENES.update(PLANTED)
 
 # Commands that leave something behind if they are killed; then they are run again.
-KILLED = ("pack-into", "pack-again", "in-place", "thin", "prune", "shard-into", "merge-shards-into", "split-into", "split-again",
+KILLED = ("pack-into", "pack-again", "in-place", "undo", "thin", "prune", "shard-into", "merge-shards-into", "split-into", "split-again",
           "merge-trees-into", "merge-trees-again", "extract-into", "split-wheel-into", "mark-set")
 
 
 # Commands on trees of root's, in which only directories belong to the user.
-ROOTED = ("pack-again", "pack-threads", "in-place", "thin-to", "thin-undo", "prune", "in-place-again", "split-again", "shard", "merge-shards-again",
+ROOTED = ("pack-again", "pack-threads", "in-place", "undo", "thin-to", "thin-undo", "prune", "in-place-again", "split-again", "shard", "merge-shards-again",
           "extract-again", "mark-set", "mark-restore", "apply-thin", "apply-pack")
 
 # Commands that run on such trees only.

@@ -122,7 +122,8 @@ def snapshot(root, archives=True):
         found[path] = (s.st_mode, s.st_uid, s.st_gid, s.st_mtime_ns, sorted(treecheck.xattrs(full).items()), link,
                        treecheck.content(full, s))
     if archives and os.path.isdir(root + "/.kpack"):
-        found.update({".kpack/" + p: sha(d) for p, d in contents(root + "/.kpack").items()})
+        found.update({".kpack/" + p: sha(d) for p, d in contents(root + "/.kpack").items()
+                      if not p.startswith("undo/")})
     return found
 
 
@@ -259,6 +260,24 @@ def in_place(run):
     for path, s in treecheck.walk(tree).items():
         full = os.path.join(tree, path)
         assert s.st_ino == before[path].st_ino or treecheck.marker(full), path + " is another file"
+
+
+def undo(run):
+    """Packing in place, once or twice, is undone: bytes, modes, times, links, attributes."""
+    tree, status = run.copy(run.input), (0, 1) if run.seed == 0 else (0,)
+    for _ in range(run.r.choice((1, 2))):
+        run.kpack("pack", "-q", *run.options, "--in-place", tree, status=status)
+    run.kpack("pack", "-q", "--undo", tree)
+    want, got = snapshot(run.input), snapshot(tree)
+    for i in run.files("fat"):
+        same_file(run, i, os.path.join(tree, i.path))
+    fat = {i.path for i in run.items if i.kind == "fat"}
+    equal({p: w[:-1] if p in fat else w for p, w in want.items()},
+          {p: g[:-1] if p in fat else g for p, g in got.items()}, "before packing and after undoing it")
+    before, after = treecheck.walk(run.input), treecheck.walk(tree)
+    equal({p: s.st_mtime_ns for p, s in before.items() if stat.S_ISDIR(s.st_mode)},
+          {p: s.st_mtime_ns for p, s in after.items() if stat.S_ISDIR(s.st_mode)}, "times of directories")
+    assert not os.path.lexists(tree + "/.kpack"), os.listdir(tree + "/.kpack")
 
 
 def convert(run):
@@ -765,6 +784,7 @@ def wheel(run):
 
 # name: function, and whether it is run for every way, or for one that the seed chooses.
 PROPERTIES = {"restore": (restore, True), "read": (read_back, True), "in-place": (in_place, False),
+              "undo": (undo, True),
               "convert": (convert, False), "jobs": (jobs, False), "again": (again, False), "merge": (merge, False),
               "shards": (shards, False), "split": (split, "zstd"), "split-plain": (split_plain, "zstd"),
               "builds": (builds, "zstd"),

@@ -1,0 +1,790 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Undoing what packing did to a tree, and what packing keeps for that.
+ *
+ *	look_at_tree	its converted binaries, each of which has to find its objects
+ *	output_write	they are replaced by their originals, as packing replaces them
+ *	put_files	files of databases, with the attributes that were kept
+ *	look_at_kept	is anything missing?
+ *	remove_archives	when all is flushed, and nothing is left; then what was kept
+ *
+ * Each step finds what is left to do from the tree, so that a run that was killed is finished by the
+ * next one: a binary that is not converted is done, and so is a path that has a file.  A file that the
+ * tree has by now, as after an upgrade, is newer than what was packed, and wins.
+ */
+#include "undo.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include "core/base/alloc.h"
+#include "core/base/order.h"
+#include "core/base/path.h"
+#include "core/base/text.h"
+#include "packer/archives/content.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/spill_dir.h"
+#include "packer/files/staging.h"
+#include "packer/files/tree_list.h"
+
+/* Whether something has the name PATH. */
+static kpack_error_t look_for(const char *path, bool *there, struct kpackx_error *why)
+{
+	struct stat st;
+
+	*there = below_lstat(path, &st) == 0;
+	return *there || errno == ENOENT || errno == ENOTDIR
+		       ? KPACK_SUCCESS
+		       : below_fail(why, "%s: cannot look at it", path);
+}
+
+/* --- what packing keeps -------------------------------------------------------------- */
+
+/* A directory for which something is kept, and the attributes that it gets back. */
+struct kept_dir {
+	char *from, *to;
+	struct stat st;
+};
+
+struct kept_dirs {
+	struct kept_dir *items;
+	size_t n, cap;
+};
+
+static kpack_error_t flush_tree(const char *path, struct kpackx_error *why)
+{
+	KP_AUTO_CLOSE int fd = below_open_following(path, O_RDONLY | O_DIRECTORY);
+
+	return fd < 0 || syncfs(fd) < 0 ? below_fail(why, "%s: cannot flush", path)
+					: KPACK_SUCCESS;
+}
+
+/*
+ * Make TO for the directory FROM of the tree, which was last changed at TIME when it was scanned.
+ * Packing only makes directories newer: the older time of the two is that before any run, also if this
+ * one goes on where a killed one ended.
+ */
+static kpack_error_t keep_directory(struct kept_dirs *dirs, const char *from,
+				    const char *to, const struct timespec *time,
+				    struct kpackx_error *why)
+{
+	struct kept_dir dir = {0};
+	struct stat kept;
+
+	if (below_stat(from, &dir.st) < 0)
+		return below_fail(why, "%s: cannot look at it", from);
+	dir.st.st_mtim = *time;
+	if (below_mkdir(to, 0700) < 0) {
+		if (errno != EEXIST || below_lstat(to, &kept) < 0 ||
+		    below_chmod(to, (kept.st_mode & 07777) | 0700) < 0)
+			return below_fail(why, "%s: cannot make the directory", to);
+		if (kept.st_mtim.tv_sec < time->tv_sec ||
+		    (kept.st_mtim.tv_sec == time->tv_sec &&
+		     kept.st_mtim.tv_nsec < time->tv_nsec))
+			dir.st.st_mtim = kept.st_mtim;
+	}
+	dir.from = xstrdup(from);
+	dir.to = xstrdup(to);
+	xgrow(&dirs->items, dirs->n, &dirs->cap, sizeof(dir));
+	dirs->items[dirs->n++] = dir;
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Make a file TO with the attributes of E; of several links of a file, the first one.  It is empty, or,
+ * if no archive gets E's bytes, has the architecture that E was for.
+ */
+static kpack_error_t keep_file_attributes(const struct scan_entry *e, bool removed,
+					  const char *to, struct kpackx_error *why)
+{
+	KP_AUTO_CLOSE int from = -1, fd = -1;
+	char arch[KP_TARGET_TEXT_MAX] = "";
+	struct kp_outfile file;
+	struct stat st;
+
+	if (removed)
+		library_object_target(e->input->objects, 0, arch);
+	KP_TRY(below_file_open_again(e->path, &e->id, &from, why));
+	if (fstat(from, &st) < 0)
+		return kp_fail_errno(why, errno, "%s: cannot stat", e->path);
+	if (below_unlink(to) < 0 && errno != ENOENT)
+		return below_fail(why, "%s: cannot replace", to);
+	fd = below_open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (fd < 0)
+		return below_fail(why, "%s: cannot make it", to);
+	file = kp_spill_outfile(fd);
+	KP_TRY(kp_outfile_pwrite(&file, 0, arch, strlen(arch), why));
+	return attributes_copy(from, fd, &st, why);
+}
+
+/* Keep the directories above the entry E that were not kept before, as MADE says, and the root. */
+static kpack_error_t keep_parents(const struct packing *p, const struct scan_entry *e,
+				  const char *kept, bool *made, struct kept_dirs *dirs,
+				  struct kpackx_error *why)
+{
+	if (!dirs->n)
+		KP_TRY(keep_directory(dirs, p->args.output, kept, &p->scan.root.mtime,
+				      why));
+	for (const char *slash = strchr(e->relative, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		KP_AUTO_FREE char *path =
+			xstrndup(e->relative, (size_t)(slash - e->relative));
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", kept, path);
+		size_t dir;
+
+		if (!scan_find(&p->scan, kp_span_str(path), &dir) || made[dir])
+			continue;
+		made[dir] = true;
+		KP_TRY(keep_directory(dirs, p->scan.entries[dir].path, to,
+				      &p->scan.entries[dir].id.mtime, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Whether the run has written the archive of E, or it is none of the tree's. */
+static bool is_ours(const struct packing *p, const struct scan_entry *e)
+{
+	size_t n;
+	const char *const *names = archive_set_names(p->set, &n);
+	bool ours = !e->archive || S_ISDIR(e->mode) || strchr(e->archive, '/') ||
+		    !kp_is_archive_name(e->archive);
+
+	for (size_t i = 0; i < n && !ours; i++)
+		ours = strcmp(names[i], e->archive) == 0;
+	return ours;
+}
+
+static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
+			      struct kept_dirs *dirs, struct kpackx_error *why)
+{
+	const struct scan *scan = &p->scan;
+	KP_AUTO_FREE bool *made = xcalloc(scan->n_entries + 1, 1);
+	KP_AUTO_FREE size_t *links = xcalloc(scan->n_entries + 1, sizeof(*links));
+	size_t n_links = 0;
+	bool again;
+
+	KP_TRY(look_for(w->root, &again, why));
+
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i], *link = NULL;
+		enum fate fate = p->dispositions.items[i].fate;
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", w->root, e->relative);
+		bool kept = fate == FATE_PACKED || fate == FATE_REMOVED ||
+			    (!again && !is_ours(p, e));
+
+		if (!kept && p->dispositions.items[e->first].fate != FATE_CONVERTED)
+			continue;
+		KP_TRY(keep_parents(p, e, w->root, made, dirs, why));
+		for (size_t k = 0; k < n_links && kept && e->id.nlink > 1 && !link; k++)
+			if (scan->entries[links[k]].id.ino == e->id.ino &&
+			    scan->entries[links[k]].id.dev == e->id.dev)
+				link = &scan->entries[links[k]];
+		if (link)
+			KP_TRY(tree_write_link(w, e->relative, link->relative, NULL,
+					       &link->id, why));
+		else if (kept)
+			KP_TRY(keep_file_attributes(e, fate == FATE_REMOVED, to, why));
+		if (kept && !link && e->id.nlink > 1)
+			links[n_links++] = i;
+	}
+	/* each change of a directory gives it a new time, so their attributes come last */
+	for (size_t i = dirs->n; i-- > 0;) {
+		const struct kept_dir *dir = &dirs->items[i];
+		KP_AUTO_CLOSE int from =
+			below_open_following(dir->from, O_RDONLY | O_DIRECTORY);
+		KP_AUTO_CLOSE int to =
+			from < 0 ? -1 : below_open(dir->to, O_RDONLY | O_DIRECTORY, 0);
+
+		if (to < 0)
+			return below_fail(why, "%s: cannot open the directory",
+					  from < 0 ? dir->from : dir->to);
+		KP_TRY(attributes_copy(from, to, &dir->st, why));
+	}
+	return dirs->n ? flush_tree(w->root, why) : KPACK_SUCCESS;
+}
+
+kpack_error_t originals_keep(const struct packing *p, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *archives = xasprintf("%s/" KP_ARCHIVES_DIR, p->args.output);
+	KP_AUTO_FREE char *kept = xasprintf("%s/" KP_UNDO_DIR, p->args.output);
+	struct kept_dirs dirs = {0};
+	struct tree_write w;
+	kpack_error_t err = below_mkdirs(archives, 0777, why);
+
+	tree_write_begin(&w, kept, false);
+	if (!err)
+		err = keep_all(p, &w, &dirs, why);
+	tree_write_end(&w);
+	for (size_t i = 0; i < dirs.n; i++) {
+		free(dirs.items[i].from);
+		free(dirs.items[i].to);
+	}
+	free(dirs.items);
+	return err;
+}
+
+static kpack_error_t remove_kept(const char *tree, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *kept = xasprintf("%s/" KP_UNDO_DIR, tree);
+	bool there;
+	int error;
+
+	KP_TRY(look_for(kept, &there, why));
+	error = there ? remove_tree(kept) : 0;
+	return error ? kp_fail_errno(why, error, "%s: cannot be removed", kept)
+		     : KPACK_SUCCESS;
+}
+
+kpack_error_t originals_forget(const char *tree, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *archives = xasprintf("%s/" KP_ARCHIVES_DIR, tree);
+	char **paths = NULL;
+	size_t n = 0;
+
+	KP_TRY(below_archives_find(archives, &paths, &n, why));
+	for (size_t i = 0; i < n; i++)
+		free(paths[i]);
+	free(paths);
+	return n ? KPACK_SUCCESS : remove_kept(tree, why);
+}
+
+/* --- what is there ------------------------------------------------------------------- */
+
+static char *tree_path(const struct unpacking *u, const char *path)
+{
+	return xasprintf(*path ? "%s/%s" : "%s", u->tree, path);
+}
+
+static void add_undone(struct unpacking *u, const char *path, bool binary,
+		       const char *status)
+{
+	xgrow(&u->files, u->n_files, &u->files_cap, sizeof(*u->files));
+	u->files[u->n_files++] = (struct undone){xstrdup(path), binary, status, {0}};
+}
+
+/* The file PATH lacks code for ARCH. */
+static void add_gone(struct unpacking *u, const char *path, const char *arch, bool binary)
+{
+	size_t i = 0;
+
+	while (i < u->n_gone && strcmp(u->gone[i].arch, arch) != 0)
+		i++;
+	if (i == u->n_gone) {
+		xgrow(&u->gone, u->n_gone, &u->gone_cap, sizeof(*u->gone));
+		u->gone[u->n_gone++] = (struct gone_code){.arch = xstrdup(arch)};
+	}
+	u->gone[i].n_binaries += binary;
+	u->gone[i].n_files += !binary;
+	if (u->n_lacking && strcmp(u->lacking[u->n_lacking - 1], path) == 0)
+		return;
+	xgrow(&u->lacking, u->n_lacking, &u->lacking_cap, sizeof(char *));
+	u->lacking[u->n_lacking++] = xstrdup(path);
+}
+
+/* Find the archives that were there before the tree was first packed in place: they stay. */
+static kpack_error_t find_foreign(struct unpacking *u, struct kpackx_error *why)
+{
+	u->foreign = xcalloc(u->shown.n_archives + 1, 1);
+	for (size_t i = 0; i < u->shown.n_archives; i++) {
+		const char *name = kp_path_name(kp_archive_path(u->shown.archives[i]));
+		KP_AUTO_FREE char *before =
+			xasprintf("%s/%s/%s", u->kept, u->archive_dir, name);
+
+		KP_TRY(look_for(before, &u->foreign[i], why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Whether an archive that may go has code of the binary NAME, which may have a --key-prefix there. */
+static bool has_code(const struct unpacking *u, const char *name)
+{
+	size_t size = strlen(name);
+
+	for (size_t i = 0; i < u->shown.n_archives; i++) {
+		const struct kpack_archive *a = u->shown.archives[i];
+		size_t n = u->foreign[i] ? 0 : kp_archive_entry_count(a);
+
+		for (size_t k = 0; k < n; k++) {
+			struct kp_entry_info info;
+			struct kp_meta meta;
+			struct kp_span key;
+
+			kp_archive_entry(a, k, &info);
+			kp_archive_meta(a, k, &meta);
+			key = kp_key_split(info.key).binary;
+			if (!meta.path.size && key.size >= size &&
+			    memcmp(key.data + key.size - size, name, size) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* --- binaries ------------------------------------------------------------------------ */
+
+static kpack_error_t open_binary(struct unpacking *u, const struct input *in,
+				 struct restore *r, struct kpackx_error *why)
+{
+	const struct scan_entry *e = &u->scan.entries[in->entry];
+	kpack_error_t err;
+
+	pthread_mutex_lock(&u->opening);
+	err = restore_open(r, e->path, &u->set, NULL, why);
+	pthread_mutex_unlock(&u->opening);
+	return !err && !file_identity_is(&e->id, &r->b.st)
+		       ? kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile")
+		       : err;
+}
+
+/*
+ * The converter's: whether IN finds its objects.  What it was packed without is gone; what it was packed
+ * with has to be there, or its archive may only be somewhere else.
+ */
+static kpack_error_t check_binary(void *arg, struct input *in, int fd,
+				  struct kpackx_error *why)
+{
+	struct unpacking *u = arg;
+	const char *path = u->scan.entries[in->entry].relative, *lost = NULL;
+	struct kpackx_error fault = {0};
+	struct restore r;
+	kpack_error_t err = open_binary(u, in, &r, &fault);
+
+	(void)fd;
+	for (size_t i = 0; i < r.n_missing && !err; i++)
+		if (!r.missing[i].unpacked)
+			lost = r.missing[i].arch;
+	if (lost && !u->allow_missing)
+		err = kp_fail(
+			&fault, KPACK_ERROR_NOT_IMPLEMENTED,
+			"its code for %s is in no archive; --allow-missing restores "
+			"it without",
+			lost);
+	else if (!err && restore_report_unlisted(&r))
+		err = kp_fail(&fault, KPACK_ERROR_NOT_IMPLEMENTED,
+			      "archives have code of it from another build");
+	for (size_t i = 0; i < r.n_missing && !err; i++)
+		if (!i || strcmp(r.missing[i].arch, r.missing[i - 1].arch) != 0)
+			add_gone(u, path, r.missing[i].arch, true);
+	u->costs[in->entry] = 2 * r.largest;
+	/* a binary that cannot be restored does not keep others from it, but archives */
+	if (err)
+		u->left |= has_code(u, r.b.marker.kernel_name ? r.b.marker.kernel_name
+							      : path);
+	restore_close(&r);
+	if (err && err != KPACK_ERROR_IO_ERROR && err != KPACK_ERROR_OUT_OF_MEMORY)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", fault.text);
+	if (err)
+		*why = fault;
+	return err;
+}
+
+static kpack_error_t restore_binary(void *arg, struct input *in, int fd,
+				    struct kp_outfile *out, struct kpackx_error *why)
+{
+	struct unpacking *u = arg;
+	struct restore r;
+	kpack_error_t err = open_binary(u, in, &r, why);
+
+	(void)fd;
+	if (!err)
+		err = restore_write(&r, out, why);
+	u->restored[in->entry] = r.how;
+	restore_close(&r);
+	return err;
+}
+
+static uint64_t cost_of_binary(void *arg, const struct input *in)
+{
+	const struct unpacking *u = arg;
+
+	return u->costs[in->entry];
+}
+
+/* Make the converted binaries of the tree inputs of the converter C. */
+static int look_at_tree(struct unpacking *u, struct converter *c)
+{
+	struct kpackx_error why = {0};
+
+	u->scan.archives_dir = u->archive_dir;
+	if (scan_open(u->tree, "", SCAN_CONVERTIBLE, NULL, SCAN_FIND, &u->scan, &why))
+		return report_why(u->tree, &why);
+	u->n_faults = u->scan.n_faults;
+	dispositions_open(&u->scan, true, &u->dispositions);
+	u->restored = xcalloc(u->scan.n_entries + 1, sizeof(*u->restored));
+	u->costs = xcalloc(u->scan.n_entries + 1, sizeof(*u->costs));
+	/* fat binaries are done already */
+	for (size_t i = 0; i < u->scan.n_inputs; i++)
+		u->dispositions.items[u->scan.inputs[i]->entry].fate = FATE_UNCHANGED;
+	for (size_t i = 0; i < u->scan.n_entries; i++) {
+		const struct scan_entry *e = &u->scan.entries[i];
+
+		if (!e->converted)
+			continue;
+		if (scan_add_plain(&u->scan, i, &why)) {
+			report_why(e->path, &why);
+			u->n_faults++;
+		}
+		u->dispositions.items[i].fate = FATE_CONVERTED;
+	}
+	scan_sort(&u->scan);
+	c->inputs = u->scan.inputs;
+	c->n_inputs = u->scan.n_inputs;
+	output_check_mounts(&u->scan, u->tree, &u->n_faults);
+	if (!u->n_faults)
+		converter_check(c, &u->n_faults);
+	if (u->n_faults)
+		return report_error(u->tree,
+				    "nothing was changed because of the faults above");
+	return EXIT_OK;
+}
+
+/* What became of the binaries, in order.  One that is damaged now may have been converted. */
+static void take_stock(struct unpacking *u)
+{
+	for (size_t i = 0; i < u->scan.n_entries; i++) {
+		const struct scan_entry *e = &u->scan.entries[i];
+		const struct disposition *d = &u->dispositions.items[i];
+		bool refused = d->fate == FATE_REFUSED;
+
+		if (e->fault && has_code(u, e->relative)) {
+			u->left = true;
+			report_error(e->path, "left as it is: %s", e->fault);
+		}
+		if (!e->converted)
+			continue;
+		if (refused)
+			report_error(e->path, "left as it is: %s", d->reason);
+		add_undone(u, e->relative, true, refused ? "refused" : "restored");
+		u->files[u->n_files - 1].how = u->restored[i];
+	}
+}
+
+/* --- files of databases -------------------------------------------------------------- */
+
+struct sink {
+	struct kp_outfile *out;
+	uint64_t at;
+};
+
+static kpack_error_t write_bytes(const void *data, size_t size, void *arg,
+				 struct kpackx_error *why)
+{
+	struct sink *s = arg;
+	uint64_t at = s->at;
+
+	s->at += size;
+	return kp_outfile_pwrite(s->out, at, data, size, why);
+}
+
+/* Write the file PATH, which does not exist, with the attributes of KEPT, if that is not NULL. */
+static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
+			      const char *path, const char *kept,
+			      struct kpackx_error *why)
+{
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+	KP_AUTO_CLOSE int fd = -1;
+	struct sink sink = {&out, 0};
+	struct kp_meta meta;
+	struct stat st = {0};
+	kpack_error_t err;
+
+	kp_archive_meta(a, entry, &meta);
+	err = below_outfile_open(&out, path,
+				 kept        ? 0600
+				 : meta.mode ? (mode_t)meta.mode & 0777
+					     : 0666,
+				 why);
+	out.keep = true;
+	out.lazy = true; /* everything is flushed at once */
+	if (!err)
+		err = archive_decode(a, entry, write_bytes, &sink, why);
+	/*
+	 * Whoever may write into the directory of KEPT can give this name to another user's file.
+	 * What makes a file run with that user's rights does no database any good.
+	 */
+	if (!err && kept) {
+		fd = below_open(kept, O_RDONLY, 0);
+		if (fd < 0 || fstat(fd, &st) < 0)
+			err = below_fail(why, "%s: cannot open", kept);
+		else if (!S_ISREG(st.st_mode) ||
+			 fgetxattr(fd, "security.capability", NULL, 0) >= 0)
+			err = kp_fail(why, KPACK_ERROR_IO_ERROR,
+				      "%s: was put there by somebody else", kept);
+		st.st_mode &= ~(mode_t)(S_ISUID | S_ISGID);
+		if (!err)
+			err = attributes_copy(fd, out.fd, &st, why);
+		out.mode = 0;
+	}
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	kp_outfile_close(&out);
+	return err;
+}
+
+/* The architecture of the file of which KEPT was kept, if no archive got it; else "". */
+static kpack_error_t removed_arch(const char *kept, char arch[KP_TARGET_TEXT_MAX],
+				  struct kpackx_error *why)
+{
+	KP_AUTO_CLOSE int fd = below_open(kept, O_RDONLY, 0);
+	struct stat st = {0};
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return below_fail(why, "%s: cannot open it", kept);
+	memset(arch, 0, KP_TARGET_TEXT_MAX);
+	return kp_file_pread(fd, 0, arch,
+			     st.st_size < KP_TARGET_TEXT_MAX ? (size_t)st.st_size
+							     : KP_TARGET_TEXT_MAX - 1,
+			     why);
+}
+
+/* The first path of a file with several hard links, by what was kept for it. */
+struct kept_link {
+	dev_t dev;
+	ino_t ino;
+	char *path;
+};
+
+struct kept_links {
+	struct kept_link *items;
+	size_t n, cap;
+};
+
+/*
+ * Put back the file at REST, which the archive shows in F, unless the tree has one by now.  Further hard
+ * links lead to the first path that is back, perhaps by a run that was killed.  Without anything kept, as
+ * of a tree that was packed into another one, it gets ordinary attributes.
+ */
+static kpack_error_t put_at(struct unpacking *u, const struct shown *f, const char *rest,
+			    struct tree_write *w, struct kept_links *links,
+			    struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *path = tree_path(u, rest);
+	KP_AUTO_FREE char *kept = xasprintf("%s/%s", u->kept, rest);
+	const char *first = NULL;
+	struct file_identity id;
+	struct stat st = {0};
+	bool there, has_kept;
+
+	KP_TRY(look_for(path, &there, why));
+	KP_TRY(look_for(kept, &has_kept, why));
+	if (has_kept && below_lstat(kept, &st) < 0)
+		return below_fail(why, "%s: cannot look at it", kept);
+	for (size_t i = 0; i < links->n && st.st_nlink > 1 && !first; i++)
+		if (links->items[i].ino == st.st_ino && links->items[i].dev == st.st_dev)
+			first = links->items[i].path;
+	id = file_identity_of(&st);
+	if (!there && (!first || tree_write_link(w, rest, first, NULL, &id, NULL)))
+		KP_TRY(put_file(f->archive, f->entry, path, has_kept ? kept : NULL, why));
+	if (!there)
+		add_undone(u, rest, false, "restored");
+	if (st.st_nlink > 1 && !first) {
+		xgrow(&links->items, links->n, &links->cap, sizeof(*links->items));
+		links->items[links->n++] =
+			(struct kept_link){st.st_dev, st.st_ino, xstrdup(rest)};
+	}
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Put back the files that archives show.  With --key-prefix their paths begin with directories that the
+ * tree does not have; a library that was removed since, with its directory, needs no files.
+ */
+static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
+{
+	struct kept_links links = {0};
+	struct tree_write w;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	tree_write_begin(&w, u->tree, false);
+	for (size_t i = 0; i < u->shown.n && !err; i++) {
+		const struct shown *f = &u->shown.items[i];
+		KP_AUTO_FREE char *name =
+			xstrndup((const char *)f->path.data, f->path.size);
+		bool done = !kp_path_ok(f->path);
+
+		for (size_t k = 0; k < u->shown.n_archives; k++)
+			done |= u->foreign[k] && u->shown.archives[k] == f->archive;
+		for (const char *rest = name; rest && !done && !err;) {
+			KP_AUTO_FREE char *path = tree_path(u, rest);
+
+			*strrchr(path, '/') = '\0';
+			err = look_for(path, &done, why);
+			if (!err && done)
+				err = put_at(u, f, rest, &w, &links, why);
+			rest = strchr(rest, '/');
+			rest += rest != NULL;
+		}
+	}
+	tree_write_end(&w);
+	while (links.n)
+		free(links.items[--links.n].path);
+	free(links.items);
+	return err;
+}
+
+/* Find what is not back of that for which something was kept; and the times of directories. */
+static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
+{
+	struct tree_list *list = tree_list_open(u->kept);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_item item;
+
+	while (!err && tree_list_next(list, &item)) {
+		KP_AUTO_FREE char *path = tree_path(u, item.rest);
+		KP_AUTO_FREE char *dir = xstrndup(path, kp_path_directory(path).size);
+		char arch[KP_TARGET_TEXT_MAX];
+		bool there = false, has_dir = false;
+
+		if (item.kind == TREE_FAULT)
+			err = kp_fail_errno(why, item.error, "%s", item.path);
+		if (!err)
+			err = look_for(path, &there, why);
+		if (!err && item.kind == TREE_DIR && there) {
+			xgrow(&u->dirs, u->n_dirs, &u->dirs_cap, sizeof(*u->dirs));
+			u->dirs[u->n_dirs++] =
+				(struct kept_time){xstrdup(path), item.st.st_mtim};
+		}
+		/* those of archives only tell which were there before */
+		if (err || there || item.kind != TREE_OTHER ||
+		    kp_path_below(item.rest, u->archive_dir))
+			continue;
+		err = look_for(dir, &has_dir, why);
+		if (!err && has_dir)
+			err = removed_arch(item.path, arch, why);
+		if (err || !has_dir)
+			continue;
+		if (*arch || u->allow_missing) {
+			add_gone(u, item.rest, *arch ? arch : "unknown GPUs", false);
+			continue;
+		}
+		report_error(path, "is in no archive; --allow-missing does without it");
+		u->left = true;
+	}
+	tree_list_close(list);
+	return err;
+}
+
+/* --- archives ------------------------------------------------------------------------ */
+
+/* Remove the archives that packing made, what was kept, and with them their directories. */
+static kpack_error_t remove_archives(struct unpacking *u, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *top = tree_path(u, KP_ARCHIVES_DIR);
+	KP_AUTO_FREE char *dir = xstrdup(u->archives);
+
+	for (size_t i = 0; i < u->shown.n_archives; i++) {
+		const char *path = kp_archive_path(u->shown.archives[i]);
+
+		if (!u->foreign[i] && below_unlink(path) < 0)
+			return below_fail(why, "%s: cannot remove", path);
+	}
+	if (u->lock >= 0)
+		KP_TRY(leftovers_remove(u->archives, "", why));
+	KP_TRY(remove_kept(u->tree, why));
+	/* directories that have something stay */
+	for (char *slash; below_rmdir(dir) == 0 && (slash = strrchr(dir, '/')) &&
+			  (size_t)(slash - dir) > strlen(u->tree);)
+		*slash = '\0';
+	below_rmdir(top);
+	return KPACK_SUCCESS;
+}
+
+/* --- all together -------------------------------------------------------------------- */
+
+int unpacking_run(struct unpacking *u)
+{
+	struct converter c = {.scan = &u->scan,
+			      .dispositions = &u->dispositions,
+			      .jobs = u->jobs,
+			      .check = check_binary,
+			      .rewrite = restore_binary,
+			      .cost = cost_of_binary,
+			      .arg = u};
+	struct kpackx_error why = {0};
+	kpack_error_t err;
+	bool there;
+	int status;
+
+	u->archives = tree_path(u, u->archive_dir);
+	u->kept = tree_path(u, KP_UNDO_DIR);
+	u->lock = -1;
+	pthread_mutex_init(&u->opening, NULL);
+	err = look_for(u->archives, &there, &why);
+	if (!err && there)
+		err = leftovers_lock(u->archives, &u->lock, &why);
+	u->shown.reports = true;
+	if (!err && there)
+		err = shown_files_open(u->archives, &u->shown, &why);
+	if (!err)
+		err = find_foreign(u, &why);
+	if (err)
+		return report_why(NULL, &why);
+	u->left = u->shown.unreadable;
+	status = look_at_tree(u, &c);
+	if (status)
+		return status;
+	spill_dir_begin(u->tree);
+	err = output_write(&c, u->tree, NULL, &why);
+	if (!err)
+		take_stock(u);
+	if (!err)
+		err = put_files(u, &why);
+	if (!err)
+		err = look_for(u->kept, &there, &why);
+	if (!err && there)
+		err = look_at_kept(u, &why);
+	if (!err)
+		err = flush_tree(u->tree, &why);
+	if (!err && !u->left)
+		err = remove_archives(u, &why);
+	for (size_t i = u->n_dirs; i-- > 0 && !err;) {
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+						  u->dirs[i].mtime};
+		KP_AUTO_CLOSE int fd =
+			below_open_following(u->dirs[i].path, O_RDONLY | O_DIRECTORY);
+
+		if (fd < 0 || futimens(fd, times) < 0)
+			err = below_fail(&why, "%s: cannot give it its time",
+					 u->dirs[i].path);
+	}
+	if (err)
+		return report_why(NULL, &why);
+	u->done = true;
+	kp_sort(u->gone, u->n_gone, KP_BY_TEXT(struct gone_code, arch));
+	return u->left ? EXIT_FAULT : EXIT_OK;
+}
+
+void unpacking_close(struct unpacking *u)
+{
+	for (size_t i = 0; i < u->n_files; i++)
+		free(u->files[i].path);
+	for (size_t i = 0; i < u->n_gone; i++)
+		free(u->gone[i].arch);
+	for (size_t i = 0; i < u->n_lacking; i++)
+		free(u->lacking[i]);
+	for (size_t i = 0; i < u->n_dirs; i++)
+		free(u->dirs[i].path);
+	free(u->files);
+	free(u->gone);
+	free(u->lacking);
+	free(u->dirs);
+	free(u->restored);
+	free(u->costs);
+	free(u->foreign);
+	spill_dir_end();
+	dispositions_close(&u->dispositions);
+	scan_close(&u->scan);
+	installed_fini(&u->set);
+	shown_files_close(&u->shown);
+	if (u->archives)
+		lock_close(u->lock);
+	free(u->archives);
+	free(u->kept);
+	*u = (struct unpacking){0};
+}
