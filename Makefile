@@ -128,9 +128,10 @@ packer := $(call objs,$(call c_below,packer)) $(O)/packer/inspect/report_page.o
 # Suites that stand in for functions of ours, and so need a program of their own; tests/run reads this line.
 alone := tests/unit/fs/content/content.c tests/unit/fs/content/model.c
 alone_in = $(addprefix $(O)/tests/unit-,$(subst /,-,$(patsubst tests/unit/%.c,%,$(1))))
-units := $(addprefix $(O)/tests/unit-,core fs packer) $(call alone_in,$(alone))
 # TSan runs only those of folders with threads.
 suites := $(if $(filter tsan,$(MODE)),$(shell tests/run --threaded),$(call c_below,$(addprefix tests/unit/,core fs packer)))
+units := $(foreach d,core fs packer,$(if $(filter tests/unit/$d/%,$(suites)),$(O)/tests/unit-$d)) \
+	$(call alone_in,$(alone))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(call c_below,tests/fuzz)))
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/old/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
