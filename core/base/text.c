@@ -17,8 +17,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "alloc.h"
 #include "bounds.h"
@@ -343,11 +341,4 @@ void kp_compose_fini(struct kp_compose *c)
 {
 	free(c->text);
 	*c = (struct kp_compose){0};
-}
-
-bool kp_text_colored(int fd)
-{
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }

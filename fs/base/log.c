@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "log.h"
 #include "core/base/text.h"
@@ -16,7 +17,10 @@ static bool use_syslog, colored;
 
 void log_begin(void)
 {
-	colored = kp_text_colored(STDERR_FILENO);
+	const char *no = secure_getenv("NO_COLOR"), *term = secure_getenv("TERM");
+
+	colored = isatty(STDERR_FILENO) && !(no && *no) && term &&
+		  strcmp(term, "dumb") != 0;
 }
 
 void log_level(int priority)
