@@ -129,8 +129,8 @@ void progress_begin(const char *what, uint64_t total, bool wanted)
 {
 	progress = (struct progress){.what = what, .total = total};
 	progress.on = wanted && isatty(STDERR_FILENO);
-	/* what is done at once has no bar */
-	clock_gettime(CLOCK_MONOTONIC, &progress.shown);
+	if (progress.on)
+		draw_bar();
 }
 
 void progress_add(uint64_t bytes)
