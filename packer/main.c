@@ -122,7 +122,7 @@ int main(int argc, char **argv)
 		report_set_program(name);
 	} else {
 		opterr = 0;
-		while ((letter = getopt_long(argc, argv, "+hV", longs, NULL)) != -1) {
+		while ((letter = getopt_long(argc, argv, "+:hV", longs, NULL)) != -1) {
 			switch (letter) {
 			case 'h':
 				print_commands(stdout);
@@ -137,7 +137,9 @@ int main(int argc, char **argv)
 						   "--color is auto, always or never");
 			default:
 				return usage_error(argv[optind > 1 ? optind - 1 : 1],
-						   "unknown option");
+						   letter == ':'
+							   ? "an argument is missing"
+							   : "unknown option");
 			}
 		}
 		argv += optind;

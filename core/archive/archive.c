@@ -102,11 +102,6 @@ static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 /* --- where the objects are ------------------------------------------------------------ */
 
 /*
- * The frame index of a zstd blob: N+1 little-endian u64, the offsets of the frames' length words
- * from the blob's start.  The first is 4, they strictly increase, and the last is the blob's size.
- */
-
-/*
  * Make the index of an archive that has none, from the frames' length words.  Small frames
  * are read in large steps, and little of each large one, which is skipped.
  */
@@ -158,7 +153,11 @@ static kpack_error_t walk_frames(struct kpack_archive *a, struct kpackx_error *w
 	return KPACK_SUCCESS;
 }
 
-/* Find the objects, by scheme: in frames by an index, which is checked if the table has it. */
+/*
+ * Find the objects, by scheme.  The frame index of a zstd blob, which is checked if the table has it,
+ * is N+1 little-endian u64, the offsets of the frames' length words from the blob's start.  The first
+ * is 4, they strictly increase, and the last is the blob's size.
+ */
 static kpack_error_t find_objects(struct kpack_archive *a, struct kpackx_error *why)
 {
 	struct kp_toc *t = &a->toc;

@@ -65,13 +65,13 @@ static kpack_error_t read_symbols(struct dangling_search *s, uint32_t table,
 			       "elf: more symbols than the file's %" PRIu64 " bytes hold",
 			       s->ed->size);
 	s->symbol_bytes += symbols->size;
-	for (uint32_t i = 0; i < symbols->size / sizeof(Elf64_Sym); i++) {
+	for (uint64_t i = 0; i < symbols->size / sizeof(Elf64_Sym); i++) {
 		KP_TRY(kp_window_get(&s->words, s->symbols_at + i * sizeof(Elf64_Sym),
 				     sizeof(Elf64_Sym), &p, why));
 		if (!is_inside(s, kp_le64(p + offsetof(Elf64_Sym, st_value))))
 			continue;
-		s->first_symbol = s->end_symbol ? s->first_symbol : i;
-		s->end_symbol = i + 1;
+		s->first_symbol = s->end_symbol ? s->first_symbol : (uint32_t)i;
+		s->end_symbol = (uint32_t)i + 1;
 	}
 	return KPACK_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The entries of an archive being written.  They are looked up by name while they are added, in a hash table, and sorted once at the
- * end.  Each has one allocation for key, metadata and unknown pairs; architectures and types,
- * of which there are few, are kept once.
+ * The entries of an archive being written.  They are looked up by name while they are added, in a
+ * hash table, and sorted once at the end.  Each has one allocation for key, metadata and unknown
+ * pairs; architectures and types, of which there are few, are kept once.
  *
  * An entry that is added again replaces the first one only if it has the same ordinal, that is,
  * the same bytes: two contents under one name would let the order of the input decide which of

@@ -401,17 +401,19 @@ static void shape_request(struct content *c, struct request *r, enum kp_form for
 }
 
 /*
- * Fail if R cannot be decoded: its chunk size is invalid, or its window exceeds the
- * budget.
+ * Fail if R cannot be decoded: its entry, of FORM, has chunks of an impossible size UNIT, or its
+ * window exceeds the budget.
  */
 static kpack_error_t check_shape(struct content *c, const struct request *r,
+				 enum kp_form form, uint64_t unit,
 				 struct kpackx_error *why)
 {
 	uint64_t most = pieces_window(&c->pieces);
 
-	if (r->kind == PIECE_CHUNK && (r->unit < KP_CHUNK_MIN || r->unit > KP_CHUNK_MAX))
+	/* also if it is decoded in other pieces: then nobody else looks at the seek table */
+	if (form == KP_FORM_CHUNKS && (unit < KP_CHUNK_MIN || unit > KP_CHUNK_MAX))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
-			       (unsigned long long)r->unit);
+			       (unsigned long long)unit);
 	if (r->kind != PIECE_SEGMENT || r->window <= most)
 		return KPACK_SUCCESS;
 	/* The window may be garbage, if the archive was changed: report that instead. */
@@ -551,7 +553,7 @@ static void decode_ahead(struct content *c, const struct ahead_row *row,
 		r = (struct request){.what = what, .size = info.size};
 		if (request_key(&r) >= row->claimed && r.size >= AHEAD_LEAST) {
 			shape_request(c, &r, form, unit);
-			if (r.kind == PIECE_PLAIN || check_shape(c, &r, &why))
+			if (r.kind == PIECE_PLAIN || check_shape(c, &r, form, unit, &why))
 				continue;
 			queue_ahead(c, row, &r, AHEAD_MAX - left);
 		}
@@ -581,7 +583,7 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 	r.len = len < info.size - off ? len : (size_t)(info.size - off);
 	form = kp_entry_form(what.origin->archive, what.entry, &unit);
 	shape_request(c, &r, form, unit);
-	if (check_shape(c, &r, &why)) {
+	if (check_shape(c, &r, form, unit, &why)) {
 		pieces_enter(&c->pieces);
 		count_fault(c, &why, atomic_load(&what.origin->changed));
 		pieces_leave(&c->pieces);

@@ -44,6 +44,7 @@ void spill_dir_begin(const char *dir)
 
 	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
 	mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
+	spill_dir_end(); /* of a tree that was packed before */
 	spill_fd = below_open_following(dir, O_RDONLY | O_DIRECTORY);
 	if (spill_fd < 0)
 		return;

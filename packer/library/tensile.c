@@ -19,11 +19,11 @@ enum { PARENT_MAX = 16 << 20 };
 /* --- Tensile's directories -------------------------------------------------------------- */
 
 /*
- * Whether a file in DIR, or in a directory of a GPU in it, has a name that begins with one of PREFIXES,
- * and that TAKES accepts.  The tree is sorted by paths: each prefix is looked up, and what is below a
- * directory is leapt over, so that the look at a large tree costs little.
+ * Whether a file in DIR, or if GPUS in a directory of a GPU in it, has a name that begins with one of
+ * PREFIXES, and that TAKES accepts.  The tree is sorted by paths: each prefix is looked up, and what is
+ * below a directory is leapt over, so that the look at a large tree costs little.
  */
-static bool has_name(const struct file_tree *tree, struct kp_span dir,
+static bool has_name(const struct file_tree *tree, struct kp_span dir, bool gpus,
 		     const char *const *prefixes, bool (*takes)(struct kp_span name))
 {
 	size_t before = dir.size + (dir.size > 0), k = 0;
@@ -52,13 +52,13 @@ static bool has_name(const struct file_tree *tree, struct kp_span dir,
 			    has_name(tree,
 				     (struct kp_span){(const uint8_t *)path,
 						      before + name.size},
-				     prefixes, takes))
+				     false, prefixes, takes))
 				return true;
 			behind = xasprintf("%.*s%c", (int)(before + name.size), path,
 					   '/' + 1);
 			i = file_tree_from(tree, behind);
 		}
-	} while (prefixes[k++]);
+	} while (prefixes[k] && (prefixes[++k] || gpus));
 	return false;
 }
 
@@ -104,7 +104,7 @@ const char *tensile_library_of(const struct file_tree *tree, const char *path,
 		parent_of(dir, &last);
 	}
 	if ((!is_tensile(name) && !kp_span_is(last, "library")) ||
-	    !has_name(tree, dir, marks, is_tensile))
+	    !has_name(tree, dir, true, marks, is_tensile))
 		return NULL;
 	*rest = kp_span_str(path + dir.size + (dir.size > 0));
 	/* the library that the last such component names, or else whose files these are */
@@ -117,9 +117,10 @@ const char *tensile_library_of(const struct file_tree *tree, const char *path,
 	}
 	if (found)
 		return found;
-	if (!has_name(tree, dir, lite, NULL))
+	if (!has_name(tree, dir, true, lite, NULL))
 		return "rocblas";
-	return has_name(tree, dir, sparse, NULL) || has_name(tree, dir, lazy, is_sparse)
+	return has_name(tree, dir, true, sparse, NULL) ||
+			       has_name(tree, dir, true, lazy, is_sparse)
 		       ? "hipsparselt"
 		       : "hipblaslt";
 }

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "core/base/alloc.h"
 #include "packer/cli/exit.h"
@@ -74,7 +75,9 @@ static bool replaces_entry(const void *arg, struct kp_span key, struct kp_span p
 	if (path.size) {
 		KP_AUTO_FREE char *text = xstrndup((const char *)path.data, path.size);
 
-		if (!file_tree_find(&p->scan.files, text, &entry))
+		/* a path with a NUL in it is no file's */
+		if (strlen(text) != path.size ||
+		    !file_tree_find(&p->scan.files, text, &entry))
 			return false;
 		fate = p->dispositions.items[p->scan.file_entries[entry]].fate;
 		return fate == FATE_PACKED || fate == FATE_REMOVED;

@@ -113,6 +113,8 @@ static const struct {
 	{"a damaged chunk", "file 8 64K chunk 16K fails 32K make 1M 1 now 8 0 32K bad 8 "
 			    "16K 32K failures = 1"},
 	{"an absurd chunk", "file 8 64K chunk 1 make 1M 1 format 8 0 10 failures = 1"},
+	{"an absurd chunk, which would not be held",
+	 "file 8 256M window 2M chunk 128M make 16M 2 format 8 0 10 failures = 1"},
 	{"chunks that are too large are not held",
 	 "file 1 40M window 2M chunk 20M make 16M 2 all 1 128K opened 1 = 1 held_most <= "
 	 "16M"},

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "tests/unit/unit.h"
 #include "packer/files/below.h"
+#include "packer/files/spill_dir.h"
 
 #define PREFIX ".test-"
 
@@ -88,4 +89,18 @@ TEST(test_renamed_by_another_user, setup, teardown)
 		assert_int_equal(rmdir(left), 0);
 	assert_int_equal(unlink(PREFIX "abcdef/file"), 0);
 	assert_int_equal(rmdir(PREFIX "abcdef"), 0);
+}
+
+/* A run that packs several trees, one after the other: no directory stays open. */
+TEST(test_spill_dirs, setup, teardown)
+{
+	int before = open(top, O_PATH), after;
+
+	close(before);
+	spill_dir_begin(top);
+	spill_dir_begin("/");
+	spill_dir_end();
+	after = open(top, O_PATH);
+	close(after);
+	assert_int_equal(after, before);
 }
