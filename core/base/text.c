@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "alloc.h"
 #include "bounds.h"
@@ -337,9 +336,9 @@ void kp_compose_fini(struct kp_compose *c)
 	*c = (struct kp_compose){0};
 }
 
-bool kp_text_colored(int fd)
+bool kp_text_colored(void)
 {
-	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no = secure_getenv("NO_COLOR"), *term = secure_getenv("TERM");
 
-	return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+	return !(no && *no) && term && strcmp(term, "dumb") != 0;
 }

@@ -16,7 +16,7 @@ static bool use_syslog, colored;
 
 void log_begin(void)
 {
-	colored = kp_text_colored(STDERR_FILENO);
+	colored = isatty(STDERR_FILENO) && kp_text_colored();
 }
 
 void log_level(int priority)

@@ -176,7 +176,8 @@ bool report_color(const char *when)
 static bool in_color(void)
 {
 	if (color == COLOR_AUTO)
-		color = kp_text_colored(STDERR_FILENO) ? COLOR_ALWAYS : COLOR_NEVER;
+		color = isatty(STDERR_FILENO) && kp_text_colored() ? COLOR_ALWAYS
+								   : COLOR_NEVER;
 	return color == COLOR_ALWAYS;
 }
 
