@@ -65,16 +65,6 @@ void *kp_large_alloc(size_t size)
 	return block;
 }
 
-void *kp_large_zalloc(size_t count, size_t item)
-{
-	void *block;
-
-	if (count < HUGE_PAGE / item || count > SIZE_MAX / item)
-		return calloc(count, item);
-	block = kp_large_alloc(count * item);
-	return block ? memset(block, 0, count * item) : NULL;
-}
-
 void *kp_large_trim(void *block, size_t size)
 {
 	void *smaller = realloc(block, size ? size : 1);

@@ -58,9 +58,6 @@ bool kp_grow(void *array, size_t count, size_t *cap, size_t item);
 /* As malloc; the caller uses free.  Pages that are never touched cost nothing. */
 void *kp_large_alloc(size_t size);
 
-/* As calloc; all of a block in huge pages is touched. */
-void *kp_large_zalloc(size_t count, size_t item);
-
 /* Give the memory after SIZE bytes back; returns the block, which may have moved. */
 void *kp_large_trim(void *block, size_t size);
 

@@ -52,17 +52,14 @@ const char *kpack_error_string(kpack_error_t code)
 /* A cut text may end in the middle of a character: remove that character. */
 static void end_at_character(char *text)
 {
-	size_t n = strlen(text), tail = 0;
-	uint8_t lead;
+	size_t n = strlen(text), at = n;
+	uint32_t c;
 
-	while (tail < 3 && tail < n && ((uint8_t)text[n - 1 - tail] & 0xc0) == 0x80)
-		tail++;
-	if (tail == n)
-		return;
-	lead = (uint8_t)text[n - 1 - tail];
-	if ((lead >= 0xf0 && tail < 3) || (lead >= 0xe0 && tail < 2) ||
-	    (lead >= 0xc0 && tail < 1))
-		text[n - 1 - tail] = '\0';
+	while (at && n - at < 4 && ((uint8_t)text[at - 1] & 0xc0) == 0x80)
+		at--;
+	if (at && (uint8_t)text[at - 1] >= 0xc0 &&
+	    !kp_text_char(kp_span_str(text + at - 1), &c))
+		text[at - 1] = '\0';
 }
 
 /* Fill in WHY; whatever the arguments hold, any terminal can print its text. */

@@ -68,6 +68,16 @@ static inline uint64_t kp_le64(const uint8_t *p)
 	return le64toh(v);
 }
 
+/* A field of SIZE bytes, at most 8, in either byte order. */
+static inline uint64_t kp_number(const uint8_t *p, unsigned size, bool big)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < size; i++)
+		n = n << 8 | p[big ? i : size - 1 - i];
+	return n;
+}
+
 static inline void kp_put_le32(uint8_t *p, uint32_t v)
 {
 	v = htole32(v);

@@ -17,6 +17,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "alloc.h"
 #include "bounds.h"
@@ -201,15 +202,9 @@ static size_t escape_one(struct kp_span s, char keep, char out[ESCAPED_MAX],
 static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 {
 	char one[ESCAPED_MAX];
-	size_t used, len;
+	size_t used = 0, len;
 
-	/* fast for most names, which need no escape */
-	used = kp_text_plain(s);
-	if (used > cap - 1)
-		used = cap - 1;
-	if (used)
-		memcpy(out, s.data, used);
-	for (size_t i = used; i < s.size;) {
+	for (size_t i = 0; i < s.size;) {
 		i += escape_one((struct kp_span){s.data + i, s.size - i}, keep, one,
 				&len);
 		if (len >= cap - used) /* an escape is never cut in two */
@@ -223,10 +218,8 @@ static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 
 static char *escape_text_new(struct kp_span s, char keep)
 {
-	/* what is not plain can become four bytes for each */
-	size_t plain = kp_text_plain(s), rest = s.size - plain,
-	       cap = plain + 4 * rest + 1;
-	char *out = rest < SIZE_MAX / 8 ? malloc(cap) : NULL;
+	size_t cap = 4 * s.size + 1; /* each byte as \ooo */
+	char *out = s.size < SIZE_MAX / 8 ? malloc(cap) : NULL;
 
 	return out ? escape_text(s, keep, out, cap) : NULL;
 }
@@ -341,4 +334,11 @@ void kp_compose_fini(struct kp_compose *c)
 {
 	free(c->text);
 	*c = (struct kp_compose){0};
+}
+
+bool kp_text_colored(void)
+{
+	const char *no = secure_getenv("NO_COLOR"), *term = secure_getenv("TERM");
+
+	return !(no && *no) && term && strcmp(term, "dumb") != 0;
 }

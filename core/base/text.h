@@ -104,4 +104,7 @@ kpack_error_t kp_compose_take(struct kp_compose *c, char **text,
 			      struct kpackx_error *why);
 void kp_compose_fini(struct kp_compose *c);
 
+/* Whether messages on a terminal are to have colour: it is not dumb, and there is no NO_COLOR. */
+bool kp_text_colored(void);
+
 #endif

@@ -108,17 +108,11 @@ static struct kp_span cut_line(struct kp_span name)
 /* True if NAME, a field or what BSD writes behind it, is BSD's or Darwin's index of symbols. */
 static bool is_bsd_index(struct kp_span name)
 {
-	static const char *const spellings[] = {"__.SYMDEF", "__.SYMDEF SORTED",
-						"__.SYMDEF_64", "__.SYMDEF_64 SORTED"};
-
 	name = cut_line(name);
 	while (name.size && name.data[name.size - 1] == ' ')
 		name.size--;
-	for (size_t i = 0; i < KP_COUNT(spellings); i++) {
-		if (kp_span_is(name, spellings[i]))
-			return true;
-	}
-	return false;
+	kp_span_take_end(&name, " SORTED");
+	return kp_span_is_one_of(name, "__.SYMDEF __.SYMDEF_64");
 }
 
 /*
@@ -274,15 +268,6 @@ static kpack_error_t copy_bytes(struct edited *e, uint64_t from, uint64_t size,
 	return KPACK_SUCCESS;
 }
 
-static uint64_t get_number(const uint8_t *p, unsigned width, bool big)
-{
-	uint64_t n = 0;
-
-	for (unsigned i = 0; i < width; i++)
-		n = n << 8 | p[big ? i : width - 1 - i];
-	return n;
-}
-
 /* Where the offsets of members are in an index. */
 struct offsets {
 	uint64_t at, n;
@@ -304,7 +289,7 @@ static kpack_error_t move_offsets(struct edited *e, const struct offsets *o,
 		for (size_t i = 0; i < step; i += o->stride) {
 			uint8_t *p = bytes + i + o->stride - o->width;
 			struct kp_ar_member probe = {
-				.header = get_number(p, o->width, o->big)};
+				.header = kp_number(p, o->width, o->big)};
 			const struct kp_ar_member *m =
 				kp_find(e->ar->items, e->ar->count, &probe,
 					KP_BY_NUMBER(struct kp_ar_member, header));
@@ -349,7 +334,7 @@ static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "an index of %" PRIu64 " bytes", size);
 		KP_TRY(kp_source_read(e->src, at, bytes, o.width, why));
-		o.n = get_number(bytes, o.width, true);
+		o.n = kp_number(bytes, o.width, true);
 		if (o.n > (size - o.width) / o.width)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "an index of %" PRIu64 " symbols in %" PRIu64
@@ -376,11 +361,11 @@ static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 		uint64_t pairs, names;
 
 		KP_TRY(kp_source_read(e->src, at, bytes, o.width, why));
-		pairs = get_number(bytes, o.width, big);
+		pairs = kp_number(bytes, o.width, big);
 		if (pairs > size - o.stride || pairs % o.stride)
 			continue;
 		KP_TRY(kp_source_read(e->src, o.at + pairs, bytes, o.width, why));
-		names = get_number(bytes, o.width, big);
+		names = kp_number(bytes, o.width, big);
 		if (names > size - o.stride - pairs)
 			continue;
 		o.n = pairs / o.stride;
@@ -470,45 +455,33 @@ kpack_error_t kp_ar_rewrite(const struct kp_source *src, const struct kp_ar *ar,
 
 /* ---- the format: static libraries, heterogeneous archives of bundles, of device code ---- */
 
-/*
- * List the members that READ finds, of all of SRC.  After a failure, members before the
- * damage are listed.
- */
-static kpack_error_t
-list_members(const struct kp_source *src,
-	     kpack_error_t (*read)(const struct kp_source *src, struct kp_ar *out,
-				   struct kpackx_error *why),
-	     struct kp_container *c, struct kp_containers *list, struct kpackx_error *why)
+/* After a failure the members before the damage are listed, which only salvaging keeps. */
+static kpack_error_t parse_archive(const struct kp_source *src, struct kp_container *c,
+				   struct kp_containers *list, struct kpackx_error *why)
 {
 	struct kp_image *image;
 	struct kp_ar ar;
-	kpack_error_t err = read(src, &ar, why);
+	kpack_error_t err = read_until_damage(src, &ar, why), added = KPACK_SUCCESS;
 
-	if (ar.count)
-		err = KPACK_SUCCESS;
 	if (!err && ar.thin)
 		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			      "a thin archive: its members are other files, which are "
 			      "not looked for");
 	c->size = c->payload_size = src->size;
-	for (size_t i = 0; i < ar.count && !err; i++)
-		err = kp_containers_add_named(list, c, kp_span_str(ar.items[i].name),
-					      ar.items[i].offset, ar.items[i].size,
-					      &image, why);
+	for (size_t i = 0; i < ar.count && !ar.thin && !added; i++)
+		added = kp_containers_add_named(list, c, kp_span_str(ar.items[i].name),
+						ar.items[i].offset, ar.items[i].size,
+						&image, why);
 	kp_ar_fini(&ar);
-	return err;
-}
-
-static kpack_error_t parse_archive(const struct kp_source *src, struct kp_container *c,
-				   struct kp_containers *list, struct kpackx_error *why)
-{
-	return list_members(src, kp_ar_read, c, list, why);
+	return err ? err : added;
 }
 
 static kpack_error_t salvage_archive(const struct kp_source *src, struct kp_container *c,
 				     struct kp_containers *list, struct kpackx_error *why)
 {
-	return list_members(src, read_until_damage, c, list, why);
+	kpack_error_t err = parse_archive(src, c, list, why);
+
+	return c->n_images ? KPACK_SUCCESS : err;
 }
 
 const struct kp_format kp_format_archive = {

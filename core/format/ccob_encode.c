@@ -43,11 +43,6 @@ static const int levels[][20] = {
 			  19},
 };
 
-static unsigned n_ranges(unsigned method)
-{
-	return method == KP_CCOB_ZSTD ? 2 : 1;
-}
-
 static bool is_built_in(unsigned method)
 {
 	return method == KP_CCOB_ZSTD || (KP_WITH_ZLIB && method == KP_CCOB_ZLIB);
@@ -384,7 +379,7 @@ static void guess_level(const struct kp_ccob_form *like, struct kp_ccob_form *fo
 	bool known = like->level && like->method == form->method;
 
 	form->level = known ? like->level : levels[form->method][0];
-	form->long_range = known ? like->long_range : n_ranges(form->method) > 1;
+	form->long_range = known ? like->long_range : form->method == KP_CCOB_ZSTD;
 }
 
 /* Try the likeliest level, then the default, then all levels, as long as STATE allows it. */
@@ -395,7 +390,7 @@ kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 {
 	uint64_t header_size = kp_ccob_header_size(form->version);
 	KP_AUTO_FREE uint8_t *head = NULL, *out = NULL;
-	unsigned ranges = n_ranges(form->method);
+	unsigned ranges = form->method == KP_CCOB_ZSTD ? 2 : 1;
 	struct search s = {.state = state};
 	bool same = false;
 

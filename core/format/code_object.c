@@ -451,28 +451,20 @@ static kpack_error_t find_target(const Elf64_Ehdr *h, const struct notes *notes,
 				 const struct metadata *metadata, struct kp_object *out,
 				 struct kpackx_error *why)
 {
-	/* in code object v2 some processors with xnack have a name of their own */
-	static const struct {
-		const char *name, *target;
-	} old_names[] = {
-		{"gfx901", "gfx900:xnack+"},
-		{"gfx903", "gfx902:xnack+"},
-		{"gfx905", "gfx904:xnack+"},
-		{"gfx907", "gfx906:xnack+"},
-	};
-	char isa[40] = "", a[KP_TARGET_TEXT_MAX], b[KP_TARGET_TEXT_MAX];
-	const char *text = isa;
+	char isa[48] = "", a[KP_TARGET_TEXT_MAX], b[KP_TARGET_TEXT_MAX];
 	struct kp_target flags, note;
 	bool by_flags = target_of_flags(h->e_ident, h->e_flags, &flags), by_note;
 
 	if (notes->has_isa)
 		snprintf(isa, sizeof(isa), "gfx%" PRIu32 "%" PRIx32 "%" PRIx32,
 			 notes->isa[0], notes->isa[1], notes->isa[2]);
-	for (size_t i = 0; i < KP_COUNT(old_names); i++)
-		if (strcmp(old_names[i].name, isa) == 0)
-			text = old_names[i].target;
+	/* in code object v2 these processors, with xnack, have a name of their own */
+	if (kp_span_is_one_of(kp_span_str(isa), "gfx901 gfx903 gfx905 gfx907")) {
+		isa[5]--;
+		strcat(isa, ":xnack+");
+	}
 	by_note = target_of_text(metadata->target, &note) ||
-		  (*text && !kp_target_parse(kp_span_str(text), &note, NULL)) ||
+		  (*isa && !kp_target_parse(kp_span_str(isa), &note, NULL)) ||
 		  target_of_text(kp_span_str(notes->isa_name), &note);
 	if (by_flags && (flags.known || !by_note))
 		kp_target_format(&flags, out->arch);

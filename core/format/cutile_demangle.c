@@ -164,15 +164,11 @@ static kpack_error_t read_dtype(struct demangler *d, kpackx_dtype_t *out)
 /* A string is collected in the scratch buffer: no escape is shorter than its bytes. */
 static kpack_error_t read_string(struct demangler *d, struct kpackx_string *out)
 {
-	static const struct {
-		char mark;
-		unsigned digits;
-	} escapes[] = {{'u', 4}, {'w', 8}, {'\0', 2}};
 	size_t n = 0;
 
 	for (;;) {
 		struct kp_span plain = read_word(d, true);
-		size_t at = d->pos, i = 0;
+		size_t at = d->pos, digits;
 		uint64_t c;
 
 		if (plain.size)
@@ -186,9 +182,8 @@ static kpack_error_t read_string(struct demangler *d, struct kpackx_string *out)
 			d->scratch[n++] = d->name.data[d->pos - 1] == 'k' ? 'K' : '_';
 			continue;
 		}
-		while (escapes[i].mark && !take(d, escapes[i].mark))
-			i++;
-		KP_TRY(read_number(d, 16, escapes[i].digits, UINT32_MAX,
+		digits = take(d, 'u') ? 4 : take(d, 'w') ? 8 : 2;
+		KP_TRY(read_number(d, 16, digits, UINT32_MAX,
 				   "an escape (_ k z u w or two digits)", &c));
 		/* surrogates are characters in Python; of others the name shows */
 		if (c > 0x10ffff)

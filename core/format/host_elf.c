@@ -71,20 +71,11 @@ struct loose {
 	unsigned phsize, phnum, shsize, shnum, names;
 };
 
-static uint64_t number(bool big, const uint8_t *p, unsigned bytes)
-{
-	uint64_t value = 0;
-
-	for (unsigned i = 0; i < bytes; i++)
-		value |= (uint64_t)p[big ? bytes - 1 - i : i] << 8 * i;
-	return value;
-}
-
 #define FIELD(r, p, name, header)                                                        \
-	((r)->wide ? number((r)->big, (p) + offsetof(Elf64_##header, name),              \
-			    sizeof(((Elf64_##header *)0)->name))                         \
-		   : number((r)->big, (p) + offsetof(Elf32_##header, name),              \
-			    sizeof(((Elf32_##header *)0)->name)))
+	((r)->wide ? kp_number((p) + offsetof(Elf64_##header, name),                     \
+			       sizeof(((Elf64_##header *)0)->name), (r)->big)            \
+		   : kp_number((p) + offsetof(Elf32_##header, name),                     \
+			       sizeof(((Elf32_##header *)0)->name), (r)->big))
 #define SIZE_OF(r, header) ((r)->wide ? sizeof(Elf64_##header) : sizeof(Elf32_##header))
 
 bool kp_elf_any_probe(struct kp_span head, uint16_t *type, uint16_t *machine)
@@ -96,8 +87,8 @@ bool kp_elf_any_probe(struct kp_span head, uint16_t *type, uint16_t *machine)
 	    (head.data[EI_DATA] != ELFDATA2LSB && head.data[EI_DATA] != ELFDATA2MSB))
 		return false;
 	big = head.data[EI_DATA] == ELFDATA2MSB;
-	*type = (uint16_t)number(big, head.data + 16, 2);
-	*machine = (uint16_t)number(big, head.data + 18, 2);
+	*type = (uint16_t)kp_number(head.data + 16, 2, big);
+	*machine = (uint16_t)kp_number(head.data + 18, 2, big);
 	return true;
 }
 
@@ -204,9 +195,9 @@ static bool is_wrapper(const struct segments *all, const uint8_t *p)
 {
 	unsigned word = all->r.wide ? 8 : 4;
 	bool big = all->r.big;
-	uint64_t magic = number(big, p, 4), version = number(big, p + 4, 4),
-		 pointer = number(big, p + 8, word),
-		 rest = number(big, p + 8 + word, word);
+	uint64_t magic = kp_number(p, 4, big), version = kp_number(p + 4, 4, big),
+		 pointer = kp_number(p + 8, word, big),
+		 rest = kp_number(p + 8 + word, word, big);
 
 	if (!(magic == HIPF && version == 1 && rest == 0) &&
 	    !(magic == CUDA && (version == 1 || version == 2)))

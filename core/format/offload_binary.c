@@ -122,44 +122,40 @@ static kpack_error_t fail_text(struct reader *r)
 		       r->h.size);
 }
 
-/* *LENGTH becomes the length of the text at OFF, which a NUL ends. */
-static kpack_error_t text_length(struct reader *r, uint64_t off, uint64_t *length)
+/*
+ * Read the text at OFF, of *STATED bytes, or if that is NULL those before the next NUL.  The caller
+ * frees *OUT.
+ */
+static kpack_error_t read_text(struct reader *r, uint64_t off, const uint64_t *stated,
+			       uint8_t **out, uint64_t *length)
 {
-	const uint8_t *p, *end;
-	uint64_t pos = off, left;
+	const uint8_t *p, *end = NULL;
+	struct kp_source text;
+	uint64_t step;
 
-	while (pos < r->h.size) {
-		left = r->h.size - pos;
-		left = left < STEP ? left : STEP;
-		KP_TRY(kp_window_get(&r->texts, pos, (size_t)left, &p, r->why));
-		end = memchr(p, 0, (size_t)left);
-		if (end) {
-			*length = pos - off + (uint64_t)(end - p);
-			return KPACK_SUCCESS;
-		}
-		pos += left;
-		if (pos - off > r->text_left)
+	for (uint64_t pos = off; !stated && !end; pos += step) {
+		if (pos >= r->h.size)
+			return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+				       "a string at %" PRIu64
+				       " does not end within %" PRIu64 " bytes",
+				       off, r->h.size);
+		step = r->h.size - pos < STEP ? r->h.size - pos : STEP;
+		KP_TRY(kp_window_get(&r->texts, pos, (size_t)step, &p, r->why));
+		end = memchr(p, 0, (size_t)step);
+		*length = pos - off + (end ? (uint64_t)(end - p) : step);
+		if (!end && *length > r->text_left)
 			return fail_text(r);
 	}
-	return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
-		       "a string at %" PRIu64 " does not end within %" PRIu64 " bytes",
-		       off, r->h.size);
-}
-
-/* Read the LENGTH bytes at OFF; the caller frees them. */
-static kpack_error_t read_text(struct reader *r, uint64_t off, uint64_t length,
-			       uint8_t **out)
-{
-	struct kp_source text;
-
-	if (!kp_source_sub(&r->src, off, length, &text) || off + length > r->h.size)
+	if (stated)
+		*length = *stated;
+	if (!kp_source_sub(&r->src, off, *length, &text) || off + *length > r->h.size)
 		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
 			       "a value of %" PRIu64 " bytes at %" PRIu64
 			       " passes the end at %" PRIu64,
-			       length, off, r->h.size);
-	if (length > r->text_left)
+			       *length, off, r->h.size);
+	if (*length > r->text_left)
 		return fail_text(r);
-	r->text_left -= length;
+	r->text_left -= *length;
 	return kp_source_load(&text, UINT64_MAX, "a string", out, r->why);
 }
 
@@ -181,19 +177,17 @@ static kpack_error_t read_pairs(struct reader *r, uint64_t off, uint64_t count,
 	r->records_left -= count;
 	for (; count--; off += record) {
 		KP_AUTO_FREE uint8_t *key = NULL, *value = NULL;
-		uint64_t at, value_at, length = 0, value_length = 0;
+		uint64_t at, value_at, stated = 0, length, value_length;
 		const uint8_t *p;
 
 		KP_TRY(kp_window_get(&r->tables, off, (size_t)record, &p, r->why));
 		at = kp_le64(p);
 		value_at = kp_le64(p + 8);
 		if (r->h.version > 1)
-			value_length = kp_le64(p + 16);
-		KP_TRY(text_length(r, at, &length));
-		KP_TRY(read_text(r, at, length, &key));
-		if (r->h.version == 1)
-			KP_TRY(text_length(r, value_at, &value_length));
-		KP_TRY(read_text(r, value_at, value_length, &value));
+			stated = kp_le64(p + 16);
+		KP_TRY(read_text(r, at, NULL, &key, &length));
+		KP_TRY(read_text(r, value_at, r->h.version > 1 ? &stated : NULL, &value,
+				 &value_length));
 		KP_TRY(kp_pairs_add(pairs, (struct kp_span){key, (size_t)length},
 				    (struct kp_span){value, (size_t)value_length},
 				    r->why));

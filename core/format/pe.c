@@ -29,9 +29,6 @@ static bool probe_pe(struct kp_span head)
 static kpack_error_t parse_pe(const struct kp_source *src, struct kp_container *c,
 			      struct kp_containers *list, struct kpackx_error *why)
 {
-	static const struct {
-		const char *name, *kind;
-	} streams[] = {{".hip_fat", "hip"}, {".nv_fatb", "cuda"}};
 	uint64_t at, strings, symbols;
 	struct kp_window w;
 	const uint8_t *p;
@@ -47,9 +44,11 @@ static kpack_error_t parse_pe(const struct kp_source *src, struct kp_container *
 	at += HEADER + kp_le16(p + 20);
 	c->size = c->payload_size = src->size; /* installers append bytes */
 	for (unsigned i = 0; i < n; i++) {
+		struct kp_image *image;
 		struct kp_span head;
 		char name[17] = "";
 		uint64_t number = 0;
+		bool hip;
 
 		KP_TRY(kp_window_get(&w, at + (uint64_t)SECTION * i, SECTION, &p, why));
 		for (unsigned k = 1; *p == '/' && k < 8 && p[k] >= '0' && p[k] <= '9';
@@ -59,17 +58,14 @@ static kpack_error_t parse_pe(const struct kp_source *src, struct kp_container *
 		    kp_source_head(src, strings + number, (uint8_t *)name, 16, &head,
 				   NULL))
 			memcpy(name, p, 8);
-		for (size_t k = 0; k < KP_COUNT(streams); k++) {
-			struct kp_image *image;
-
-			if (strncmp(name, streams[k].name, 8) != 0 || !kp_le32(p + 16))
-				continue;
-			KP_TRY(kp_containers_add_named(list, c, kp_span_str(name),
-						       kp_le32(p + 20), kp_le32(p + 16),
-						       &image, why));
-			image->stream = true;
-			memcpy(image->kind, streams[k].kind, strlen(streams[k].kind) + 1);
-		}
+		hip = strncmp(name, ".hip_fat", 8) == 0;
+		if ((!hip && strncmp(name, ".nv_fatb", 8) != 0) || !kp_le32(p + 16))
+			continue;
+		KP_TRY(kp_containers_add_named(list, c, kp_span_str(name),
+					       kp_le32(p + 20), kp_le32(p + 16), &image,
+					       why));
+		image->stream = true;
+		strcpy(image->kind, hip ? "hip" : "cuda");
 	}
 	return KPACK_SUCCESS;
 }

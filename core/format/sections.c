@@ -238,32 +238,33 @@ static kpack_error_t name_sections(struct walk *w, struct kp_sections *out,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_sections(struct walk *w, const struct kp_source *src,
+static kpack_error_t read_sections(const struct kp_source *src, bool headers_only,
 				   struct kp_sections *out, struct kpackx_error *why)
 {
-	uint32_t *names = NULL;
+	KP_AUTO_FREE uint32_t *names = NULL;
 	kpack_error_t err;
+	struct walk w;
 
 	*out = (struct kp_sections){0};
-	KP_TRY(begin_walk(w, src, why));
-	if (w->n_sections > KP_SECTIONS_MAX)
+	w.headers_only = headers_only;
+	KP_TRY(begin_walk(&w, src, why));
+	if (w.n_sections > KP_SECTIONS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " sections of at most %d", w->n_sections,
+			       "%" PRIu64 " sections of at most %d", w.n_sections,
 			       KP_SECTIONS_MAX);
-	out->header = w->header;
-	out->count = (size_t)w->n_sections;
+	out->header = w.header;
+	out->count = (size_t)w.n_sections;
 	err = kp_new(&out->items, out->count, "sections", why);
 	if (!err)
 		err = kp_new(&names, out->count, "sections", why);
 	for (size_t i = 0; i < out->count && !err; i++)
-		err = get_section(w, i, &out->items[i], &names[i], why);
+		err = get_section(&w, i, &out->items[i], &names[i], why);
 	if (!err)
-		err = name_sections(w, out, names, why);
+		err = name_sections(&w, out, names, why);
 	if (!err)
-		err = reach_segments(w, false, why);
-	free(names);
-	out->end = w->end;
-	out->stack_flags = w->stack_flags;
+		err = reach_segments(&w, false, why);
+	out->end = w.end;
+	out->stack_flags = w.stack_flags;
 	if (err)
 		kp_sections_fini(out);
 	return err;
@@ -272,19 +273,13 @@ static kpack_error_t read_sections(struct walk *w, const struct kp_source *src,
 kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *out,
 			       struct kpackx_error *why)
 {
-	struct walk w;
-
-	w.headers_only = false;
-	return read_sections(&w, src, out, why);
+	return read_sections(src, false, out, why);
 }
 
 kpack_error_t kp_sections_read_headers(const struct kp_source *src,
 				       struct kp_sections *out, struct kpackx_error *why)
 {
-	struct walk w;
-
-	w.headers_only = true;
-	return read_sections(&w, src, out, why);
+	return read_sections(src, true, out, why);
 }
 
 void kp_sections_fini(struct kp_sections *sections)

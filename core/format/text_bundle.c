@@ -28,20 +28,14 @@
 /* An ID followed by LF or CR LF. */
 #define LINE_MAX_SIZE (KP_ENTRY_ID_MAX + 2)
 
-static const struct {
-	const char *type, *comment;
-} types[] = {
-	{"i", "//"}, {"ii", "//"}, {"cui", "//"}, {"hipi", "//"},
-	{"d", "#"},  {"s", "#"},   {"ll", ";"},
-};
-
 const char *kp_text_bundle_comment(const char *type)
 {
-	for (size_t i = 0; i < KP_COUNT(types); i++) {
-		if (strcmp(types[i].type, type) == 0)
-			return types[i].comment;
-	}
-	return NULL;
+	struct kp_span t = kp_span_str(type);
+
+	return kp_span_is_one_of(t, "i ii cui hipi") ? "//"
+	       : kp_span_is_one_of(t, "d s")         ? "#"
+	       : kp_span_is(t, "ll")                 ? ";"
+						     : NULL;
 }
 
 /* ---- markers ---- */

@@ -17,10 +17,7 @@ static bool use_syslog, colored;
 
 void log_begin(void)
 {
-	const char *no = secure_getenv("NO_COLOR"), *term = secure_getenv("TERM");
-
-	colored = isatty(STDERR_FILENO) && !(no && *no) && term &&
-		  strcmp(term, "dumb") != 0;
+	colored = isatty(STDERR_FILENO) && kp_text_colored();
 }
 
 void log_level(int priority)

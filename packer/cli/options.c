@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/alloc.h"
+#include "core/base/text.h"
 #include "exit.h"
 #include "report.h"
 #include "xalloc.h"
@@ -113,7 +114,9 @@ void option_texts_add(struct option_texts *texts, const char *text)
 static void put_option(const struct options *o, const struct option_help *row, void *args)
 {
 	const struct option_place *place = &row->place;
+	const char *const *words = place->words;
 	void *slot = (char *)args + place->at;
+	KP_AUTO(kp_compose) all = {0};
 	uint64_t n = 0;
 	int status;
 
@@ -144,6 +147,21 @@ static void put_option(const struct options *o, const struct option_help *row, v
 			*(uint64_t *)slot = n;
 		else
 			*(unsigned *)slot = (unsigned)n;
+		break;
+	case OPTION_CHOSEN:
+		for (; words[n] && strcmp(words[n], o->arg) != 0; n++)
+			kp_compose_print(&all, "%s%s",
+					 n == 0         ? ""
+					 : words[n + 1] ? ", "
+							: " or ",
+					 words[n]);
+		if (!words[n])
+			options_usage(o->help, "--%s %s: not %s", row->long_name, o->arg,
+				      all.text);
+		if (place->size == sizeof(bool))
+			*(bool *)slot = n + place->low;
+		else
+			*(unsigned *)slot = (unsigned)(n + place->low);
 		break;
 	case OPTION_CALL:
 		status = place->take(o, row, slot);
@@ -301,12 +319,4 @@ unsigned option_jobs(void)
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return cores > 0 ? (unsigned)cores : 1;
-}
-
-int scheme_take(const struct options *o, const struct option_help *row, void *slot)
-{
-	if (kp_scheme_find(kp_span_str(o->arg), slot))
-		return EXIT_OK;
-	options_usage(o->help, "--%s %s: not none, zstd-per-kernel or zstd-shared",
-		      row->long_name, o->arg);
 }

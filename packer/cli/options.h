@@ -50,6 +50,7 @@ enum option_kind {
 	OPTION_TEXT,    /* char *: a copy of the argument; frees an earlier one */
 	OPTION_TEXTS,   /* struct option_texts, to which the argument is added */
 	OPTION_DIGITS,  /* a number: int, unsigned or uint64_t */
+	OPTION_CHOSEN,  /* one of some words: bool, enum or number */
 	OPTION_CALL,
 };
 
@@ -57,12 +58,13 @@ enum option_kind {
 struct option_place {
 	enum option_kind kind;
 	size_t size, at; /* of the member; AT: in the struct of the command's arguments */
-	uint64_t low, high; /* range of a number */
+	uint64_t low, high; /* range of a number; of words, what the first stands for */
 	/*
 	 * OPTION_CALL: put the argument O->arg into SLOT.  Returns the exit status after
 	 * reporting a fault, which ends the process, or EXIT_OK.
 	 */
 	int (*take)(const struct options *o, const struct option_help *row, void *slot);
+	const char *const *words; /* for OPTION_CHOSEN, the last is NULL */
 };
 
 /* clang-format off */
@@ -75,10 +77,16 @@ struct option_place {
 		 struct option_texts: OPTION_TEXTS, \
 		 default: OPTION_DIGITS)
 #define OPTION_NUMBER(type, member, low, high)     \
-	{OPTION_KIND(type, member), sizeof(((type *)NULL)->member), offsetof(type, member), low, high, NULL}
+	{OPTION_KIND(type, member), sizeof(((type *)NULL)->member), offsetof(type, member), low, high, NULL, NULL}
 #define OPTION_PLACE(type, member) OPTION_NUMBER(type, member, 0, 0)
 #define OPTION_LEVEL(type, member) OPTION_NUMBER(type, member, 1, KP_LEVEL_MAX)
 #define OPTION_JOBS(type, member) OPTION_NUMBER(type, member, 1, 1024)
+/* Each word stands for one more than the word before it, the first for LOW. */
+#define OPTION_WORDS(type, member, low, ...)       \
+	{OPTION_CHOSEN, sizeof(((type *)NULL)->member), offsetof(type, member), low, 0, NULL, \
+	 (const char *const[]){__VA_ARGS__, NULL}}
+#define OPTION_SCHEME(type, member)                \
+	OPTION_WORDS(type, member, KPACK_COMPRESSION_NOOP, "none", "zstd-per-kernel", "zstd-shared")
 /* TAKE gets the address of MEMBER, or with OPTION_TAKE_ALL that of the arguments. */
 #define OPTION_TAKE(type, member, function) {.kind = OPTION_CALL, .at = offsetof(type, member), .take = function}
 #define OPTION_TAKE_ALL(function) {.kind = OPTION_CALL, .take = function}
@@ -163,9 +171,6 @@ void options_check(const struct command_help *help, const struct option_rule *ru
 
 /* The default of --jobs: a thread for each core. */
 unsigned option_jobs(void);
-
-/* For --scheme of commands that write archives, as `take`; SLOT is a kpack_compression_t. */
-int scheme_take(const struct options *o, const struct option_help *row, void *slot);
 
 /* Parse a decimal number in [LOW, HIGH]; its optional suffix is K, M or G (1024). */
 bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out);

@@ -175,13 +175,9 @@ bool report_color(const char *when)
 
 static bool in_color(void)
 {
-	const char *no = secure_getenv("NO_COLOR"), *term = secure_getenv("TERM");
-
 	if (color == COLOR_AUTO)
-		color = isatty(STDERR_FILENO) && !(no && *no) && term &&
-					strcmp(term, "dumb") != 0
-				? COLOR_ALWAYS
-				: COLOR_NEVER;
+		color = isatty(STDERR_FILENO) && kp_text_colored() ? COLOR_ALWAYS
+								   : COLOR_NEVER;
 	return color == COLOR_ALWAYS;
 }
 

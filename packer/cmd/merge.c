@@ -31,14 +31,8 @@ struct merge_run {
 	bool written;
 };
 
-/* For --scheme: whatever schemes the archives have, the new one gets this one. */
-static int take_scheme(const struct options *o, const struct option_help *row, void *slot)
-{
-	struct merge_run *m = slot;
-
-	m->options.recode = true;
-	return scheme_take(o, row, &m->options.scheme);
-}
+/* Without --scheme the new archive has the scheme of the others. */
+#define SAME_SCHEME ((kpack_compression_t)-1)
 
 static const struct option_help options[] = {
 	{'o', "output", "OUT", "the archive, or the tree, to write",
@@ -50,7 +44,7 @@ static const struct option_help options[] = {
 	{0, "prefer", "SOURCE", "take what clashes from this operand; may be repeated",
 	 OPTION_PLACE(struct merge_run, prefer)},
 	{0, "scheme", "SCHEME", "none, zstd-per-kernel or zstd-shared (the archives')",
-	 OPTION_TAKE_ALL(take_scheme)},
+	 OPTION_SCHEME(struct merge_run, options.scheme)},
 	{0, "level", "N", "compress everything again, at zstd level N, 1 to 22",
 	 OPTION_LEVEL(struct merge_run, options.level)},
 	OPTION_SWITCH('f', "force", "replace OUT when it exists", struct merge_run,
@@ -255,13 +249,14 @@ out:
  */
 int cmd_merge(int argc, char **argv)
 {
-	struct merge_run m = {0};
+	struct merge_run m = {.options.scheme = SAME_SCHEME};
 	int n = options_parse(&cmd_merge_help, argc, &argv, &m), status = EXIT_OK;
 	bool parts = false, trees = false, shaped;
 	struct kpackx_error why = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 	struct shard_line line;
 
+	m.options.recode = m.options.scheme != SAME_SCHEME;
 	for (int i = 0; i < n && !status; i++)
 		status = below_hold(argv[i]) ? EXIT_OK : EXIT_FAULT;
 	for (int i = 0; i < n && !status && !err && !parts; i++) {

@@ -113,32 +113,17 @@ static int take_requirements(const struct options *o, const struct option_help *
 	return EXIT_OK;
 }
 
-/* Whether the argument is SECOND; it must be FIRST or SECOND. */
-static bool is_second(const struct options *o, const struct option_help *row,
-		      const char *first, const char *second)
-{
-	bool found = strcmp(o->arg, second) == 0;
-
-	if (!found && strcmp(o->arg, first) != 0)
-		options_usage(o->help, "--%s %s: not %s or %s", row->long_name, o->arg,
-			      first, second);
-	return found;
-}
-
-/* For --output-format; SLOT is whether the wheels stay directories. */
-static int take_format(const struct options *o, const struct option_help *row, void *slot)
-{
-	*(bool *)slot = is_second(o, row, "wheel", "directory");
-	return EXIT_OK;
-}
-
 /* For AMD's --compression; SLOT is the scheme of archives. */
 static int take_compression(const struct options *o, const struct option_help *row,
 			    void *slot)
 {
-	*(kpack_compression_t *)slot = is_second(o, row, "zstd", "none")
-					       ? KPACK_COMPRESSION_NOOP
-					       : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	bool none = strcmp(o->arg, "none") == 0;
+
+	if (!none && strcmp(o->arg, "zstd") != 0)
+		options_usage(o->help, "--%s %s: not zstd or none", row->long_name,
+			      o->arg);
+	*(kpack_compression_t *)slot =
+		none ? KPACK_COMPRESSION_NOOP : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 	return EXIT_OK;
 }
 
@@ -162,11 +147,11 @@ static const struct option_help options[] = {
 	{0, "prefer", "WHEEL", "the wheel that wins where several differ",
 	 AT(args.prefer)},
 	{0, "output-format", "FORMAT", "wheel or directory",
-	 OPTION_TAKE(struct parser, args.directory, take_format)},
+	 OPTION_WORDS(struct parser, args.directory, false, "wheel", "directory")},
 	{0, "force", NULL, "replace wheels in DIST that are no earlier run's, too",
 	 AT(args.force)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
-	 OPTION_TAKE(struct parser, args.scheme, scheme_take)},
+	 OPTION_SCHEME(struct parser, args.scheme)},
 	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7)",
 	 OPTION_LEVEL(struct parser, args.level)},
 	{0, "zip-level", "N", "deflate level, 0 to 9 (6)",

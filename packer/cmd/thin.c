@@ -38,7 +38,7 @@ static const struct option_help thin_options[] = {
 	OPTION_SWITCH(0, "compress", "write the code that stays as compressed bundles",
 		      struct thin_command, thin.args.compress),
 	{0, "runtime", "WHICH", "any: --compress even if HIP runtimes do not read that",
-	 OPTION_TAKE(struct thin_command, thin.args.any_runtime, runtime_take_any)},
+	 OPTION_WORDS(struct thin_command, thin.args.any_runtime, true, "any")},
 	{0, "keep", "DIR", "keep in DIR what --undo needs",
 	 OPTION_PLACE(struct thin_command, thin.args.keep)},
 	{0, "undo", "DIR", "put the originals back that were kept in DIR",

@@ -389,14 +389,6 @@ bool runtimes_judge_compressed(struct hip_runtimes *list)
 	return fine;
 }
 
-int runtime_take_any(const struct options *o, const struct option_help *row, void *slot)
-{
-	if (strcmp(o->arg, "any") != 0)
-		options_usage(o->help, "--%s %s: not any", row->long_name, o->arg);
-	*(bool *)slot = true;
-	return EXIT_OK;
-}
-
 /* --- asking --------------------------------------------------------------------- */
 
 enum {

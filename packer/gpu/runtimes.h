@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include "core/base/errors.h"
 #include "core/base/span.h"
-#include "packer/cli/options.h"
 
 enum runtime_answer {
 	RUNTIME_REFUSES,
@@ -60,9 +59,6 @@ bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse);
  * reason why there will be none.  false: there was one.
  */
 bool runtimes_judge_compressed(struct hip_runtimes *list);
-
-/* As `take` of struct option_place, for --runtime any; SLOT is a bool. */
-int runtime_take_any(const struct options *o, const struct option_help *row, void *slot);
 
 /*
  * Load the runtime in another process and register a wrapper of a converted binary that

@@ -76,39 +76,6 @@ static int take_family(const struct options *o, const struct option_help *row, v
 	return EXIT_OK;
 }
 
-static int take_databases(const struct options *o, const struct option_help *row,
-			  void *slot)
-{
-	enum pack_databases *databases = slot;
-
-	(void)row;
-	if (strcmp(o->arg, "packed") == 0)
-		*databases = DATABASES_PACKED;
-	else if (strcmp(o->arg, "plain") == 0)
-		*databases = DATABASES_PLAIN;
-	else if (strcmp(o->arg, "both") == 0)
-		*databases = DATABASES_BOTH;
-	else
-		options_usage(o->help, "--databases %s: not packed, plain or both",
-			      o->arg);
-	return EXIT_OK;
-}
-
-static int take_preferred(const struct options *o, const struct option_help *row,
-			  void *slot)
-{
-	enum pack_prefer *prefer = slot;
-
-	(void)row;
-	if (strcmp(o->arg, "input") == 0)
-		*prefer = PREFER_INPUT;
-	else if (strcmp(o->arg, "output") == 0)
-		*prefer = PREFER_OUTPUT;
-	else
-		options_usage(o->help, "--prefer %s: not input or output", o->arg);
-	return EXIT_OK;
-}
-
 static int take_level(const struct options *o, const struct option_help *row, void *slot)
 {
 	struct pack_options *how = slot;
@@ -162,7 +129,7 @@ static const struct option_help options[] = {
 	{0, "family", "NAME=ARCH,...", "these targets share one archive; may be repeated",
 	 OPTION_TAKE(struct parser, args, take_family)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
-	 OPTION_TAKE(struct parser, args.how.scheme, scheme_take)},
+	 OPTION_SCHEME(struct parser, args.how.scheme)},
 	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7), or auto",
 	 OPTION_TAKE(struct parser, args.how, take_level)},
 	{0, "effort", "SECONDS", "--level auto: CPU time for each GB of device code (60)",
@@ -172,7 +139,8 @@ static const struct option_help options[] = {
 	{0, "volume-size", "BYTES", "begin another volume before a blob passes this (4G)",
 	 OPTION_NUMBER(struct parser, args.volume_size, 1, KP_ZSTD_BLOB_MAX)},
 	{0, "databases", "WHAT", "kernel databases: packed (default), plain or both",
-	 OPTION_TAKE(struct parser, args.databases, take_databases)},
+	 OPTION_WORDS(struct parser, args.databases, DATABASES_PACKED, "packed", "plain",
+		      "both")},
 	{0, "libraries", "LIST", "the libraries to look for, in that order; or none",
 	 OPTION_PLACE(struct parser, libraries)},
 	{0, "library-rules", "FILE", "more libraries, which FILE describes",
@@ -184,9 +152,9 @@ static const struct option_help options[] = {
 	{0, "check", NULL, "first look for files that databases miss",
 	 OPTION_PLACE(struct parser, args.check)},
 	{0, "prefer", "SIDE", "which side wins where a path differs: input or output",
-	 OPTION_TAKE(struct parser, args.prefer, take_preferred)},
+	 OPTION_WORDS(struct parser, args.prefer, PREFER_INPUT, "input", "output")},
 	{0, "runtime", "WHICH", "any: convert even if HIP runtimes refuse it",
-	 OPTION_TAKE(struct parser, args.any_runtime, runtime_take_any)},
+	 OPTION_WORDS(struct parser, args.any_runtime, true, "any")},
 	{0, "shard", "I/N", "do the I-th of N parts of the work; kpack merge joins them",
 	 OPTION_TAKE(struct parser, args.shard, take_shard)},
 	{0, "jobs", "N", "threads (all cores)",

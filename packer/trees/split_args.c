@@ -91,29 +91,6 @@ static int take_family(const struct options *o, const struct option_help *row, v
 	return EXIT_OK;
 }
 
-static int take_databases(const struct options *o, const struct option_help *row,
-			  void *slot)
-{
-	bool *packed = slot;
-
-	(void)row;
-	*packed = strcmp(o->arg, "packed") == 0;
-	if (*packed || strcmp(o->arg, "plain") == 0)
-		return EXIT_OK;
-	return options_usage(o->help, "--databases %s: not plain or packed", o->arg);
-}
-
-static int take_keys(const struct options *o, const struct option_help *row, void *slot)
-{
-	enum split_keys *keys = slot;
-
-	(void)row;
-	*keys = strcmp(o->arg, "artifact") == 0 ? KEYS_ARTIFACT : KEYS_PREFIX;
-	if (*keys == KEYS_ARTIFACT || strcmp(o->arg, "prefix") == 0)
-		return EXIT_OK;
-	return options_usage(o->help, "--keys %s: not artifact or prefix", o->arg);
-}
-
 /* Scripts for other splitters give it; there is nothing here that it could mean. */
 static int ignore_option(const struct options *o, const struct option_help *row,
 			 void *slot)
@@ -138,9 +115,9 @@ static const struct option_help options[] = {
 	{0, "family", "NAME=ARCH,...", "these targets share one tree; may be repeated",
 	 OPTION_TAKE_ALL(take_family)},
 	{0, "databases", "WHAT", "kernel databases: plain (default) or packed",
-	 OPTION_TAKE(struct split_args, packed, take_databases)},
+	 OPTION_WORDS(struct split_args, packed, false, "plain", "packed")},
 	{0, "keys", "WHAT", "root of the paths in keys: artifact or prefix",
-	 OPTION_TAKE(struct split_args, keys, take_keys)},
+	 OPTION_WORDS(struct split_args, keys, KEYS_ARTIFACT, "artifact", "prefix")},
 	{0, "libraries", "LIST", "the libraries to look for, in that order; or none",
 	 OPTION_TAKE(struct split_args, libraries, take_list)},
 	{0, "library-rules", "FILE", "more libraries, which FILE describes",
