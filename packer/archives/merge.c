@@ -23,6 +23,7 @@
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/msgpack_read.h"
+#include "core/base/order.h"
 #include "core/base/scheme.h"
 #include "core/base/slots.h"
 #include "core/base/text.h"
@@ -162,13 +163,6 @@ static kpack_error_t choose_header(struct merge_plan *p, struct kpackx_error *wh
 
 /* --- what is taken ---------------------------------------------------------------------- */
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return KP_ORDER(*x, *y);
-}
-
 /* Make the items and objects of a source. */
 static kpack_error_t gather_source(struct merge_plan *p, size_t source,
 				   struct kpackx_error *why)
@@ -185,8 +179,7 @@ static kpack_error_t gather_source(struct merge_plan *p, size_t source,
 		kp_archive_entry(a, i, &info);
 		list[i] = (uint64_t)info.ordinal << 32 | i;
 	}
-	if (n)
-		qsort(list, n, sizeof(*list), by_number);
+	kp_sort(list, n, KP_AS_NUMBER(uint64_t));
 	for (size_t i = 0; i < n; i++) {
 		uint32_t entry = (uint32_t)list[i], ordinal = (uint32_t)(list[i] >> 32);
 
@@ -238,20 +231,36 @@ static kpack_error_t gather_source(struct merge_plan *p, size_t source,
 
 /* --- which entry stays of those with one key and architecture -------------------------------- */
 
-/* Set *WHAT to what keeps the two from being one entry; NULL: nothing. */
-static kpack_error_t find_difference(const struct merge_plan *p,
-				     const struct merge_item *a,
-				     const struct merge_item *b, const char **what,
-				     struct kpackx_error *why)
+/* Returns a measure of how much an entry says besides its bytes. */
+static int weigh_facts(const struct merge_plan *p, const struct merge_item *item)
 {
+	return 2 * (merge_item_more(p, item).n_runs > 0) +
+	       (merge_item_map(p, item).size > 0);
+}
+
+/*
+ * ITEM has the name of the item in *SLOT, whose source is preferred or came before: find out what
+ * keeps the two from being one entry, and decide which of them stays.
+ */
+static kpack_error_t settle_clash(struct merge_plan *p, uint32_t item, uint32_t *slot,
+				  struct kpackx_error *why)
+{
+	struct merge_item *a = &p->items[*slot - 1], *b = &p->items[item];
 	struct kp_more ma = merge_item_more(p, a), mb = merge_item_more(p, b);
 	bool copies = !p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED;
+	bool same = false, differs;
+	const char *what = NULL;
 	struct kp_entry_info x, y;
 	struct kp_meta mx, my;
-	bool same = false, differs;
 
+	if (p->sources[a->source].prefer > p->sources[b->source].prefer) {
+		b->dropped = true;
+		p->stats.settled++;
+		return KPACK_SUCCESS;
+	}
 	merge_item_entry(p, a, &x, &mx);
 	merge_item_entry(p, b, &y, &my);
+	/* sizes and hashes are at hand; stored bytes are compared before decoded ones */
 	differs = x.size != y.size || (mx.has_xxh3 && my.has_xxh3 &&
 				       memcmp(mx.xxh3, my.xxh3, sizeof(mx.xxh3)) != 0);
 	if (!differs && copies)
@@ -261,53 +270,20 @@ static kpack_error_t find_difference(const struct merge_plan *p,
 		KP_TRY(content_compare(p->sources[a->source].archive, a->entry,
 				       p->sources[b->source].archive, b->entry, &same,
 				       why));
-	*what = NULL;
 	if (!same)
-		*what = "other bytes";
+		what = "other bytes";
 	else if (!kp_span_eq(x.type, y.type))
-		*what = "another type";
+		what = "another type";
 	else if (mx.path.size && my.path.size && !kp_span_eq(mx.path, my.path))
-		*what = "another path";
+		what = "another path";
 	else if (ma.n_runs && mb.n_runs && !kp_more_same(&ma, &mb))
-		*what = "other fields that are not known";
-	return KPACK_SUCCESS;
-}
-
-/* Returns a measure of how much an entry says besides its bytes. */
-static int weigh_facts(const struct merge_plan *p, const struct merge_item *item)
-{
-	return 2 * (merge_item_more(p, item).n_runs > 0) +
-	       (merge_item_map(p, item).size > 0);
-}
-
-/*
- * ITEM has the name of the item in *SLOT, whose source is preferred or came before:
- * decide which of them stays.
- */
-static kpack_error_t settle_clash(struct merge_plan *p, uint32_t item, uint32_t *slot,
-				  struct kpackx_error *why)
-{
-	struct merge_item *a = &p->items[*slot - 1], *b = &p->items[item];
-	const char *what;
-
-	if (p->sources[a->source].prefer > p->sources[b->source].prefer) {
-		b->dropped = true;
-		p->stats.settled++;
-		return KPACK_SUCCESS;
-	}
-	KP_TRY(find_difference(p, a, b, &what, why));
-	if (what) {
-		struct kp_entry_info info;
-
-		p->clashes++;
-		merge_item_entry(p, a, &info, NULL);
-		if (p->options.clash)
-			p->options.clash(p->options.clash_arg,
-					 &(struct merge_clash){
-						 info.key, info.arch,
-						 merge_source_name(p, a->source),
-						 merge_source_name(p, b->source), what});
-	}
+		what = "other fields that are not known";
+	p->clashes += what != NULL;
+	if (what && p->options.clash)
+		p->options.clash(p->options.clash_arg,
+				 &(struct merge_clash){
+					 x.key, x.arch, merge_source_name(p, a->source),
+					 merge_source_name(p, b->source), what});
 	p->stats.duplicates++;
 	a->dropped = weigh_facts(p, a) < weigh_facts(p, b);
 	b->dropped = !a->dropped;
