@@ -347,70 +347,52 @@ struct kp_span wanted_kind(const struct kp_recipe_image *img)
 	return kp_span_str("co");
 }
 
-static bool is_wanted(struct installed_archive *a, size_t entry,
-		      const struct wanted_object *want)
-{
-	struct kp_entry_info info;
-	struct kp_meta meta;
-	uint8_t hash[16];
-
-	kp_archive_entry(a->archive, entry, &info);
-	if (want->size && info.size != *want->size)
-		return false;
-	if (!want->xxh3)
-		return true;
-	kp_archive_meta(a->archive, entry, &meta);
-	if (meta.has_xxh3)
-		return memcmp(meta.xxh3, want->xxh3, KP_RECIPE_HASH) == 0;
-	/* one that cannot be decoded may be the wanted one: the caller reports it */
-	return installed_decode(a, entry, hash, NULL) ||
-	       memcmp(hash, want->xxh3, KP_RECIPE_HASH) == 0;
-}
-
-/*
- * Try the keys in order until one is missing, as the packer gives them; true: the wanted object was
- * found.
- */
-static bool find_in(struct installed_archive *a, const struct wanted_object *want,
+void installed_find(const struct reach *reach, const struct wanted_object *want,
 		    struct found_object *out)
 {
 	/* the packer cuts it in the same way */
 	int kind = (int)(want->kind.size < 40 ? want->kind.size : 40);
 
-	for (unsigned number = 0;; number++) {
-		KP_AUTO_FREE char *key =
-			number == 0   ? xasprintf("%s#%u", want->name, want->index)
-			: number == 1 ? xasprintf("%s@%.*s#%u", want->name, kind,
-						  want->kind.data, want->index)
-				      : xasprintf("%s@%.*s.%u#%u", want->name, kind,
-						  want->kind.data, number, want->index);
-		size_t entry;
-
-		if (!kp_archive_find(a->archive, kp_span_str(key),
-				     kp_span_str(want->arch), &entry)) {
-			if (number)
-				return false;
-			continue; /* the first object may have been replaced */
-		}
-		if (is_wanted(a, entry, want)) {
-			*out = (struct found_object){a, entry, false};
-			return true;
-		}
-		if (!out->archive)
-			*out = (struct found_object){a, entry, true};
-	}
-}
-
-void installed_find(const struct reach *reach, const struct wanted_object *want,
-		    struct found_object *out)
-{
 	*out = (struct found_object){0};
 	for (size_t i = 0; i < reach->count; i++) {
-		struct reached *r = &reach->items[i];
+		struct installed_archive *a = reach->items[i].archive;
+		bool reached = a->archive && reached_by(&reach->items[i], want->arch);
 
-		if (r->archive->archive && reached_by(r, want->arch) &&
-		    find_in(r->archive, want, out))
-			break;
+		/* try the keys in order until one is missing, as the packer gives them */
+		for (unsigned number = 0; reached; number++) {
+			KP_AUTO_FREE char *key =
+				number == 0 ? xasprintf("%s#%u", want->name, want->index)
+				: number == 1
+					? xasprintf("%s@%.*s#%u", want->name, kind,
+						    want->kind.data, want->index)
+					: xasprintf("%s@%.*s.%u#%u", want->name, kind,
+						    want->kind.data, number, want->index);
+			struct kp_entry_info info;
+			struct kp_meta meta;
+			uint8_t hash[16];
+			size_t entry;
+			bool same;
+
+			if (!kp_archive_find(a->archive, kp_span_str(key),
+					     kp_span_str(want->arch), &entry)) {
+				if (number)
+					break;
+				continue; /* the first object may have been replaced */
+			}
+			kp_archive_entry(a->archive, entry, &info);
+			kp_archive_meta(a->archive, entry, &meta);
+			same = !want->size || info.size == *want->size;
+			if (same && want->xxh3 && meta.has_xxh3)
+				same = !memcmp(meta.xxh3, want->xxh3, KP_RECIPE_HASH);
+			else if (same && want->xxh3)
+				/* what cannot be decoded may be it: the caller reports it */
+				same = installed_decode(a, entry, hash, NULL) ||
+				       !memcmp(hash, want->xxh3, KP_RECIPE_HASH);
+			if (same || !out->archive)
+				*out = (struct found_object){a, entry, !same};
+			if (same)
+				return;
+		}
 	}
 }
 
