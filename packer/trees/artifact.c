@@ -226,25 +226,6 @@ const struct prefix *artifact_root_prefix(const struct artifact_root *a, const c
  * when a converted binary was seen or not; so fat binaries are kept until then.
  */
 
-/* Whether DIR has a tree for a GPU of the component whose generic tree is NAME. */
-static bool has_sibling(const char *dir, const char *name)
-{
-	size_t size = artifact_component_size(name);
-	struct dirent **names = NULL;
-	int n = below_scandir(dir, &names, NULL);
-	bool has = false;
-
-	for (int i = 0; i < n; i++) {
-		const char *other = names[i]->d_name;
-
-		has |= artifact_component_size(other) == size &&
-		       strncmp(name, other, size) == 0 && strcmp(name, other) != 0;
-		free(names[i]);
-	}
-	free(names);
-	return has;
-}
-
 /*
  * Begin at the directory ITEM if that is a generic tree, by its name.  The root of the list may
  * be given as ".", or through a link, and has its name in its real path.
@@ -257,14 +238,25 @@ static void begin_tree(struct generic_tree *g, const struct tree_item *item)
 	KP_AUTO_FREE char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, item->path);
 	const char *name = basename(path);
 	size_t size = artifact_component_size(name);
+	struct dirent **names = NULL;
 	struct stat st;
+	int n;
 
 	if (!size || strcmp(name + size, "_" KP_ARCH_GENERIC) != 0)
 		return;
 	g->path = xstrdup(item->path);
-	g->certain = (below_lstat(manifest, &st) == 0 && S_ISREG(st.st_mode)) ||
-		     has_sibling(dirname(parent), name);
 	g->converted = false;
+	g->certain = below_lstat(manifest, &st) == 0 && S_ISREG(st.st_mode);
+	/* or there is a tree of the same component for a GPU beside it */
+	n = below_scandir(dirname(parent), &names, NULL);
+	for (int i = 0; i < n; i++) {
+		const char *other = names[i]->d_name;
+
+		g->certain |= artifact_component_size(other) == size &&
+			      strncmp(name, other, size) == 0 && strcmp(name, other) != 0;
+		free(names[i]);
+	}
+	free(names);
 }
 
 void generic_tree_item(struct generic_tree *g, const struct tree_item *item)

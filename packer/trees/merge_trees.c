@@ -439,29 +439,6 @@ static kpack_error_t check_code(struct tree_merge *m, struct kpackx_error *why)
 
 /* --- all of it --------------------------------------------------------------------- */
 
-static void report_result(const struct tree_merge *m, bool done)
-{
-	if (!done && m->faults)
-		report_error(NULL, "nothing was written because of the faults above");
-	if (m->args->json)
-		report_json(json_pack(
-			"{s:o, s:b, s:I, s:I, s:I, s:I, s:O}", "output",
-			report_json_text(m->args->out), "written", done, "trees",
-			(json_int_t)m->args->n_trees, "files", (json_int_t)m->files,
-			"joined_binaries", (json_int_t)m->joined, "joined_archives",
-			(json_int_t)m->archives, "clashes", m->report.list));
-	if (!done || m->args->json || m->args->quiet)
-		return;
-	report_text(m->args->out);
-	printf(": %zu file%s from %zu tree%s\n", m->files, plural(m->files),
-	       m->args->n_trees, plural(m->args->n_trees));
-	if (m->joined || m->archives)
-		printf("  %zu binar%s got markers that name the archives of several "
-		       "trees, "
-		       "%zu archive%s joined\n",
-		       m->joined, plural_y(m->joined), m->archives, plural(m->archives));
-}
-
 int merge_trees(const struct merge_trees_args *args)
 {
 	struct tree_merge m = {.args = args,
@@ -472,8 +449,9 @@ int merge_trees(const struct merge_trees_args *args)
 	KP_AUTO_FREE char *root = NULL;
 	const char *dir = ".", *name = out;
 	struct kpackx_error why = {0};
-	kpack_error_t err;
 	size_t n = strlen(out);
+	kpack_error_t err;
+	bool done;
 
 	while (n > 1 && out[n - 1] == '/')
 		out[--n] = 0;
@@ -511,12 +489,31 @@ int merge_trees(const struct merge_trees_args *args)
 	merge_report_end(&m.report);
 	if (err)
 		report_why(NULL, &why);
-	report_result(&m, !err && !m.faults);
+	done = !err && !m.faults;
+	if (m.faults)
+		report_error(NULL, "nothing was written because of the faults above");
+	if (args->json) {
+		report_json(json_pack("{s:o, s:b, s:I, s:I, s:I, s:I, s:O}", "output",
+				      report_json_text(args->out), "written", done,
+				      "trees", (json_int_t)args->n_trees, "files",
+				      (json_int_t)m.files, "joined_binaries",
+				      (json_int_t)m.joined, "joined_archives",
+				      (json_int_t)m.archives, "clashes", m.report.list));
+	} else if (done && !args->quiet) {
+		report_text(args->out);
+		printf(": %zu file%s from %zu tree%s\n", m.files, plural(m.files),
+		       args->n_trees, plural(args->n_trees));
+		if (m.joined || m.archives)
+			printf("  %zu binar%s got markers that name the archives of "
+			       "several trees, %zu archive%s joined\n",
+			       m.joined, plural_y(m.joined), m.archives,
+			       plural(m.archives));
+	}
 	staging_close(&m.staging);
 	json_decref(m.report.list);
 	for (size_t i = 0; i < m.n_items; i++)
 		free(m.items[i].path);
 	free(m.items);
 	free(m.ranks);
-	return err || m.faults ? EXIT_FAULT : EXIT_OK;
+	return done ? EXIT_OK : EXIT_FAULT;
 }

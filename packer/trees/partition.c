@@ -334,26 +334,11 @@ static bool is_generic_dir(const struct packing *p, const struct partition *out,
 
 /* --- all of it --------------------------------------------------------------------- */
 
-/* Sort the trees by name, and update the numbers in tree_of. */
-static void sort_trees(struct partition *out, size_t n_entries)
-{
-	KP_AUTO_FREE char **before = xmalloc(out->count * sizeof(*before));
-	size_t *number;
-
-	for (size_t i = 0; i < out->count; i++)
-		before[i] = out->items[i].name;
-	kp_sort(out->items, out->count, KP_BY_TEXT(struct output_tree, name));
-	for (size_t i = 0; i <= n_entries; i++) {
-		number = i < n_entries ? &out->tree_of[i] : &out->generic;
-		if (*number != PARTITION_NONE)
-			*number = (size_t)(partition_find(out, before[*number]) -
-					   out->items);
-	}
-}
-
 kpack_error_t partition_open(const struct packing *p, struct partition *out,
 			     struct kpackx_error *why)
 {
+	KP_AUTO_FREE char **before =
+		NULL; /* names by number, until the trees are sorted */
 	size_t n = p->scan.n_entries;
 	kpack_error_t err;
 
@@ -382,7 +367,17 @@ kpack_error_t partition_open(const struct packing *p, struct partition *out,
 		partition_close(out);
 		return err;
 	}
-	sort_trees(out, n);
+	before = xmalloc(out->count * sizeof(*before));
+	for (size_t i = 0; i < out->count; i++)
+		before[i] = out->items[i].name;
+	kp_sort(out->items, out->count, KP_BY_TEXT(struct output_tree, name));
+	for (size_t i = 0; i <= n; i++) {
+		size_t *number = i < n ? &out->tree_of[i] : &out->generic;
+
+		if (*number != PARTITION_NONE)
+			*number = (size_t)(partition_find(out, before[*number]) -
+					   out->items);
+	}
 	for (size_t i = 0; i < out->count; i++) {
 		struct output_tree *tree = &out->items[i];
 		size_t cap = 0;

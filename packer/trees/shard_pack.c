@@ -20,6 +20,7 @@
 #include <zstd.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
+#include "core/base/order.h"
 #include "core/base/scheme.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -36,19 +37,16 @@ struct load {
 	unsigned index;
 };
 
+struct cost {
+	uint64_t
+		rest; /* to the most that there can be: the most costly item comes first */
+	size_t item;
+};
+
 /* Equal loads by number, so that all machines choose the same. */
 static bool is_less(const struct load *a, const struct load *b)
 {
 	return a->cost != b->cost ? a->cost < b->cost : a->index < b->index;
-}
-
-static int by_cost(const void *a, const void *b, void *arg)
-{
-	const uint64_t *costs = arg;
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-	int c = KP_ORDER(costs[y], costs[x]);
-
-	return c ? c : KP_ORDER(x, y);
 }
 
 /*
@@ -58,17 +56,18 @@ static int by_cost(const void *a, const void *b, void *arg)
  */
 static void spread(const uint64_t *costs, size_t n, unsigned count, unsigned *owner)
 {
-	size_t *order = xmalloc(n * sizeof(*order));
+	struct cost *order = xmalloc(n * sizeof(*order));
 	struct load *heap = xmalloc(count * sizeof(*heap)); /* the least loaded on top */
 
 	for (unsigned i = 0; i < count; i++)
 		heap[i] = (struct load){0, i + 1};
 	for (size_t i = 0; i < n; i++)
-		order[i] = i;
-	qsort_r(order, n, sizeof(*order), by_cost, (void *)costs);
+		order[i] = (struct cost){~costs[i], i};
+	kp_sort(order, n, KP_BY_NUMBER(struct cost, rest),
+		KP_BY_NUMBER(struct cost, item));
 	for (size_t i = 0; i < n; i++) {
-		owner[order[i]] = heap[0].index;
-		heap[0].cost += costs[order[i]];
+		owner[order[i].item] = heap[0].index;
+		heap[0].cost += costs[order[i].item];
 		for (unsigned at = 0, child = 1; child < count; child = 2 * at + 1) {
 			struct load moved = heap[at];
 

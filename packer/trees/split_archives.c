@@ -295,38 +295,11 @@ static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why
 
 /* --- writing ----------------------------------------------------------------------- */
 
-static void report_written(struct arch_split *s, const struct arch_output *out)
-{
-	struct merge_stats stats;
-
-	merge_plan_stats(out->plan, &stats);
-	if (s->args->json)
-		json_array_append_new(s->written,
-				      json_pack("{so so so sI sI sI sI}", "archive",
-						report_json_text(out->file), "group",
-						report_json_text(out->group), "arch",
-						report_json_text(out->place), "entries",
-						(json_int_t)stats.entries, "bytes",
-						(json_int_t)stats.bytes, "blocks_copied",
-						(json_int_t)stats.blocks_copied,
-						"blocks_encoded",
-						(json_int_t)stats.blocks_encoded));
-	if (s->args->json || s->args->quiet)
-		return;
-	report_text(out->file);
-	printf(": %" PRIu64 " entr%s, %" PRIu64 " bytes", stats.entries,
-	       plural_y(stats.entries), stats.bytes);
-	if (stats.blocks_copied || stats.blocks_encoded)
-		printf("; %" PRIu64 " block%s copied, %" PRIu64 " compressed",
-		       stats.blocks_copied, plural(stats.blocks_copied),
-		       stats.blocks_encoded);
-	putchar('\n');
-}
-
 /* Write the outputs, AT_ONCE of them at a time, and give these their names. */
 static kpack_error_t write_outputs(struct arch_split *s, struct kpackx_error *why)
 {
 	const char *dir = s->args->output;
+	struct merge_stats stats;
 
 	KP_TRY(below_make_root(dir, 0777, why));
 	for (size_t first = 0, end; first < s->n; first = end) {
@@ -347,7 +320,31 @@ static kpack_error_t write_outputs(struct arch_split *s, struct kpackx_error *wh
 				return kp_fail_prefix(why, err, "%s", out->file);
 			kp_writer_close(out->writer);
 			out->writer = NULL;
-			report_written(s, out);
+			merge_plan_stats(out->plan, &stats);
+			if (s->args->json)
+				json_array_append_new(
+					s->written,
+					json_pack("{so so so sI sI sI sI}", "archive",
+						  report_json_text(out->file), "group",
+						  report_json_text(out->group), "arch",
+						  report_json_text(out->place), "entries",
+						  (json_int_t)stats.entries, "bytes",
+						  (json_int_t)stats.bytes,
+						  "blocks_copied",
+						  (json_int_t)stats.blocks_copied,
+						  "blocks_encoded",
+						  (json_int_t)stats.blocks_encoded));
+			if (s->args->json || s->args->quiet)
+				continue;
+			report_text(out->file);
+			printf(": %" PRIu64 " entr%s, %" PRIu64 " bytes", stats.entries,
+			       plural_y(stats.entries), stats.bytes);
+			if (stats.blocks_copied || stats.blocks_encoded)
+				printf("; %" PRIu64 " block%s copied, %" PRIu64
+				       " compressed",
+				       stats.blocks_copied, plural(stats.blocks_copied),
+				       stats.blocks_encoded);
+			putchar('\n');
 		}
 	}
 	return KPACK_SUCCESS;
