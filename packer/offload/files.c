@@ -263,13 +263,6 @@ struct output {
 	mode_t keep;         /* mode of the file that is replaced, or 0 */
 };
 
-/* Whether the file of T must not be replaced by a new one. */
-static bool must_stay(const struct below_target *t)
-{
-	return !S_ISREG(t->st.st_mode) || t->is_open || t->st.st_nlink > 1 ||
-	       t->st.st_uid != geteuid() || t->st.st_gid != getegid();
-}
-
 static kpack_error_t open_output(struct output *o, struct kpackx_error *why)
 {
 	const struct stat *st = &o->to.st;
@@ -290,7 +283,10 @@ static kpack_error_t open_output(struct output *o, struct kpackx_error *why)
 				       "is not written to, because another user may have "
 				       "put it there");
 		o->keep = st->st_mode & 0777;
-		o->in_place = trusted && must_stay(&o->to);
+		/* what cannot be replaced by a new file, or would lose other names or its owner */
+		o->in_place = trusted && (!S_ISREG(st->st_mode) || o->to.is_open ||
+					  st->st_nlink > 1 || st->st_uid != geteuid() ||
+					  st->st_gid != getegid());
 	}
 	/* a link to nothing stays, and the file that it names is made */
 	if (!o->in_place) {
