@@ -540,11 +540,11 @@ kpack_error_t dist_info_file_name(const struct dist_info *info,
 	 * name of a wheel has its tags compressed, which can stand for more tags than WHEEL has.
 	 */
 	for (size_t i = 0; i < KP_COUNT(tags); i++) {
-		char *out = tags[i];
+		char *text = tags[i];
 		size_t used = 0, at = 0, n;
 		const char *is;
 
-		out[0] = '\0';
+		text[0] = '\0';
 		while (metadata_text_next(&info->wheel, "Tag", &at, &tag)) {
 			one = tag;
 			for (size_t k = 0; k <= i; k++) {
@@ -558,7 +558,7 @@ kpack_error_t dist_info_file_name(const struct dist_info *info,
 				return kp_fail(
 					why, KPACK_ERROR_INVALID_FORMAT,
 					"WHEEL has a Tag of fewer than three parts");
-			for (n = 0, is = out; *is; is += n + (is[n] == '.')) {
+			for (n = 0, is = text; *is; is += n + (is[n] == '.')) {
 				n = strcspn(is, ".");
 				if (kp_span_eq((struct kp_span){(const uint8_t *)is, n},
 					       one))
@@ -569,7 +569,7 @@ kpack_error_t dist_info_file_name(const struct dist_info *info,
 			if (WHEEL_NAME_MAX - used < one.size + 1)
 				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 					       "WHEEL has too many tags for a file name");
-			used += (size_t)snprintf(out + used, WHEEL_NAME_MAX + 1 - used,
+			used += (size_t)snprintf(text + used, WHEEL_NAME_MAX + 1 - used,
 						 "%s%.*s", used ? "." : "", (int)one.size,
 						 (const char *)one.data);
 		}
