@@ -76,30 +76,6 @@ bool prefixes_has(const struct prefixes *p, const char *path)
 	       NULL;
 }
 
-/* A file in two prefixes would be in the output twice. */
-static kpack_error_t check_apart(const struct prefixes *p, struct kpackx_error *why)
-{
-	if (p->count == 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "names no prefix");
-	for (size_t i = 0; i < p->count; i++) {
-		char *path = p->items[i].path;
-
-		if (i && strcmp(p->items[i - 1].path, path) == 0)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "%s: is listed twice", path);
-		for (char *slash = path; (slash = strchr(slash, '/')); slash++) {
-			KP_AUTO_FREE char *parent =
-				xstrndup(path, (size_t)(slash - path));
-
-			if (prefixes_has(p, parent))
-				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-					       "%s: is inside another prefix, %s", path,
-					       parent);
-		}
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t prefixes_list(const char *path, struct prefixes *out,
 			    struct kpackx_error *why)
 {
@@ -131,8 +107,25 @@ kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *ou
 	}
 	err = there || errno == ENOENT ? prefixes_list(path, out, why)
 				       : below_fail(why, "cannot look at it");
-	if (!err)
-		err = check_apart(out, why);
+	if (!err && out->count == 0)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "names no prefix");
+	/* a file in two prefixes would be in the output twice */
+	for (size_t i = 0; i < out->count && !err; i++) {
+		char *inner = out->items[i].path;
+
+		if (i && strcmp(out->items[i - 1].path, inner) == 0)
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "%s: is listed twice", inner);
+		for (char *slash = inner; !err && (slash = strchr(slash, '/')); slash++) {
+			KP_AUTO_FREE char *outer =
+				xstrndup(inner, (size_t)(slash - inner));
+
+			if (prefixes_has(out, outer))
+				err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					      "%s: is inside another prefix, %s", inner,
+					      outer);
+		}
+	}
 	for (size_t i = 0; i < out->count && !err; i++) {
 		struct prefix *p = &out->items[i];
 		KP_AUTO_FREE char *dir = xasprintf("%s/%s", root, p->path);

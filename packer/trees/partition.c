@@ -303,35 +303,6 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 	return KPACK_SUCCESS;
 }
 
-/*
- * A directory is generic if it is empty, or contains something that is generic, or would be
- * for all GPUs, so that the generic tree does not depend on --gpu-targets: a packed file leaves
- * its directory in the generic tree, whether its GPU is wanted or not.
- */
-static bool is_generic_dir(const struct packing *p, const struct partition *out,
-			   size_t dir)
-{
-	const struct scan_entry *entries = p->scan.entries;
-	size_t n = strlen(entries[dir].relative);
-	bool packed = p->args.databases == DATABASES_PACKED, empty = true;
-
-	for (size_t i = dir + 1;
-	     i < p->scan.n_entries &&
-	     strncmp(entries[i].relative, entries[dir].relative, n) == 0;
-	     i++) {
-		enum fate fate = p->dispositions.items[i].fate;
-
-		if (!kp_path_below(entries[i].relative, entries[dir].relative))
-			continue;
-		empty = false;
-		if (out->tree_of[i] == out->generic || fate == FATE_PACKED ||
-		    fate == FATE_LEFT_OUT ||
-		    (fate == FATE_NOT_WANTED && packed && !old_archive_is(&entries[i])))
-			return true;
-	}
-	return empty;
-}
-
 /* --- all of it --------------------------------------------------------------------- */
 
 kpack_error_t partition_open(const struct packing *p, struct partition *out,
@@ -339,6 +310,7 @@ kpack_error_t partition_open(const struct packing *p, struct partition *out,
 {
 	KP_AUTO_FREE char **before =
 		NULL; /* names by number, until the trees are sorted */
+	bool packed = p->args.databases == DATABASES_PACKED;
 	size_t n = p->scan.n_entries;
 	kpack_error_t err;
 
@@ -356,11 +328,34 @@ kpack_error_t partition_open(const struct packing *p, struct partition *out,
 		err = place_files(p, out, why);
 	if (!err)
 		err = place_old_archives(p, out, why);
-	/* the scan lists a directory before its subdirectories, which must be decided first */
-	for (size_t i = n; i-- > 0 && !err;)
-		if (S_ISDIR(p->scan.entries[i].mode))
+	/*
+	 * A directory is generic if it is empty, or contains something that is generic, or would
+	 * be for all GPUs, so that the generic tree does not depend on --gpu-targets: a packed
+	 * file leaves its directory in the generic tree, whether its GPU is wanted or not.  The
+	 * scan lists a directory before its subdirectories, which must be decided first.
+	 */
+	for (size_t i = n; i-- > 0 && !err;) {
+		const struct scan_entry *dir = &p->scan.entries[i], *e = dir + 1;
+		bool generic = false, empty = true;
+
+		for (; S_ISDIR(dir->mode) && e < p->scan.entries + n && !generic &&
+		       strncmp(e->relative, dir->relative, strlen(dir->relative)) == 0;
+		     e++) {
+			size_t k = (size_t)(e - p->scan.entries);
+			enum fate fate = p->dispositions.items[k].fate;
+
+			if (!kp_path_below(e->relative, dir->relative))
+				continue;
+			empty = false;
+			generic =
+				out->tree_of[k] == out->generic || fate == FATE_PACKED ||
+				fate == FATE_LEFT_OUT ||
+				(fate == FATE_NOT_WANTED && packed && !old_archive_is(e));
+		}
+		if (S_ISDIR(dir->mode))
 			out->tree_of[i] =
-				is_generic_dir(p, out, i) ? out->generic : PARTITION_NONE;
+				generic || empty ? out->generic : PARTITION_NONE;
+	}
 	if (!err)
 		err = place_archives(p, out, why);
 	if (err) {

@@ -298,33 +298,6 @@ kpack_error_t shard_line_read(const char *dir, struct shard_line *out,
 	return KPACK_SUCCESS;
 }
 
-/*
- * Say in the line, which is there, that the part is finished.  It is written over, so that the
- * time of the directory stays INPUT's; half a line counts as none.
- */
-static kpack_error_t finish_line(const struct packing *p, const char *run,
-				 struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *path = xasprintf("%s/" SHARD_LINE, p->args.output);
-	char text[SHARD_LINE_MAX], files[SHARD_DIGEST];
-	struct kp_outfile line = {.dir_fd = -1};
-	KP_AUTO_CLOSE int fd = -1;
-	int n;
-
-	KP_TRY(shard_digest_files(p->args.output, files, why));
-	n = snprintf(text, sizeof(text), "kpack part %u/%u level %d run %s files %s\n",
-		     p->args.shard.index, p->args.shard.count, p->args.how.level, run,
-		     files);
-	line.fd = fd = below_open(path, O_WRONLY | O_TRUNC, 0);
-	if (fd < 0)
-		return below_fail(why, "%s: cannot open", path);
-	KP_TRY(kp_outfile_pwrite(&line, 0, text, (size_t)n, why));
-	while (fsync(fd) < 0)
-		if (errno != EINTR)
-			return below_fail(why, "%s: cannot flush", path);
-	return KPACK_SUCCESS;
-}
-
 /* --- the part --------------------------------------------------------------------------- */
 
 /*
@@ -404,9 +377,12 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 {
 	const char *output = p->args.output;
 	KP_AUTO_FREE char *path = xasprintf("%s/" SHARD_LINE, output);
+	char run[SHARD_DIGEST], files[SHARD_DIGEST], text[SHARD_LINE_MAX];
+	struct kp_outfile out = {.dir_fd = -1};
+	KP_AUTO_CLOSE int fd = -1;
 	struct shard_line line;
-	char run[SHARD_DIGEST];
 	kpack_error_t err;
+	int n;
 
 	KP_TRY(shard_line_read(p->args.input, &line, why));
 	if (line.state != SHARD_NONE)
@@ -429,7 +405,22 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	KP_TRY(clear_part(output, why));
 	p->mine = assign_files(p);
 	KP_TRY(packing_write(p, why));
-	return finish_line(p, run, why);
+	/*
+	 * The part is finished: the line is written over, so that the time of the directory stays
+	 * INPUT's; half a line counts as none.
+	 */
+	KP_TRY(shard_digest_files(output, files, why));
+	n = snprintf(text, sizeof(text), "kpack part %u/%u level %d run %s files %s\n",
+		     p->args.shard.index, p->args.shard.count, p->args.how.level, run,
+		     files);
+	out.fd = fd = below_open(path, O_WRONLY | O_TRUNC, 0);
+	if (fd < 0)
+		return below_fail(why, "%s: cannot open", path);
+	KP_TRY(kp_outfile_pwrite(&out, 0, text, (size_t)n, why));
+	while (fsync(fd) < 0)
+		if (errno != EINTR)
+			return below_fail(why, "%s: cannot flush", path);
+	return KPACK_SUCCESS;
 }
 
 int shard_pack(struct packing *p, bool *finished)

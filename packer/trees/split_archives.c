@@ -212,28 +212,6 @@ static kpack_error_t list_outputs(struct arch_split *s, struct kpackx_error *why
 
 /* --- planning ---------------------------------------------------------------------- */
 
-/* Whether all entries of the archive PATH are OUT's, as those that an earlier run wrote. */
-static bool is_earlier(const struct arch_output *out, const char *path)
-{
-	struct kpack_archive *old = NULL;
-	bool all = !below_archive_open(path, &old, NULL);
-
-	for (size_t i = 0; all && i < kp_archive_entry_count(old); i++) {
-		struct kp_entry_info info;
-		bool found = false;
-		size_t entry;
-
-		kp_archive_entry(old, i, &info);
-		for (size_t k = 0; k < out->n_sources && !found; k++)
-			found = is_of_output(out, k, &info) &&
-				kp_archive_find(out->sources[k].archive, info.key,
-						info.arch, &entry);
-		all = found;
-	}
-	kp_archive_close(old);
-	return all;
-}
-
 /*
  * Check what is in the way, then plan every output, which decodes all entries; clashes of all
  * are reported, and WHY is of the first one.
@@ -251,10 +229,26 @@ static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why
 	for (size_t i = 0; i < s->n; i++) {
 		struct arch_output *out = &s->items[i];
 		KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, out->file);
+		struct kpack_archive *old = NULL;
 		struct stat st;
-		bool there = below_lstat(path, &st) == 0;
+		bool there = below_lstat(path, &st) == 0, ours;
 
-		out->again = s->args->force || (there && is_earlier(out, path));
+		/* an archive that has only entries of ours is an earlier run's */
+		ours = there && !s->args->force && !below_archive_open(path, &old, NULL);
+		for (size_t k = 0; ours && k < kp_archive_entry_count(old); k++) {
+			struct kp_entry_info info;
+			bool found = false;
+			size_t entry;
+
+			kp_archive_entry(old, k, &info);
+			for (size_t n = 0; n < out->n_sources && !found; n++)
+				found = is_of_output(out, n, &info) &&
+					kp_archive_find(out->sources[n].archive, info.key,
+							info.arch, &entry);
+			ours = found;
+		}
+		kp_archive_close(old);
+		out->again = s->args->force || ours;
 		if (there && !out->again)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s: already exists, and is not from these "
