@@ -292,32 +292,29 @@ static kpack_error_t settle_clash(struct merge_plan *p, uint32_t item, uint32_t 
 	return KPACK_SUCCESS;
 }
 
-static int by_preference(const void *a, const void *b, void *arg)
-{
-	const struct merge_plan *p = arg;
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-	int c = KP_ORDER(p->sources[y].prefer, p->sources[x].prefer);
-
-	return c ? c : KP_ORDER(x, y);
-}
-
 /* Find items that share a name by a hash table, which has the one that stays so far. */
 static kpack_error_t settle_names(struct merge_plan *p, struct kpackx_error *why)
 {
-	KP_AUTO_FREE size_t *sources = xmalloc(p->n_sources * sizeof(*sources));
+	struct preference {
+		unsigned worse; /* than the most preferred that can be */
+		size_t source;
+	};
+	KP_AUTO_FREE struct preference *sources =
+		xmalloc(p->n_sources * sizeof(*sources));
 	KP_AUTO_FREE uint32_t *hashes = xcalloc(p->n_items + 1, sizeof(*hashes));
 	struct kp_slots slots = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < p->n_sources; i++)
-		sources[i] = i;
-	qsort_r(sources, p->n_sources, sizeof(*sources), by_preference, p);
+		sources[i] = (struct preference){~p->sources[i].prefer, i};
+	kp_sort(sources, p->n_sources, KP_BY_NUMBER(struct preference, worse),
+		KP_BY_NUMBER(struct preference, source));
 	if (!kp_slots_reserve(&slots, p->n_items, NULL, NULL))
 		err = kp_fail_memory(why, p->n_items * sizeof(uint64_t), "entries");
 	for (size_t s = 0; s < p->n_sources && !err; s++) {
-		size_t end = p->first_item[sources[s] + 1];
+		const size_t *first = &p->first_item[sources[s].source];
 
-		for (size_t i = p->first_item[sources[s]]; i < end && !err; i++) {
+		for (size_t i = first[0]; i < first[1] && !err; i++) {
 			struct kp_entry_info mine, theirs;
 			uint32_t *slot;
 

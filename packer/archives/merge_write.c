@@ -402,28 +402,6 @@ static kpack_error_t copy_frames(struct merge_plan *p, struct kp_writer *w,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer *w,
-				   struct kpackx_error *why)
-{
-	for (size_t i = 0; i < p->n_items; i++) {
-		const struct merge_item *item = &p->items[i];
-		const struct merge_object *o = &p->objects[item->object];
-		KP_AUTO_FREE uint8_t *owned = NULL;
-		struct kp_entry_info info;
-
-		if (item->dropped)
-			continue;
-		merge_item_entry(p, item, &info, NULL);
-		KP_TRY(kp_writer_add_entry(
-			w, info.key, info.arch,
-			&(struct kp_writer_entry){info.type, p->objects[o->same].written,
-						  info.size, metadata_of(p, item, &owned),
-						  merge_item_more(p, item)},
-			why));
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
 			       struct kp_writer **out, struct kpackx_error *why)
 {
@@ -453,8 +431,23 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		err = write_all_shared(plan, w, why);
 	else
 		err = copy_frames(plan, w, why);
-	if (!err)
-		err = write_entries(plan, w, why);
+	for (size_t i = 0; i < plan->n_items && !err; i++) {
+		const struct merge_item *item = &plan->items[i];
+		const struct merge_object *o = &plan->objects[item->object];
+		KP_AUTO_FREE uint8_t *owned = NULL;
+		struct kp_entry_info info;
+
+		if (item->dropped)
+			continue;
+		merge_item_entry(plan, item, &info, NULL);
+		err = kp_writer_add_entry(
+			w, info.key, info.arch,
+			&(struct kp_writer_entry){
+				info.type, plan->objects[o->same].written, info.size,
+				metadata_of(plan, item, &owned),
+				merge_item_more(plan, item)},
+			why);
+	}
 	blocks = kp_writer_blocks(w);
 	plan->stats.blocks_copied = blocks.copied;
 	plan->stats.blocks_encoded = blocks.encoded;

@@ -5,7 +5,7 @@
  *	open_tree	its binaries say which archives they reach and what they ask for; the
  *			directories of its archives are locked, and the binaries looked at once
  *			more; archives are opened after that
- *	choose_entries	each entry stays, or goes for a reason (prune_demand.c)
+ *	demand_of	each entry stays, or goes for a reason (prune_demand.c)
  *	check_choice	is this the right tree, and are its archives whole?
  *	change_archive	each archive of which something goes is written anew and takes the place
  *			of the old one; an archive without entries is removed
@@ -205,35 +205,6 @@ static int open_tree(struct prune *p)
 
 /* --- what goes ----------------------------------------------------------------------- */
 
-/* Decide for each entry of A, in order: names that follow each other are looked for once. */
-static void choose_entries(struct prune *p, struct prune_archive *a)
-{
-	struct kp_span dir = kp_path_directory(a->path);
-	/* the directory that the names are relative to, if the archive's place says that */
-	KP_AUTO_FREE char *root =
-		kp_is_archive_of_tree(a->path)
-			? xstrndup(a->path, dir.size - strlen(KP_ARCHIVES_DIR))
-			: NULL;
-	struct demand_query q = {
-		.demand = &p->demand, .archive = a->archive, .root = root};
-
-	for (size_t i = 0; i < kp_archive_entry_count(a->archive->archive); i++) {
-		enum prune_reason reason = demand_of(&q, i);
-		struct kp_entry_info info;
-		bool drops;
-
-		/* also of what goes anyway: it shows that the list of GPUs is not wrong */
-		kp_archive_entry(a->archive->archive, i, &info);
-		drops = arch_filter_given(&p->args.filter) &&
-			arch_filter_drops(&p->args.filter, info.arch);
-		if (reason == PRUNE_STAYS && drops)
-			reason = PRUNE_OTHER_GPU;
-		a->reasons[i] = (uint8_t)reason;
-		a->n_entries[reason]++;
-	}
-	free(q.path);
-}
-
 bool prune_changes(const struct prune_archive *a)
 {
 	return a->n_entries[PRUNE_OTHER_GPU] || a->n_entries[PRUNE_GONE] ||
@@ -354,8 +325,34 @@ int prune_run(struct prune *p)
 
 	if (status)
 		return status;
-	for (size_t i = 0; i < p->n_archives; i++)
-		choose_entries(p, &p->archives[i]);
+	for (size_t i = 0; i < p->n_archives; i++) {
+		struct prune_archive *a = &p->archives[i];
+		struct kp_span dir = kp_path_directory(a->path);
+		/* the directory that names are relative to, if the archive's place says that */
+		KP_AUTO_FREE char *root =
+			kp_is_archive_of_tree(a->path)
+				? xstrndup(a->path, dir.size - strlen(KP_ARCHIVES_DIR))
+				: NULL;
+		struct demand_query q = {
+			.demand = &p->demand, .archive = a->archive, .root = root};
+
+		/* in order: names that follow each other are looked for once */
+		for (size_t e = 0; e < kp_archive_entry_count(a->archive->archive); e++) {
+			enum prune_reason reason = demand_of(&q, e);
+			struct kp_entry_info info;
+			bool drops;
+
+			/* also of what goes anyway: it shows that the list of GPUs is not wrong */
+			kp_archive_entry(a->archive->archive, e, &info);
+			drops = arch_filter_given(&p->args.filter) &&
+				arch_filter_drops(&p->args.filter, info.arch);
+			if (reason == PRUNE_STAYS && drops)
+				reason = PRUNE_OTHER_GPU;
+			a->reasons[e] = (uint8_t)reason;
+			a->n_entries[reason]++;
+		}
+		free(q.path);
+	}
 	if (!check_choice(p))
 		return EXIT_FAULT;
 	/* one after the other, each whole: a killed run leaves archives without what nothing needs */
