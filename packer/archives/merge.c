@@ -547,46 +547,34 @@ static kpack_error_t check_items(struct merge_plan *p, struct kpackx_error *why)
 
 /* --- all ------------------------------------------------------------------------------------ */
 
-static kpack_error_t make_plan(struct merge_plan *p, struct kpackx_error *why)
+kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
+			     const struct merge_options *options, struct merge_plan **out,
+			     struct kpackx_error *why)
 {
-	if (p->n_sources == 0 || p->n_sources >= MERGE_NONE)
+	struct merge_plan *p = *out = xcalloc(1, sizeof(*p));
+
+	p->sources = sources;
+	p->n_sources = n;
+	p->options = *options;
+	if (n == 0 || n >= MERGE_NONE)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no archives");
-	if (!p->options.faults_known)
-		KP_TRY(merge_check_faults(p->sources, p->n_sources,
-					  p->options.skip_faulty, why));
+	if (!options->faults_known)
+		KP_TRY(merge_check_faults(sources, n, options->skip_faulty, why));
 	KP_TRY(choose_header(p, why));
-	p->first_item = xcalloc(p->n_sources + 1, sizeof(*p->first_item));
-	for (size_t i = 0; i < p->n_sources; i++) {
+	p->first_item = xcalloc(n + 1, sizeof(*p->first_item));
+	for (size_t i = 0; i < n; i++) {
 		KP_TRY(gather_source(p, i, why));
 		p->first_item[i + 1] = p->n_items;
 	}
 	/* what is left out may be taken from another source */
-	if (p->options.skip_faulty)
+	if (options->skip_faulty)
 		KP_TRY(check_items(p, why));
 	KP_TRY(settle_fields(p, why));
 	KP_TRY(settle_names(p, why));
 	order_objects(p);
 	KP_TRY(merge_share(p, why));
 	KP_TRY(check_room(p, why));
-	return p->options.skip_faulty ? KPACK_SUCCESS : check_items(p, why);
-}
-
-kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
-			     const struct merge_options *options, struct merge_plan **out,
-			     struct kpackx_error *why)
-{
-	struct merge_plan *p = xcalloc(1, sizeof(*p));
-	kpack_error_t err;
-
-	p->sources = sources;
-	p->n_sources = n;
-	p->options = *options;
-	err = make_plan(p, why);
-	if (err)
-		merge_plan_free(p);
-	else
-		*out = p;
-	return err;
+	return options->skip_faulty ? KPACK_SUCCESS : check_items(p, why);
 }
 
 void merge_plan_stats(const struct merge_plan *plan, struct merge_stats *out)

@@ -291,11 +291,12 @@ static kpack_error_t change_archive(struct prune_archive *a, bool dry,
 			       ? below_fail(why, "cannot remove")
 			       : KPACK_SUCCESS;
 	}
-	KP_TRY(merge_plan_new(&source, 1, &options, &plan, why));
+	err = merge_plan_new(&source, 1, &options, &plan, why);
 	merge_plan_stats(plan, &stats);
-	if (kp_archive_blob_size(old) > stats.bytes)
+	if (!err && kp_archive_blob_size(old) > stats.bytes)
 		a->after = a->before - (kp_archive_blob_size(old) - stats.bytes);
-	err = dry ? KPACK_SUCCESS : merge_plan_write(plan, dir, name, &w, why);
+	if (!err && !dry)
+		err = merge_plan_write(plan, dir, name, &w, why);
 	if (!err && w)
 		err = kp_writer_reopen(w, name, &new, why);
 	if (!err && w)

@@ -161,43 +161,34 @@ static kpack_error_t read_stream(struct offload_input *in, int from,
 	return KPACK_SUCCESS;
 }
 
-/* Open what T leads to; a pipe waits for its writer. */
-static kpack_error_t open_target(struct offload_input *in, const struct below_target *t,
-				 struct kpackx_error *why)
-{
-	KP_AUTO_CLOSE int fd = -1;
-	struct stat st;
-
-	if (t->fd < 0 || S_ISDIR(t->st.st_mode))
-		return kp_fail_errno(why, t->fd < 0 ? ENOENT : EISDIR, "cannot open");
-	if (!S_ISREG(t->st.st_mode) && !below_target_trusted(t))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR,
-			       "is not read, because another user may have put it there");
-	fd = below_target_reopen(t, O_RDONLY);
-	if (fd < 0 || fstat(fd, &st))
-		return kp_fail_errno(why, errno, "cannot open");
-	if (!S_ISREG(st.st_mode))
-		return read_stream(in, fd, why);
-	in->src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	in->fd = fd;
-	fd = -1;
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t offload_input_open(struct offload_input *in, const char *path,
 				 struct kpackx_error *why)
 {
+	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_CLOSE int fd = -1;
 	struct below_target t;
-	kpack_error_t err;
+	struct stat st;
 
 	*in = (struct offload_input){.fd = -1};
 	if (strcmp(path, "-") == 0)
 		return read_stream(in, STDIN_FILENO, why);
 	if (below_target_open(&t, path) < 0)
 		return below_fail(why, "cannot open");
-	err = open_target(in, &t, why);
+	if (t.fd < 0 || S_ISDIR(t.st.st_mode))
+		err = kp_fail_errno(why, t.fd < 0 ? ENOENT : EISDIR, "cannot open");
+	else if (!S_ISREG(t.st.st_mode) && !below_target_trusted(&t))
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR,
+			      "is not read, because another user may have put it there");
+	/* a pipe waits for its writer */
+	if (!err && ((fd = below_target_reopen(&t, O_RDONLY)) < 0 || fstat(fd, &st)))
+		err = kp_fail_errno(why, errno, "cannot open");
 	below_target_close(&t);
-	return err;
+	if (err || !S_ISREG(st.st_mode))
+		return err ? err : read_stream(in, fd, why);
+	in->src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	in->fd = fd;
+	fd = -1;
+	return KPACK_SUCCESS;
 }
 
 void offload_input_fini(struct offload_input *in)

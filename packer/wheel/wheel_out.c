@@ -137,20 +137,6 @@ struct pressed {
 	uint32_t crc;
 };
 
-/* Whether PATH has the suffix of a compressed format: deflate would only cost time. */
-static bool is_compressed(const char *path)
-{
-	static const char *const ends[] = {".kpack", ".zip",  ".whl",   ".gz",   ".tgz",
-					   ".bz2",   ".xz",   ".zst",   ".lz4",  ".7z",
-					   ".br",    ".png",  ".jpg",   ".jpeg", ".gif",
-					   ".webp",  ".woff", ".woff2", ".mp4"};
-
-	for (size_t i = 0; i < KP_COUNT(ends); i++)
-		if (kp_span_ends(kp_span_str(path), ends[i]))
-			return true;
-	return false;
-}
-
 static bool is_last(const struct wheel_out_member *m, struct piece piece)
 {
 	return ((uint64_t)piece.number + 1) * PIECE >= m->size;
@@ -286,6 +272,11 @@ static void end_thread(void *state)
 static kpack_error_t press_members(struct press *p, size_t first,
 				   struct kpackx_error *why)
 {
+	/* compressed formats: deflate would only cost time */
+	static const char *const ends[] = {".kpack", ".zip",  ".whl",   ".gz",   ".tgz",
+					   ".bz2",   ".xz",   ".zst",   ".lz4",  ".7z",
+					   ".br",    ".png",  ".jpg",   ".jpeg", ".gif",
+					   ".webp",  ".woff", ".woff2", ".mp4"};
 	unsigned threads = p->how->threads;
 	struct pipeline pipeline = {
 		.threads = threads,
@@ -304,7 +295,9 @@ static kpack_error_t press_members(struct press *p, size_t first,
 		struct wheel_out_member *m = &p->o->members[i];
 		bool more = !m->from;
 
-		m->deflated = more && p->how->level && m->size && !is_compressed(m->path);
+		m->deflated = more && p->how->level && m->size;
+		for (size_t k = 0; k < KP_COUNT(ends); k++)
+			m->deflated &= !kp_span_ends(kp_span_str(m->path), ends[k]);
 		/* an empty member has one piece */
 		for (struct piece piece = {(uint32_t)i, 0}; more; piece.number++) {
 			xgrow(&p->pieces, p->count, &p->cap, sizeof(piece));
