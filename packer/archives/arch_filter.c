@@ -96,6 +96,7 @@ bool arch_filter_match(struct arch_filter *filter, struct kp_span arch)
 	const struct kp_choice *s = &filter->chosen;
 	struct kp_target code;
 
+	/* all GPUs that take it, not only the first: none of them is misspelt */
 	if (s->limited && !kp_target_parse(arch, &code, NULL))
 		for (size_t i = 0; i < s->count; i++)
 			/* what suits every GPU is no code for this one */

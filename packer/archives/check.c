@@ -226,6 +226,7 @@ static void check_raw_toc(struct check *c, struct kp_span bytes)
 
 /* --- layout and fields ------------------------------------------------------------------ */
 
+/* Where padding, blob and table lie: with no gap, no overlap, and nothing behind them. */
 static void check_layout(struct check *c)
 {
 	const struct kp_toc *toc = &c->toc;
@@ -266,6 +267,7 @@ static void check_layout(struct check *c)
 		FAULT(c, "toc: %zu bytes follow it", toc->size - toc->used);
 }
 
+/* Fields of the table that our reader does without, but AMD's readers do not. */
 static void check_fields(struct check *c)
 {
 	const struct kp_toc *toc = &c->toc;

@@ -154,6 +154,7 @@ kpack_error_t content_hash_same(const struct kpack_archive *a, size_t i,
 
 	kp_archive_entry(a, i, &x);
 	kp_archive_entry(b, k, &y);
+	/* most that differ have other sizes, and nothing need be decoded */
 	*same = x.size == y.size;
 	if (!*same)
 		return KPACK_SUCCESS;
@@ -202,6 +203,7 @@ kpack_error_t content_compare(const struct kpack_archive *a, size_t i,
 
 	kp_archive_entry(a, i, &info);
 	*same = true;
+	/* side by side, and only until they differ: neither need fit into memory */
 	do {
 		before = done;
 		err = decode_piece(a, i, &x, buf, &done, why);
@@ -351,6 +353,7 @@ bool check_content(const struct kpack_archive *a, bool *entries, enum check_what
 		w->is_file = w->meta.path.data != NULL;
 		d.count++;
 	}
+	/* equal work stands together now: only the first of it is done, and speaks for the rest */
 	kp_sort_by(work, d.count, sizeof(*work), work_keys, KP_COUNT(work_keys));
 	jobs = jobs ? jobs : option_jobs();
 	/* this thread is one of them */

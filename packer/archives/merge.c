@@ -444,6 +444,11 @@ static int by_rank(const void *a, const void *b, void *arg)
 	return c ? c : KP_ORDER(x, y);
 }
 
+/*
+ * The order of writing depends on keys alone, so that the same entries give the same archive,
+ * whoever packed them and in whatever order the sources are named.  An object stands where the
+ * first of its keys does.
+ */
 static void order_objects(struct merge_plan *p)
 {
 	KP_AUTO_FREE struct kp_rank *ranks = xcalloc(p->n_objects + 1, sizeof(*ranks));
@@ -476,6 +481,10 @@ static void order_objects(struct merge_plan *p)
 
 /* --- is there room, and is it right? -------------------------------------------------------- */
 
+/*
+ * Check that one archive can have all of it.  The writer would refuse it, too, but only after it
+ * has copied gigabytes, and then the archives that a caller wrote before would be there alone.
+ */
 static kpack_error_t check_room(struct merge_plan *p, struct kpackx_error *why)
 {
 	bool framed = p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;

@@ -189,7 +189,10 @@ kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 	}
 	if (n)
 		KP_TRY(share_places(p, list, n, why));
-	/* of what is stored anew or shared, the writer finds what is equal */
+	/*
+	 * Sort by sizes, so that candidates stand together: what is alone with its size is never
+	 * read.  Of what is stored anew or shared, the writer finds what is equal.
+	 */
 	if (!p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED && p->n_order) {
 		memcpy(list, p->order, p->n_order * sizeof(*list));
 		n = keep_own(p, list, p->n_order);

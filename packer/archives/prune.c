@@ -67,7 +67,10 @@ static kpack_error_t check_unchanged(const char *path, const struct kpack_archiv
 				 "changed meanwhile: run kpack prune again");
 }
 
-/* Take an archive of the tree. */
+/*
+ * Take an archive of the tree.  One that cannot be read, or not copied as a whole, is a fault that
+ * ends the run: nobody knows what would be lost with it.
+ */
 static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 				 struct kpackx_error *why)
 {

@@ -7,7 +7,7 @@
  *
  *	marker's path	../.kpack/rand_@GFXARCH@.kpack
  *	resolved	/opt/rocm/.kpack/rand_@GFXARCH@.kpack		kp_search_resolve
- *	in the directory	rand_gfx1100.kpack, rand_gfx942.kpack		reach_pattern
+ *	in the directory	rand_gfx1100.kpack, rand_gfx942.kpack		installed_reach
  *	taken, if the part in the middle is a target, or an archive's	reach_file
  *
  * An archive is known by device and inode, so that binaries that reach it by different paths share
@@ -225,53 +225,6 @@ static kpack_error_t reach_file(struct installed *set, const char *path, const c
 	return KPACK_SUCCESS;
 }
 
-/*
- * Add the files that match the resolved PATH with its placeholder: "DIR/" "BEFORE" arch "AFTER"
- * "/REST".
- */
-static kpack_error_t reach_pattern(struct installed *set, const char *path,
-				   struct reach *out, struct kpackx_error *why)
-{
-	const char *place = strstr(path, KP_SEARCH_ARCH), *before = place;
-	const char *after = place + strlen(KP_SEARCH_ARCH);
-	size_t n_after = strcspn(after, "/"), n_before;
-	KP_AUTO_FREE char *dir = NULL;
-	struct dirent **names = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
-	int n;
-
-	while (before > path && before[-1] != '/')
-		before--;
-	n_before = (size_t)(place - before);
-	dir = before == path ? xstrdup("./") : xstrndup(path, (size_t)(before - path));
-	n = below_scandir(dir, &names, NULL);
-	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
-		err = cannot_do("read the directory", dir, errno, why);
-	out->names += n > 0 ? (size_t)n : 0;
-	if (out->names > NAMES_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			      "marker: more than %d names where its search paths lead",
-			      NAMES_MAX);
-	for (int i = 0; i < n; i++) {
-		const char *name = names[i]->d_name;
-		size_t size = strlen(name);
-
-		if (!err && size > n_before + n_after &&
-		    memcmp(name, before, n_before) == 0 &&
-		    memcmp(name + size - n_after, after, n_after) == 0) {
-			KP_AUTO_FREE char *arch =
-				xstrndup(name + n_before, size - n_before - n_after);
-			KP_AUTO_FREE char *file =
-				xasprintf("%s%s%s", dir, name, after + n_after);
-
-			err = reach_file(set, file, arch, out, why);
-		}
-		free(names[i]);
-	}
-	free(names);
-	return err;
-}
-
 /* The first path on the way that root does not take. */
 struct barred {
 	char *path;
@@ -298,10 +251,13 @@ kpack_error_t installed_reach(struct installed *set, const struct kp_marker *mar
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < marker->n_search_paths && !err; i++) {
-		const char *pattern = marker->search_paths[i];
+		const char *pattern = marker->search_paths[i], *before, *after;
 		struct barred barred = {0};
 		struct kp_search_memo memo = {.find = find_real, .arg = &barred};
-		KP_AUTO_FREE char *path = NULL;
+		KP_AUTO_FREE char *path = NULL, *dir = NULL;
+		struct dirent **names = NULL;
+		size_t n_before = 0, n_after;
+		int n;
 
 		err = kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH), binary,
 					&memo, &path, why);
@@ -309,11 +265,47 @@ kpack_error_t installed_reach(struct installed *set, const struct kp_marker *mar
 		if (!err && barred.path)
 			err = cannot_do("look for archives", barred.path, barred.error,
 					why);
-		else if (!err)
-			err = kp_search_has_arch(pattern) && kp_search_has_arch(path)
-				      ? reach_pattern(set, path, out, why)
-				      : reach_file(set, path, NULL, out, why);
 		free(barred.path);
+		if (err)
+			return err;
+		if (!kp_search_has_arch(pattern) || !kp_search_has_arch(path)) {
+			KP_TRY(reach_file(set, path, NULL, out, why));
+			continue;
+		}
+		/* the path is "DIR/" "BEFORE" placeholder "AFTER" "/REST": match names in DIR */
+		before = strstr(path, KP_SEARCH_ARCH);
+		after = before + strlen(KP_SEARCH_ARCH);
+		n_after = strcspn(after, "/");
+		for (; before > path && before[-1] != '/'; n_before++)
+			before--;
+		dir = before == path ? xstrdup("./")
+				     : xstrndup(path, (size_t)(before - path));
+		n = below_scandir(dir, &names, NULL);
+		if (n < 0 && errno != ENOENT && errno != ENOTDIR)
+			err = cannot_do("read the directory", dir, errno, why);
+		out->names += n > 0 ? (size_t)n : 0;
+		if (out->names > NAMES_MAX)
+			err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+				      "marker: more than %d names where its search paths "
+				      "lead",
+				      NAMES_MAX);
+		for (int k = 0; k < n; k++) {
+			const char *name = names[k]->d_name;
+			size_t size = strlen(name);
+
+			if (!err && size > n_before + n_after &&
+			    memcmp(name, before, n_before) == 0 &&
+			    memcmp(name + size - n_after, after, n_after) == 0) {
+				KP_AUTO_FREE char *arch = xstrndup(
+					name + n_before, size - n_before - n_after);
+				KP_AUTO_FREE char *file =
+					xasprintf("%s%s%s", dir, name, after + n_after);
+
+				err = reach_file(set, file, arch, out, why);
+			}
+			free(names[k]);
+		}
+		free(names);
 	}
 	return err;
 }

@@ -121,6 +121,7 @@ int bundler_bundle(const struct bundler *b)
 	size_t opened = 0;
 	int status = 0;
 
+	/* all inputs are open before the output is made: a missing one leaves nothing behind */
 	for (; opened < b->inputs.count && !status; opened++)
 		if (offload_input_open(&job.inputs[opened], b->inputs.items[opened],
 				       &why))

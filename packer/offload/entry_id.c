@@ -156,6 +156,10 @@ enum entry_match entry_id_match(const struct entry_id *code, const struct entry_
 		       : ENTRY_OTHER;
 }
 
+/*
+ * A driver that finds code for gfx90a and for gfx90a:xnack+ could take either, so that which of
+ * them runs would depend on the order of the entries.
+ */
 bool entry_ids_conflict(const struct entry_id *a, const struct entry_id *b)
 {
 	struct kp_target x, y;

@@ -254,6 +254,10 @@ struct output {
 	mode_t keep;         /* mode of the file that is replaced, or 0 */
 };
 
+/*
+ * Find out what the path of O leads to, and whether it is replaced or written in place; nothing is
+ * changed there yet.
+ */
 static kpack_error_t open_output(struct output *o, struct kpackx_error *why)
 {
 	const struct stat *st = &o->to.st;
@@ -316,6 +320,7 @@ static kpack_error_t write_stream(void *arg, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
+/* Let the output appear: under its name, or in the file, pipe or device that must stay. */
 static kpack_error_t publish_output(struct output *o, struct kpackx_error *why)
 {
 	const struct below_target *to = &o->to;
@@ -368,7 +373,10 @@ int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *
 	for (size_t i = 0; i < n && !status; i++)
 		status = open_output(&outputs[i], &why) ? offload_fail(paths[i], &why)
 							: write(arg, i, &outputs[i].sink);
-	/* those in place go first: they can fail half way, and then the others do not appear */
+	/*
+	 * Every output is written by now, so that a fault of an input changes nothing.  Those in
+	 * place go first: they can fail half way, and then the others do not appear.
+	 */
 	for (size_t i = 0; i < 2 * n && !status; i++) {
 		struct output *o = &outputs[i % n];
 

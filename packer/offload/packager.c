@@ -359,6 +359,10 @@ static void list_images(struct extraction *x, size_t unit, size_t number)
 	}
 }
 
+/*
+ * List the images of the input.  Units are complete before images are listed, because bitcode in
+ * the middle of a library has its images in the place of that member.
+ */
 static kpack_error_t find_images(struct extraction *x, struct kpackx_error *why)
 {
 	size_t most = 0;
@@ -435,7 +439,10 @@ static int write_image_to(struct extraction *x, struct image_ref ref, const char
 	return offload_outputs_write(&path, 1, write_image, x);
 }
 
-/* Write all matches as members of a static library. */
+/*
+ * Write all matches as members of a static library, named as the members that they come from, or
+ * as the input.
+ */
 static int write_library(void *arg, size_t number, struct kp_sink *sink)
 {
 	struct extraction *x = arg;

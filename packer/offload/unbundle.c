@@ -240,6 +240,7 @@ static kpack_error_t keep_entry(struct sorting *s, struct bundle_contents *c,
 	return KPACK_SUCCESS;
 }
 
+/* Give each entry of a member to every target that it serves: one code can suit several. */
 static int sort_member(void *arg, const char *name, struct bundle_contents *c)
 {
 	struct sorting *s = arg;

@@ -49,41 +49,6 @@ static bool is_less(const struct load *a, const struct load *b)
 	return a->cost != b->cost ? a->cost < b->cost : a->index < b->index;
 }
 
-/*
- * Spread N items over COUNT shards: the most costly item first (the first of equal ones), each
- * to the least loaded shard (the lowest of equal ones).  OWNER gets each item's shard, from 1.
- * So no shard has more than an equal part plus the most costly item.
- */
-static void spread(const uint64_t *costs, size_t n, unsigned count, unsigned *owner)
-{
-	struct cost *order = xmalloc(n * sizeof(*order));
-	struct load *heap = xmalloc(count * sizeof(*heap)); /* the least loaded on top */
-
-	for (unsigned i = 0; i < count; i++)
-		heap[i] = (struct load){0, i + 1};
-	for (size_t i = 0; i < n; i++)
-		order[i] = (struct cost){~costs[i], i};
-	kp_sort(order, n, KP_BY_NUMBER(struct cost, rest),
-		KP_BY_NUMBER(struct cost, item));
-	for (size_t i = 0; i < n; i++) {
-		owner[order[i].item] = heap[0].index;
-		heap[0].cost += costs[order[i].item];
-		for (unsigned at = 0, child = 1; child < count; child = 2 * at + 1) {
-			struct load moved = heap[at];
-
-			if (child + 1 < count && is_less(&heap[child + 1], &heap[child]))
-				child++;
-			if (!is_less(&heap[child], &heap[at]))
-				break;
-			heap[at] = heap[child];
-			heap[child] = moved;
-			at = child;
-		}
-	}
-	free(order);
-	free(heap);
-}
-
 /* The cost of making a file, however small, so that no shard gets all empty ones. */
 static const uint64_t FILE_COST = 4096;
 
@@ -91,13 +56,21 @@ static const uint64_t FILE_COST = 4096;
  * Returns a flag per entry of the scan: whether this shard packs it.  All paths of one file are
  * one shard's; directories are made by all.  A file costs its bytes, unless only archives are
  * written, and those of its objects.
+ *
+ * The most costly file comes first (the first of equal ones), and each goes to the least loaded
+ * shard (the lowest of equal ones).  So no shard has more than an equal part plus the most costly
+ * file.
  */
 static bool *assign_files(const struct packing *p)
 {
 	const struct scan *scan = &p->scan;
+	const struct shard *shard = &p->args.shard;
 	size_t n = scan->n_entries;
 	KP_AUTO_FREE uint64_t *costs = xcalloc(n, sizeof(*costs));
-	KP_AUTO_FREE unsigned *owner = xcalloc(n, sizeof(*owner));
+	KP_AUTO_FREE unsigned *owner = xcalloc(n, sizeof(*owner)); /* from 1 */
+	KP_AUTO_FREE struct cost *order = xmalloc(n * sizeof(*order));
+	/* the least loaded on top */
+	KP_AUTO_FREE struct load *heap = xmalloc(shard->count * sizeof(*heap));
 	bool *mine = xcalloc(n, sizeof(*mine));
 
 	for (size_t i = 0; i < n && p->args.mode == PACK_TREE; i++) {
@@ -114,10 +87,32 @@ static bool *assign_files(const struct packing *p)
 		costs[scan->entries[o->input->entry].first] +=
 			o->input->images[o->image].size;
 	}
-	spread(costs, n, p->args.shard.count, owner);
+	for (unsigned i = 0; i < shard->count; i++)
+		heap[i] = (struct load){0, i + 1};
+	for (size_t i = 0; i < n; i++)
+		order[i] = (struct cost){~costs[i], i};
+	kp_sort(order, n, KP_BY_NUMBER(struct cost, rest),
+		KP_BY_NUMBER(struct cost, item));
+	for (size_t i = 0; i < n; i++) {
+		owner[order[i].item] = heap[0].index;
+		heap[0].cost += costs[order[i].item];
+		for (unsigned at = 0, child = 1; child < shard->count;
+		     child = 2 * at + 1) {
+			struct load moved = heap[at];
+
+			if (child + 1 < shard->count &&
+			    is_less(&heap[child + 1], &heap[child]))
+				child++;
+			if (!is_less(&heap[child], &heap[at]))
+				break;
+			heap[at] = heap[child];
+			heap[child] = moved;
+			at = child;
+		}
+	}
 	for (size_t i = 0; i < n; i++)
 		mine[i] = !S_ISDIR(scan->entries[i].mode) &&
-			  owner[scan->entries[i].first] == p->args.shard.index;
+			  owner[scan->entries[i].first] == shard->index;
 	return mine;
 }
 

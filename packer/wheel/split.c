@@ -105,18 +105,6 @@ static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
 
 /* --- what has the names of outputs ---------------------------------------------------- */
 
-/*
- * What only a wheel that was written here has in a file of its .dist-info: the name of the
- * program, or the host wheel's extra, which a fat wheel may not have.
- */
-static const struct {
-	const char *file, *text;
-} marks[] = {
-	[WHEEL_OUTPUT_DEVICE] = {"WHEEL", "\nGenerator: kpack "},
-	[WHEEL_OUTPUT_VARIANT] = {"METADATA", "\nProvides-Extra: device-all"},
-	[WHEEL_OUTPUT_HOST] = {"METADATA", "\nProvides-Extra: device-all"},
-};
-
 /* What is known of a wheel that has the name of an output. */
 struct earlier {
 	const char *mark;     /* the file with the mark */
@@ -154,7 +142,14 @@ static kpack_error_t check_earlier(const char *old, const struct stat *st,
 				   enum wheel_output_kind kind, const char *now,
 				   struct kpackx_error *why)
 {
-	KP_AUTO(earlier) e = {.mark = marks[kind].file};
+	/*
+	 * What only a wheel that was written here has in a file of its .dist-info: the name of the
+	 * program, or the host wheel's extra, which a fat wheel may not have.
+	 */
+	bool device = kind == WHEEL_OUTPUT_DEVICE;
+	const char *mark =
+		device ? "\nGenerator: kpack " : "\nProvides-Extra: device-all";
+	KP_AUTO(earlier) e = {.mark = device ? "WHEEL" : "METADATA"};
 	KP_AUTO_FREE char *text = NULL;
 	size_t member, size;
 
@@ -183,7 +178,7 @@ static kpack_error_t check_earlier(const char *old, const struct stat *st,
 					    &size, NULL);
 	}
 	/* what cannot be read has no mark */
-	if (!text || !strstr(text, marks[kind].text))
+	if (!text || !strstr(text, mark))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: already exists, and is no output of split-wheel; "
 			       "--force replaces it",
