@@ -55,11 +55,17 @@ static kpack_error_t read_header(struct kpack_archive *a, uint64_t *toc_offset,
 			       "header: version %u is not supported, only 1 and 2",
 			       a->version);
 	*toc_offset = kp_le64(h + 8);
-	if (*toc_offset < HEADER_SIZE || *toc_offset >= file_size(a))
+	/* no file is so long that its table could be there */
+	if (*toc_offset < HEADER_SIZE || *toc_offset > INT64_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "header: toc_offset %llu is outside 16..%llu%s",
 			       (ull)*toc_offset, (ull)file_size(a) - 1,
 			       *toc_offset ? "" : ": the archive was never finished");
+	if (*toc_offset >= file_size(a))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "truncated: it has %llu bytes, and its table of contents "
+			       "begins at %llu: copy or download it again",
+			       (ull)file_size(a), (ull)*toc_offset);
 	return KPACK_SUCCESS;
 }
 

@@ -620,14 +620,18 @@ static bool parse_blobs(struct parser *p)
 		{.name = "size", .at = offsetof(struct kp_toc_blob, size)},
 	};
 	struct kp_toc *toc = p->toc;
+	uint64_t least, left;
 	uint32_t n;
 
 	toc->has_blobs = true;
 	if (!kp_mp_array(&p->c, &n))
 		return false;
 	/* the shortest blob is the head of a map, "offset", "size" and two numbers */
-	if (n > (size_t)(p->c.end - p->c.pos) / (1 + 7 + 1 + 5 + 1))
-		return kp_mp_fault(&p->c, "more blobs than bytes can hold");
+	least = (uint64_t)n * (1 + 7 + 1 + 5 + 1);
+	left = (size_t)(p->c.end - p->c.pos);
+	if (least > left)
+		return kp_mp_fault_at_end(&p->c, "more blobs than bytes can hold",
+					  least - left);
 	toc->blobs = calloc(n ? n : 1, sizeof(*toc->blobs));
 	if (!toc->blobs)
 		return no_memory(p);
@@ -727,10 +731,15 @@ static bool parse_version(struct parser *p)
 	return take_integer(p, &p->toc->format_version);
 }
 
-/* Its value was compared already if it is at the end, where it belongs. */
+/*
+ * Its value was compared already if it is at the end, where it belongs.  One that is cut off is
+ * a fault of its own, by which a truncated table is known.
+ */
 static bool parse_table_hash(struct parser *p)
 {
-	if (!p->toc->has_table_hash)
+	struct kp_mp value = p->c;
+
+	if (!p->toc->has_table_hash && kp_mp_skip(&value))
 		return kp_mp_fault(&p->c, "table_hash is not the last 16 bytes");
 	return kp_mp_skip(&p->c);
 }
@@ -871,8 +880,17 @@ kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 		return kp_fail_memory(why, size, "the table of contents");
 	if (p.scheme.code)
 		return kp_fail(why, p.scheme.code, "%s", p.scheme.text);
+	/*
+	 * Where bytes are missing, the rest of the table is, unless its hash says that this is all
+	 * of it, or no table is as long as would be needed.
+	 */
 	if (!ok)
-		return kp_mp_fail(&p.c, "toc", why);
+		return kp_mp_fail(&p.c,
+				  !toc->has_table_hash && p.c.missing &&
+						  p.c.missing <= KP_TOC_SIZE_MAX
+					  ? "truncated: its table of contents ends early"
+					  : "toc",
+				  why);
 	toc->entries =
 		kp_large_trim(toc->entries, toc->n_entries * sizeof(*toc->entries));
 	/*

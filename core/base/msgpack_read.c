@@ -48,6 +48,12 @@ bool kp_mp_fault(struct kp_mp *c, const char *text)
 	return false;
 }
 
+bool kp_mp_fault_at_end(struct kp_mp *c, const char *text, uint64_t missing)
+{
+	c->missing = missing;
+	return kp_mp_fault(c, text);
+}
+
 static size_t bytes_left(const struct kp_mp *c)
 {
 	return (size_t)(c->end - c->pos);
@@ -65,7 +71,7 @@ bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
 	if (c->fault)
 		return false;
 	if (c->pos == c->end)
-		return kp_mp_fault(c, "value missing at the end");
+		return kp_mp_fault_at_end(c, "value missing at the end", 1);
 	head = *c->pos++;
 	n = head;
 	if (head < FIXMAP) {
@@ -84,7 +90,7 @@ bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
 		size = heads[head - NIL].number;
 		n = heads[head - NIL].fixed;
 		if (size > bytes_left(c))
-			return kp_mp_fault(c, "value runs past the end");
+			return kp_mp_fault_at_end(c, "value runs past the end", 1);
 		for (const uint8_t *end = c->pos + size; c->pos < end; c->pos++)
 			n = n << 8 | *c->pos;
 	}
@@ -94,7 +100,8 @@ bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
 	case KP_MP_BIN:
 		n += type == KP_MP_EXT;
 		if (n > bytes_left(c))
-			return kp_mp_fault(c, "value runs past the end");
+			return kp_mp_fault_at_end(c, "value runs past the end",
+						  n - bytes_left(c));
 		v->span = (struct kp_span){c->pos, (size_t)n};
 		c->pos += n;
 		break;
@@ -102,7 +109,9 @@ bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
 	case KP_MP_MAP:
 		/* each element takes a byte, so that a caller may allocate for all of them */
 		if (n > bytes_left(c) / (type == KP_MP_MAP ? 2 : 1))
-			return kp_mp_fault(c, "count exceeds the bytes that remain");
+			return kp_mp_fault_at_end(c,
+						  "count exceeds the bytes that remain",
+						  n - bytes_left(c) / 2);
 		v->num = n;
 		break;
 	case KP_MP_INT:

@@ -31,6 +31,7 @@ struct kp_mp {
 	const uint8_t *pos;
 	const uint8_t *end;
 	const char *fault; /* static text of the first fault, or NULL */
+	uint64_t missing;  /* if the fault is their end (kp_mp_fault_at_end); or 0 */
 };
 
 /* The head of one value.  Reading a map or array consumes only its head. */
@@ -44,7 +45,7 @@ struct kp_mp_value {
 static inline struct kp_mp kp_mp_over(struct kp_span s)
 {
 	/* an empty span may have a NULL address */
-	return (struct kp_mp){s.data, s.data, s.size ? s.data + s.size : s.data, NULL};
+	return (struct kp_mp){s.data, s.data, s.size ? s.data + s.size : s.data, NULL, 0};
 }
 
 /*
@@ -146,6 +147,8 @@ static inline bool kp_mp_array(struct kp_mp *c, uint32_t *count)
 
 /* Set the cursor's fault, if it has none yet; returns false. */
 bool kp_mp_fault(struct kp_mp *c, const char *text);
+/* The same, where a value began for which MISSING bytes more are needed, at least. */
+bool kp_mp_fault_at_end(struct kp_mp *c, const char *text, uint64_t missing);
 
 /* Offset of the cursor from its start. */
 static inline size_t kp_mp_offset(const struct kp_mp *c)

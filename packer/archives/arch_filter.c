@@ -11,38 +11,36 @@
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 
-static kpack_error_t add_found(struct arch_filter *filter, struct kpackx_error *why)
-{
-	struct kpackx_error reason = {0};
-	struct kp_gpus gpus;
-	kpack_error_t err = kp_gpus_read(NULL, &gpus, &reason);
-
-	for (size_t i = 0; i < gpus.faults.kept; i++)
-		report_error(NULL, "%s", gpus.faults.items[i].text);
-	if (err || gpus.count == 0)
-		err = kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
-			      "no GPU in " KP_TOPOLOGY "%s%s: instead of auto, name the "
-			      "GPUs, as in gfx1100,gfx942",
-			      err == KPACK_ERROR_FILE_NOT_FOUND
-				      ? ", the KFD driver is missing"
-			      : err ? ", "
-				    : "",
-			      err == KPACK_ERROR_FILE_NOT_FOUND ? "" : reason.text);
-	else
-		err = kp_choice_add_found(&filter->chosen, &gpus, why);
-	kp_gpus_fini(&gpus);
-	return err;
-}
-
 kpack_error_t arch_filter_add(struct arch_filter *filter, const char *list,
 			      struct kpackx_error *why)
 {
 	struct kp_choice *s = &filter->chosen;
+	struct kpackx_error reason = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_gpus gpus = {0};
 	size_t before = s->count;
 
 	KP_TRY(kp_choice_add(s, list, why));
-	if (s->find)
-		KP_TRY(add_found(filter, why));
+	if (s->find) { /* "auto" is in the list */
+		err = kp_gpus_read(NULL, &gpus, &reason);
+		for (size_t i = 0; i < gpus.faults.kept; i++)
+			report_error(NULL, "%s", gpus.faults.items[i].text);
+		if (err || gpus.count == 0)
+			err = kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
+				      "no GPU in " KP_TOPOLOGY
+				      "%s%s: instead of auto, name the GPUs, as in "
+				      "gfx1100,gfx942",
+				      err == KPACK_ERROR_FILE_NOT_FOUND
+					      ? ", the KFD driver is missing"
+				      : err ? ", "
+					    : "",
+				      err == KPACK_ERROR_FILE_NOT_FOUND ? ""
+									: reason.text);
+		else
+			err = kp_choice_add_found(s, &gpus, why);
+		kp_gpus_fini(&gpus);
+	}
+	KP_TRY(err);
 	s->find = false;
 	filter->matched = xrealloc(filter->matched, s->count + 1);
 	memset(filter->matched + before, 0, s->count + 1 - before);
@@ -98,6 +96,7 @@ bool arch_filter_match(struct arch_filter *filter, struct kp_span arch)
 	const struct kp_choice *s = &filter->chosen;
 	struct kp_target code;
 
+	/* all GPUs that take it, not only the first: none of them is misspelt */
 	if (s->limited && !kp_target_parse(arch, &code, NULL))
 		for (size_t i = 0; i < s->count; i++)
 			/* what suits every GPU is no code for this one */

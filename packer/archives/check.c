@@ -8,7 +8,7 @@
  *	[64, ...)	the blob: frames, blocks or plain bytes
  *	... end		the table of contents, MessagePack
  *
- * The order is that of run_checks: the raw bytes of the table, before the parser, which writes into
+ * The order is that of check_archive: the raw bytes of the table, before the parser, which writes into
  * them, and for what it does not keep (keys that nobody knows, their order, strings that nobody
  * uses); where header, blob and table lie; fields; architectures; entries and their metadata; the
  * frames or blocks of the blob; and the names that a mount would show.
@@ -192,30 +192,23 @@ static void walk_names(struct check *c, struct kp_mp *m, int levels)
 	}
 }
 
-static bool is_utf8(struct kp_span s)
-{
-	uint32_t c;
-
-	for (size_t n; s.size; s.data += n, s.size -= n) {
-		n = kp_text_char(s, &c);
-		if (n == 0)
-			return false;
-	}
-	return true;
-}
-
 /* Check BYTES, the whole table, before they are parsed, which changes them. */
 static void check_raw_toc(struct check *c, struct kp_span bytes)
 {
 	struct kp_mp m = kp_mp_over(bytes);
 	struct kp_mp_value v;
 	struct kp_span key;
-	uint32_t pairs = 0;
+	uint32_t pairs = 0, point;
 	struct name text;
 
 	/* AMD's Python reader decodes every string of the table, used or not */
 	while (m.pos != m.end && kp_mp_next(&m, &v)) {
-		if (v.type != KP_MP_STR || is_utf8(v.span))
+		struct kp_span rest = v.type == KP_MP_STR ? v.span : (struct kp_span){0};
+		size_t n = 1;
+
+		while (rest.size && (n = kp_text_char(rest, &point)))
+			rest = kp_span_tail(rest, n);
+		if (n)
 			continue;
 		FAULT(c, "toc: offset %zu: a string that is not UTF-8: %s",
 		      (size_t)(v.span.data - m.start), show_span(v.span, &text));
@@ -233,6 +226,7 @@ static void check_raw_toc(struct check *c, struct kp_span bytes)
 
 /* --- layout and fields ------------------------------------------------------------------ */
 
+/* Where padding, blob and table lie: with no gap, no overlap, and nothing behind them. */
 static void check_layout(struct check *c)
 {
 	const struct kp_toc *toc = &c->toc;
@@ -273,6 +267,7 @@ static void check_layout(struct check *c)
 		FAULT(c, "toc: %zu bytes follow it", toc->size - toc->used);
 }
 
+/* Fields of the table that our reader does without, but AMD's readers do not. */
 static void check_fields(struct check *c)
 {
 	const struct kp_toc *toc = &c->toc;
@@ -352,37 +347,18 @@ static void check_arches(struct check *c)
 
 /* --- entries ------------------------------------------------------------------------------ */
 
-/*
- * Whether TYPE can be that of a database file: "bin", or after a dot in its name, before another
- * dot or digits ("so" of libx.so.1).  Other writers may leave "hsaco" as the type of any entry.
- */
-static bool is_file_type(struct kp_span path, struct kp_span type)
-{
-	const uint8_t *p = path.data, *end = path.data + path.size;
-
-	if (kp_span_is(type, "bin") || kp_span_is(type, "hsaco"))
-		return true;
-	while ((p = memchr(p, '.', (size_t)(end - p)))) {
-		size_t left = (size_t)(end - ++p);
-
-		if (type.size <= left && memcmp(p, type.data, type.size) == 0 &&
-		    (type.size == left || strchr(".0123456789", p[type.size])))
-			return true;
-	}
-	return false;
-}
-
 /* Check the metadata BYTES of an entry that messages call ENTRY. */
 static void check_meta(struct check *c, const struct kp_entry_info *info,
 		       struct kp_span bytes, const char *entry)
 {
 	struct kp_mp m = kp_mp_over(bytes);
-	struct kp_span key, path = {0}, library = {0};
+	struct kp_span key, path = {0}, library = {0}, type = info->type;
 	struct kp_entry_info named;
 	char place[1200];
 	struct name text;
 	uint32_t pairs;
 	size_t index;
+	bool typed;
 
 	if (m.pos == m.end || !kp_mp_map(&m, &pairs))
 		return;
@@ -424,10 +400,22 @@ static void check_meta(struct check *c, const struct kp_entry_info *info,
 	}
 	if (!path.data || !library.data)
 		return;
-	/* a file of a database, which may have several keys; one of them is its path */
-	if (!is_file_type(path, info->type))
+	/*
+	 * A file of a database, which may have several keys; one of them is its path.  Its type is
+	 * "bin", or stands after a dot in its name, before another dot or digits ("so" of
+	 * libx.so.1).  Other writers may leave "hsaco" as the type of any entry.
+	 */
+	typed = kp_span_is(type, "bin") || kp_span_is(type, "hsaco");
+	for (const uint8_t *p = path.data, *end = path.data + path.size;
+	     !typed && (p = memchr(p, '.', (size_t)(end - p)));) {
+		size_t left = (size_t)(end - ++p);
+
+		typed = type.size <= left && memcmp(p, type.data, type.size) == 0 &&
+			(type.size == left || strchr(".0123456789", p[type.size]));
+	}
+	if (!typed)
 		FAULT(c, "toc: %s: type is %s, which is not in the file's name", entry,
-		      show_span(info->type, &text));
+		      show_span(type, &text));
 	if (kp_archive_find(c->a, path, info->arch, &index)) {
 		kp_archive_entry(c->a, index, &named);
 		if (named.ordinal == info->ordinal)
@@ -615,46 +603,16 @@ static void check_blob(struct check *c)
 
 /* --- all of it ---------------------------------------------------------------------------- */
 
-static kpack_error_t run_checks(struct check *c, struct kpackx_error *why)
-{
-	size_t n = c->file.size < BLOB_START ? (size_t)c->file.size : BLOB_START, kept,
-	       counted;
-	struct kp_view *view = NULL;
-	const char *const *conflicts;
-	struct kp_source toc;
-	uint8_t *bytes;
-
-	KP_TRY(kp_new(&c->used, (size_t)kp_archive_ordinal_count(c->a) + 1, "the check",
-		      why));
-	KP_TRY(kp_source_read(&c->file, 0, c->header, n, why));
-	c->toc_offset = kp_le64(c->header + 8);
-	if (c->toc_offset >= c->file.size ||
-	    !kp_source_sub(&c->file, c->toc_offset, c->file.size - c->toc_offset, &toc))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed");
-	KP_TRY(kp_source_load(&toc, KP_TOC_SIZE_MAX, "the table of contents", &bytes,
-			      why));
-	check_raw_toc(c, (struct kp_span){bytes, (size_t)toc.size});
-	KP_TRY(kp_toc_parse(bytes, (size_t)toc.size, c->file.size, &c->toc, why));
-	check_layout(c);
-	check_fields(c);
-	check_arches(c);
-	check_entries(c);
-	check_blob(c);
-	KP_TRY(kp_view_new(&c->a, 1, NULL, &view, why));
-	conflicts = kp_view_conflicts(view, &kept, &counted);
-	for (size_t i = 0; i < kept; i++)
-		FAULT(c, "%s", conflicts[i]);
-	c->out->faults.counted += counted - kept;
-	kp_view_free(view);
-	return KPACK_SUCCESS;
-}
-
 void check_archive(struct kpack_archive *a, struct check_findings *out)
 {
 	struct check c = {.a = a, .out = out};
 	struct kpackx_error why = {0};
-	size_t kept, counted;
+	size_t kept, counted, n;
 	const struct kp_fault *faults = kp_archive_faults(a, &kept, &counted);
+	struct kp_view *view = NULL;
+	const char *const *conflicts;
+	struct kp_source toc;
+	uint8_t *bytes;
 	struct stat st;
 
 	*out = (struct check_findings){0};
@@ -662,13 +620,42 @@ void check_archive(struct kpack_archive *a, struct check_findings *out)
 		FAULT(&c, "%s", faults[i].text);
 	out->faults.counted += counted - kept;
 	/* not by its path, which may be another file's by now */
-	if (kp_file_check(kp_archive_fd(a), &st, &why)) {
-		FAULT(&c, "%s", why.text);
-		return;
-	}
+	if (kp_file_check(kp_archive_fd(a), &st, &why))
+		goto fault;
 	c.file = kp_source_fd(kp_archive_fd(a), 0, (uint64_t)st.st_size);
-	if (run_checks(&c, &why))
-		FAULT(&c, "%s", why.text);
+	n = c.file.size < BLOB_START ? (size_t)c.file.size : BLOB_START;
+	if (kp_new(&c.used, (size_t)kp_archive_ordinal_count(a) + 1, "the check", &why) ||
+	    kp_source_read(&c.file, 0, c.header, n, &why))
+		goto fault;
+	c.toc_offset = kp_le64(c.header + 8);
+	if (c.toc_offset >= c.file.size ||
+	    !kp_source_sub(&c.file, c.toc_offset, c.file.size - c.toc_offset, &toc)) {
+		kp_fail(&why, KPACK_ERROR_IO_ERROR, "the file changed");
+		goto fault;
+	}
+	/* the raw bytes first: the parser, which takes them, writes into them */
+	if (kp_source_load(&toc, KP_TOC_SIZE_MAX, "the table of contents", &bytes, &why))
+		goto fault;
+	check_raw_toc(&c, (struct kp_span){bytes, (size_t)toc.size});
+	if (kp_toc_parse(bytes, (size_t)toc.size, c.file.size, &c.toc, &why))
+		goto fault;
+	check_layout(&c);
+	check_fields(&c);
+	check_arches(&c);
+	check_entries(&c);
+	check_blob(&c);
+	/* what a mount would not show, because two entries have one path */
+	if (kp_view_new(&c.a, 1, NULL, &view, &why))
+		goto fault;
+	conflicts = kp_view_conflicts(view, &kept, &counted);
+	for (size_t i = 0; i < kept; i++)
+		FAULT(&c, "%s", conflicts[i]);
+	out->faults.counted += counted - kept;
+	kp_view_free(view);
+	goto out;
+fault:
+	FAULT(&c, "%s", why.text);
+out:
 	kp_toc_fini(&c.toc);
 	free(c.used);
 }

@@ -154,6 +154,7 @@ kpack_error_t content_hash_same(const struct kpack_archive *a, size_t i,
 
 	kp_archive_entry(a, i, &x);
 	kp_archive_entry(b, k, &y);
+	/* most that differ have other sizes, and nothing need be decoded */
 	*same = x.size == y.size;
 	if (!*same)
 		return KPACK_SUCCESS;
@@ -202,6 +203,7 @@ kpack_error_t content_compare(const struct kpack_archive *a, size_t i,
 
 	kp_archive_entry(a, i, &info);
 	*same = true;
+	/* side by side, and only until they differ: neither need fit into memory */
 	do {
 		before = done;
 		err = decode_piece(a, i, &x, buf, &done, why);
@@ -290,16 +292,6 @@ static bool is_same_work(const struct work *list, size_t i)
 				  KP_COUNT(work_keys) - 1) == 0;
 }
 
-static void report_entry_fault(const struct kpack_archive *a,
-			       const struct kp_entry_info *info, const char *fault)
-{
-	KP_AUTO_FREE char *key = kp_text_escape_new(info->key);
-	KP_AUTO_FREE char *arch = kp_text_escape_new(info->arch);
-
-	report_error(kp_archive_path(a), "%s %s: %s", key ? key : "?", arch ? arch : "?",
-		     fault);
-}
-
 struct decoding {
 	const struct kpack_archive *a;
 	enum check_what what;
@@ -308,36 +300,32 @@ struct decoding {
 	atomic_size_t next;
 };
 
-static kpack_error_t check_entry(const struct decoding *d, const struct work *w,
-				 struct kpackx_error *why)
-{
-	struct content_head head = {0};
-
-	/* what was stored is what was hashed: no need to decode it */
-	if (d->what == CHECK_BYTES && !kp_archive_shared(d->a) &&
-	    kp_entry_has_hashes(d->a, w->entry)) {
-		progress_add(w->info.size);
-		return kp_archive_check_stored(d->a, w->info.ordinal, why);
-	}
-	KP_TRY(archive_decode(d->a, w->entry, add_to_head, &head, why));
-	return w->is_file || d->what != CHECK_TYPES
-		       ? KPACK_SUCCESS
-		       : check_type(&head, w->info.type, why);
-}
-
 static void *decode_some(void *arg)
 {
 	struct decoding *d = arg;
 	size_t i;
 
 	while ((i = atomic_fetch_add(&d->next, 1)) < d->count) {
+		struct work *w = &d->work[i];
+		struct content_head head = {0};
 		struct kpackx_error why = {0};
+		kpack_error_t err = KPACK_SUCCESS;
 
-		if (is_same_work(d->work, i))
-			progress_add(d->work[i].info.size);
-		else if (check_entry(d, &d->work[i], &why))
-			d->work[i].fault = xstrdup(
-				why.text[0] ? why.text : kpackx_error_name(why.code));
+		if (is_same_work(d->work, i)) {
+			progress_add(w->info.size);
+		} else if (d->what == CHECK_BYTES && !kp_archive_shared(d->a) &&
+			   kp_entry_has_hashes(d->a, w->entry)) {
+			/* what was stored is what was hashed: no need to decode it */
+			progress_add(w->info.size);
+			err = kp_archive_check_stored(d->a, w->info.ordinal, &why);
+		} else {
+			err = archive_decode(d->a, w->entry, add_to_head, &head, &why);
+			if (!err && !w->is_file && d->what == CHECK_TYPES)
+				err = check_type(&head, w->info.type, &why);
+		}
+		if (err)
+			w->fault = xstrdup(why.text[0] ? why.text
+						       : kpackx_error_name(why.code));
 	}
 	return NULL;
 }
@@ -365,6 +353,7 @@ bool check_content(const struct kpack_archive *a, bool *entries, enum check_what
 		w->is_file = w->meta.path.data != NULL;
 		d.count++;
 	}
+	/* equal work stands together now: only the first of it is done, and speaks for the rest */
 	kp_sort_by(work, d.count, sizeof(*work), work_keys, KP_COUNT(work_keys));
 	jobs = jobs ? jobs : option_jobs();
 	/* this thread is one of them */
@@ -380,6 +369,7 @@ bool check_content(const struct kpack_archive *a, bool *entries, enum check_what
 		of[work[i].entry] = fault;
 	}
 	for (size_t e = 0; e < n; e++) {
+		KP_AUTO_FREE char *key = NULL, *arch = NULL;
 		struct kp_entry_info info;
 
 		if (entries)
@@ -388,7 +378,10 @@ bool check_content(const struct kpack_archive *a, bool *entries, enum check_what
 			continue;
 		fine = false;
 		kp_archive_entry(a, e, &info);
-		report_entry_fault(a, &info, of[e]);
+		key = kp_text_escape_new(info.key);
+		arch = kp_text_escape_new(info.arch);
+		report_error(kp_archive_path(a), "%s %s: %s", key ? key : "?",
+			     arch ? arch : "?", of[e]);
 	}
 	for (size_t i = 0; i < d.count; i++)
 		free(work[i].fault);

@@ -23,6 +23,7 @@
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/msgpack_read.h"
+#include "core/base/order.h"
 #include "core/base/scheme.h"
 #include "core/base/slots.h"
 #include "core/base/text.h"
@@ -162,13 +163,6 @@ static kpack_error_t choose_header(struct merge_plan *p, struct kpackx_error *wh
 
 /* --- what is taken ---------------------------------------------------------------------- */
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return KP_ORDER(*x, *y);
-}
-
 /* Make the items and objects of a source. */
 static kpack_error_t gather_source(struct merge_plan *p, size_t source,
 				   struct kpackx_error *why)
@@ -185,8 +179,7 @@ static kpack_error_t gather_source(struct merge_plan *p, size_t source,
 		kp_archive_entry(a, i, &info);
 		list[i] = (uint64_t)info.ordinal << 32 | i;
 	}
-	if (n)
-		qsort(list, n, sizeof(*list), by_number);
+	kp_sort(list, n, KP_AS_NUMBER(uint64_t));
 	for (size_t i = 0; i < n; i++) {
 		uint32_t entry = (uint32_t)list[i], ordinal = (uint32_t)(list[i] >> 32);
 
@@ -238,20 +231,36 @@ static kpack_error_t gather_source(struct merge_plan *p, size_t source,
 
 /* --- which entry stays of those with one key and architecture -------------------------------- */
 
-/* Set *WHAT to what keeps the two from being one entry; NULL: nothing. */
-static kpack_error_t find_difference(const struct merge_plan *p,
-				     const struct merge_item *a,
-				     const struct merge_item *b, const char **what,
-				     struct kpackx_error *why)
+/* Returns a measure of how much an entry says besides its bytes. */
+static int weigh_facts(const struct merge_plan *p, const struct merge_item *item)
 {
+	return 2 * (merge_item_more(p, item).n_runs > 0) +
+	       (merge_item_map(p, item).size > 0);
+}
+
+/*
+ * ITEM has the name of the item in *SLOT, whose source is preferred or came before: find out what
+ * keeps the two from being one entry, and decide which of them stays.
+ */
+static kpack_error_t settle_clash(struct merge_plan *p, uint32_t item, uint32_t *slot,
+				  struct kpackx_error *why)
+{
+	struct merge_item *a = &p->items[*slot - 1], *b = &p->items[item];
 	struct kp_more ma = merge_item_more(p, a), mb = merge_item_more(p, b);
 	bool copies = !p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED;
+	bool same = false, differs;
+	const char *what = NULL;
 	struct kp_entry_info x, y;
 	struct kp_meta mx, my;
-	bool same = false, differs;
 
+	if (p->sources[a->source].prefer > p->sources[b->source].prefer) {
+		b->dropped = true;
+		p->stats.settled++;
+		return KPACK_SUCCESS;
+	}
 	merge_item_entry(p, a, &x, &mx);
 	merge_item_entry(p, b, &y, &my);
+	/* sizes and hashes are at hand; stored bytes are compared before decoded ones */
 	differs = x.size != y.size || (mx.has_xxh3 && my.has_xxh3 &&
 				       memcmp(mx.xxh3, my.xxh3, sizeof(mx.xxh3)) != 0);
 	if (!differs && copies)
@@ -261,53 +270,20 @@ static kpack_error_t find_difference(const struct merge_plan *p,
 		KP_TRY(content_compare(p->sources[a->source].archive, a->entry,
 				       p->sources[b->source].archive, b->entry, &same,
 				       why));
-	*what = NULL;
 	if (!same)
-		*what = "other bytes";
+		what = "other bytes";
 	else if (!kp_span_eq(x.type, y.type))
-		*what = "another type";
+		what = "another type";
 	else if (mx.path.size && my.path.size && !kp_span_eq(mx.path, my.path))
-		*what = "another path";
+		what = "another path";
 	else if (ma.n_runs && mb.n_runs && !kp_more_same(&ma, &mb))
-		*what = "other fields that are not known";
-	return KPACK_SUCCESS;
-}
-
-/* Returns a measure of how much an entry says besides its bytes. */
-static int weigh_facts(const struct merge_plan *p, const struct merge_item *item)
-{
-	return 2 * (merge_item_more(p, item).n_runs > 0) +
-	       (merge_item_map(p, item).size > 0);
-}
-
-/*
- * ITEM has the name of the item in *SLOT, whose source is preferred or came before:
- * decide which of them stays.
- */
-static kpack_error_t settle_clash(struct merge_plan *p, uint32_t item, uint32_t *slot,
-				  struct kpackx_error *why)
-{
-	struct merge_item *a = &p->items[*slot - 1], *b = &p->items[item];
-	const char *what;
-
-	if (p->sources[a->source].prefer > p->sources[b->source].prefer) {
-		b->dropped = true;
-		p->stats.settled++;
-		return KPACK_SUCCESS;
-	}
-	KP_TRY(find_difference(p, a, b, &what, why));
-	if (what) {
-		struct kp_entry_info info;
-
-		p->clashes++;
-		merge_item_entry(p, a, &info, NULL);
-		if (p->options.clash)
-			p->options.clash(p->options.clash_arg,
-					 &(struct merge_clash){
-						 info.key, info.arch,
-						 merge_source_name(p, a->source),
-						 merge_source_name(p, b->source), what});
-	}
+		what = "other fields that are not known";
+	p->clashes += what != NULL;
+	if (what && p->options.clash)
+		p->options.clash(p->options.clash_arg,
+				 &(struct merge_clash){
+					 x.key, x.arch, merge_source_name(p, a->source),
+					 merge_source_name(p, b->source), what});
 	p->stats.duplicates++;
 	a->dropped = weigh_facts(p, a) < weigh_facts(p, b);
 	b->dropped = !a->dropped;
@@ -316,32 +292,29 @@ static kpack_error_t settle_clash(struct merge_plan *p, uint32_t item, uint32_t 
 	return KPACK_SUCCESS;
 }
 
-static int by_preference(const void *a, const void *b, void *arg)
-{
-	const struct merge_plan *p = arg;
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-	int c = KP_ORDER(p->sources[y].prefer, p->sources[x].prefer);
-
-	return c ? c : KP_ORDER(x, y);
-}
-
 /* Find items that share a name by a hash table, which has the one that stays so far. */
 static kpack_error_t settle_names(struct merge_plan *p, struct kpackx_error *why)
 {
-	KP_AUTO_FREE size_t *sources = xmalloc(p->n_sources * sizeof(*sources));
+	struct preference {
+		unsigned worse; /* than the most preferred that can be */
+		size_t source;
+	};
+	KP_AUTO_FREE struct preference *sources =
+		xmalloc(p->n_sources * sizeof(*sources));
 	KP_AUTO_FREE uint32_t *hashes = xcalloc(p->n_items + 1, sizeof(*hashes));
 	struct kp_slots slots = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < p->n_sources; i++)
-		sources[i] = i;
-	qsort_r(sources, p->n_sources, sizeof(*sources), by_preference, p);
+		sources[i] = (struct preference){~p->sources[i].prefer, i};
+	kp_sort(sources, p->n_sources, KP_BY_NUMBER(struct preference, worse),
+		KP_BY_NUMBER(struct preference, source));
 	if (!kp_slots_reserve(&slots, p->n_items, NULL, NULL))
 		err = kp_fail_memory(why, p->n_items * sizeof(uint64_t), "entries");
 	for (size_t s = 0; s < p->n_sources && !err; s++) {
-		size_t end = p->first_item[sources[s] + 1];
+		const size_t *first = &p->first_item[sources[s].source];
 
-		for (size_t i = p->first_item[sources[s]]; i < end && !err; i++) {
+		for (size_t i = first[0]; i < first[1] && !err; i++) {
 			struct kp_entry_info mine, theirs;
 			uint32_t *slot;
 
@@ -471,6 +444,11 @@ static int by_rank(const void *a, const void *b, void *arg)
 	return c ? c : KP_ORDER(x, y);
 }
 
+/*
+ * The order of writing depends on keys alone, so that the same entries give the same archive,
+ * whoever packed them and in whatever order the sources are named.  An object stands where the
+ * first of its keys does.
+ */
 static void order_objects(struct merge_plan *p)
 {
 	KP_AUTO_FREE struct kp_rank *ranks = xcalloc(p->n_objects + 1, sizeof(*ranks));
@@ -503,6 +481,10 @@ static void order_objects(struct merge_plan *p)
 
 /* --- is there room, and is it right? -------------------------------------------------------- */
 
+/*
+ * Check that one archive can have all of it.  The writer would refuse it, too, but only after it
+ * has copied gigabytes, and then the archives that a caller wrote before would be there alone.
+ */
 static kpack_error_t check_room(struct merge_plan *p, struct kpackx_error *why)
 {
 	bool framed = p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
@@ -574,46 +556,34 @@ static kpack_error_t check_items(struct merge_plan *p, struct kpackx_error *why)
 
 /* --- all ------------------------------------------------------------------------------------ */
 
-static kpack_error_t make_plan(struct merge_plan *p, struct kpackx_error *why)
+kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
+			     const struct merge_options *options, struct merge_plan **out,
+			     struct kpackx_error *why)
 {
-	if (p->n_sources == 0 || p->n_sources >= MERGE_NONE)
+	struct merge_plan *p = *out = xcalloc(1, sizeof(*p));
+
+	p->sources = sources;
+	p->n_sources = n;
+	p->options = *options;
+	if (n == 0 || n >= MERGE_NONE)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no archives");
-	if (!p->options.faults_known)
-		KP_TRY(merge_check_faults(p->sources, p->n_sources,
-					  p->options.skip_faulty, why));
+	if (!options->faults_known)
+		KP_TRY(merge_check_faults(sources, n, options->skip_faulty, why));
 	KP_TRY(choose_header(p, why));
-	p->first_item = xcalloc(p->n_sources + 1, sizeof(*p->first_item));
-	for (size_t i = 0; i < p->n_sources; i++) {
+	p->first_item = xcalloc(n + 1, sizeof(*p->first_item));
+	for (size_t i = 0; i < n; i++) {
 		KP_TRY(gather_source(p, i, why));
 		p->first_item[i + 1] = p->n_items;
 	}
 	/* what is left out may be taken from another source */
-	if (p->options.skip_faulty)
+	if (options->skip_faulty)
 		KP_TRY(check_items(p, why));
 	KP_TRY(settle_fields(p, why));
 	KP_TRY(settle_names(p, why));
 	order_objects(p);
 	KP_TRY(merge_share(p, why));
 	KP_TRY(check_room(p, why));
-	return p->options.skip_faulty ? KPACK_SUCCESS : check_items(p, why);
-}
-
-kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
-			     const struct merge_options *options, struct merge_plan **out,
-			     struct kpackx_error *why)
-{
-	struct merge_plan *p = xcalloc(1, sizeof(*p));
-	kpack_error_t err;
-
-	p->sources = sources;
-	p->n_sources = n;
-	p->options = *options;
-	err = make_plan(p, why);
-	if (err)
-		merge_plan_free(p);
-	else
-		*out = p;
-	return err;
+	return options->skip_faulty ? KPACK_SUCCESS : check_items(p, why);
 }
 
 void merge_plan_stats(const struct merge_plan *plan, struct merge_stats *out)

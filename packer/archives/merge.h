@@ -77,7 +77,7 @@ struct merge_plan;
 
 /*
  * Plan the new archive: look at all tables of contents, and decode all entries that are
- * taken, to check them.
+ * taken, to check them.  The caller frees *OUT, also after an error.
  * INVALID_ARGUMENT: no source, other schemes or groups, a clash (each is reported), or
  * more than one archive can have.  INVALID_FORMAT: a source has faults; each was reported.
  * DECOMPRESSION_FAILED: an entry is damaged; each was reported.  NOT_IMPLEMENTED: a source

@@ -189,7 +189,10 @@ kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 	}
 	if (n)
 		KP_TRY(share_places(p, list, n, why));
-	/* of what is stored anew or shared, the writer finds what is equal */
+	/*
+	 * Sort by sizes, so that candidates stand together: what is alone with its size is never
+	 * read.  Of what is stored anew or shared, the writer finds what is equal.
+	 */
 	if (!p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED && p->n_order) {
 		memcpy(list, p->order, p->n_order * sizeof(*list));
 		n = keep_own(p, list, p->n_order);
@@ -218,39 +221,9 @@ kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 enum { LEVEL = 3 };
 
 /*
- * Decode O, and store it in S: compressed by ENCODER, unless that is NULL.  In a faulty archive,
- * an entry that was dropped may have given O another size.
+ * Decode each object, and store it: compressed, unless the scheme is none.  In a faulty archive,
+ * an entry that was dropped may have given an object another size.
  */
-static kpack_error_t encode_object(struct merge_plan *p, struct merge_object *o,
-				   struct kp_store *s, struct kp_encoder *encoder,
-				   struct kpackx_error *why)
-{
-	const struct kpack_archive *a = p->sources[o->source].archive;
-	size_t entry = p->items[o->item].entry;
-	uint64_t chunk = encoder ? o->chunk : 0;
-	KP_AUTO_FREE uint8_t *bytes = NULL, *frame = NULL;
-	struct kp_span data, stored;
-	struct kp_content content;
-	bool shared;
-
-	KP_TRY(content_load(a, entry, &bytes, &data, why));
-	stored = data;
-	content = kp_content_of(data, chunk);
-	if (encoder) {
-		size_t cap = kp_encode_bound(data.size, chunk);
-
-		frame = malloc(cap);
-		if (!frame)
-			return kp_fail_memory(why, cap, "a frame");
-		stored.data = frame;
-		KP_TRY(kp_encode(encoder, data, chunk, frame, cap, &stored.size, why));
-	}
-	KP_TRY(kp_store_add(s, &content, stored, &o->written, &shared, why));
-	p->stats.shared += shared;
-	progress_add(o->stored.size);
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t encode_objects(struct merge_plan *p, struct kp_writer *w,
 				    struct kpackx_error *why)
 {
@@ -264,10 +237,33 @@ static kpack_error_t encode_objects(struct merge_plan *p, struct kp_writer *w,
 				     &encoder, why);
 	for (size_t i = 0; i < p->n_order && !err; i++) {
 		struct merge_object *o = &p->objects[p->order[i]];
+		uint64_t chunk = encoder ? o->chunk : 0;
+		KP_AUTO_FREE uint8_t *bytes = NULL, *frame = NULL;
+		struct kp_span data, stored;
+		struct kp_content content;
+		bool shared = false;
 
-		err = encode_object(p, o, &store, encoder, why);
+		err = content_load(p->sources[o->source].archive, p->items[o->item].entry,
+				   &bytes, &data, why);
+		if (!err) {
+			stored = data;
+			content = kp_content_of(data, chunk);
+		}
+		if (!err && encoder) {
+			size_t cap = kp_encode_bound(data.size, chunk);
+
+			stored.data = frame = malloc(cap);
+			err = frame ? kp_encode(encoder, data, chunk, frame, cap,
+						&stored.size, why)
+				    : kp_fail_memory(why, cap, "a frame");
+		}
+		if (!err)
+			err = kp_store_add(&store, &content, stored, &o->written, &shared,
+					   why);
 		if (err)
 			fail_copy(p, o->source, err, why);
+		p->stats.shared += shared;
+		progress_add(o->stored.size);
 	}
 	kp_encoder_free(encoder);
 	store.writer = NULL;
@@ -316,25 +312,6 @@ static struct kp_span metadata_of(const struct merge_plan *p,
 
 /* --- copying ----------------------------------------------------------------------------------- */
 
-/* Decode an object of a shared archive, and store it again. */
-static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
-				  struct kp_writer *w, struct kpackx_error *why)
-{
-	const struct kp_shared *s = kp_archive_shared(p->sources[o->source].archive);
-	uint64_t size = s->objects[o->ordinal].size;
-	KP_AUTO_FREE uint8_t *bytes = malloc((size_t)size + 1);
-	kpack_error_t err;
-
-	if (!bytes)
-		return kp_fail_memory(why, size, "an object");
-	err = kp_shared_read(s, o->ordinal, 0, bytes, size, why);
-	if (!err)
-		err = kp_writer_add_stored(w, (struct kp_span){bytes, (size_t)size},
-					   &o->written, why);
-	progress_add(o->stored.size);
-	return err ? fail_copy(p, o->source, err, why) : KPACK_SUCCESS;
-}
-
 /*
  * Write a shared archive: first the objects of the source that has most blocks, of several the
  * first, with its blocks as far as that is worth it.
@@ -376,9 +353,25 @@ static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
 	}
 	for (size_t i = 0; i < p->n_order; i++) {
 		struct merge_object *o = &p->objects[p->order[i]];
+		const struct kp_shared *s =
+			kp_archive_shared(p->sources[o->source].archive);
+		uint64_t size = s->objects[o->ordinal].size;
+		KP_AUTO_FREE uint8_t *bytes = NULL;
 
-		if (!done || o->source != largest)
-			KP_TRY(write_shared(p, o, w, why));
+		if (done && o->source == largest)
+			continue;
+		/* decode the object, and store it again */
+		bytes = malloc((size_t)size + 1);
+		if (!bytes)
+			return kp_fail_memory(why, size, "an object");
+		err = kp_shared_read(s, o->ordinal, 0, bytes, size, why);
+		if (!err)
+			err = kp_writer_add_stored(w,
+						   (struct kp_span){bytes, (size_t)size},
+						   &o->written, why);
+		progress_add(o->stored.size);
+		if (err)
+			return fail_copy(p, o->source, err, why);
 	}
 	return KPACK_SUCCESS;
 }
@@ -412,28 +405,6 @@ static kpack_error_t copy_frames(struct merge_plan *p, struct kp_writer *w,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer *w,
-				   struct kpackx_error *why)
-{
-	for (size_t i = 0; i < p->n_items; i++) {
-		const struct merge_item *item = &p->items[i];
-		const struct merge_object *o = &p->objects[item->object];
-		KP_AUTO_FREE uint8_t *owned = NULL;
-		struct kp_entry_info info;
-
-		if (item->dropped)
-			continue;
-		merge_item_entry(p, item, &info, NULL);
-		KP_TRY(kp_writer_add_entry(
-			w, info.key, info.arch,
-			&(struct kp_writer_entry){info.type, p->objects[o->same].written,
-						  info.size, metadata_of(p, item, &owned),
-						  merge_item_more(p, item)},
-			why));
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
 			       struct kp_writer **out, struct kpackx_error *why)
 {
@@ -463,8 +434,23 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		err = write_all_shared(plan, w, why);
 	else
 		err = copy_frames(plan, w, why);
-	if (!err)
-		err = write_entries(plan, w, why);
+	for (size_t i = 0; i < plan->n_items && !err; i++) {
+		const struct merge_item *item = &plan->items[i];
+		const struct merge_object *o = &plan->objects[item->object];
+		KP_AUTO_FREE uint8_t *owned = NULL;
+		struct kp_entry_info info;
+
+		if (item->dropped)
+			continue;
+		merge_item_entry(plan, item, &info, NULL);
+		err = kp_writer_add_entry(
+			w, info.key, info.arch,
+			&(struct kp_writer_entry){
+				info.type, plan->objects[o->same].written, info.size,
+				metadata_of(plan, item, &owned),
+				merge_item_more(plan, item)},
+			why);
+	}
 	blocks = kp_writer_blocks(w);
 	plan->stats.blocks_copied = blocks.copied;
 	plan->stats.blocks_encoded = blocks.encoded;

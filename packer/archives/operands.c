@@ -7,6 +7,7 @@
  */
 #include "operands.h"
 #include <stdlib.h>
+#include "core/base/alloc.h"
 #include "packer/cli/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -14,51 +15,40 @@
 #include "core/archive/naming.h"
 #include "packer/files/below.h"
 
-/* --- operands --------------------------------------------------------------------- */
-
-/*
- * Call FN with the archives of OPERAND, and, as those of a packed tree are in its
- * ".kpack", with those of this directory.
- */
-static bool operand_paths(char *operand, void (*fn)(const char *path, void *arg),
-			  void *arg)
-{
-	char *inner = xasprintf("%s/" KP_ARCHIVES_DIR, operand);
-	const char *places[] = {operand, inner};
-	struct kpackx_error why = {0};
-	size_t all = 0;
-	bool ok = !below_root_if_directory(operand, &why);
-	struct stat st;
-
-	for (size_t i = 0; i < KP_COUNT(places) && ok; i++) {
-		char **paths = NULL;
-		size_t count = 0;
-
-		if (i && (below_stat(inner, &st) < 0 || !S_ISDIR(st.st_mode)))
-			break;
-		ok = !below_archives_find(places[i], &paths, &count, &why);
-		for (size_t k = 0; k < count; k++) {
-			fn(paths[k], arg);
-			free(paths[k]);
-		}
-		free(paths);
-		all += count;
-	}
-	free(inner);
-	if (!ok)
-		report_why(operand, &why);
-	else if (all == 0)
-		report_error(operand, "no archives (*.kpack) in it");
-	return ok && all;
-}
-
 bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *arg),
 		    void *arg)
 {
 	bool ok = true;
 
-	for (int i = 0; i < n; i++)
-		ok &= operand_paths(operands[i], fn, arg);
+	for (int i = 0; i < n; i++) {
+		/* archives of a packed tree are in its ".kpack" */
+		KP_AUTO_FREE char *inner = xasprintf("%s/" KP_ARCHIVES_DIR, operands[i]);
+		const char *places[] = {operands[i], inner};
+		struct kpackx_error why = {0};
+		bool read = !below_root_if_directory(operands[i], &why);
+		size_t all = 0, count;
+		struct stat st;
+		char **paths;
+
+		for (size_t k = 0; k < KP_COUNT(places) && read; k++) {
+			if (k && (below_stat(inner, &st) < 0 || !S_ISDIR(st.st_mode)))
+				break;
+			count = 0;
+			paths = NULL;
+			read = !below_archives_find(places[k], &paths, &count, &why);
+			for (size_t m = 0; m < count; m++) {
+				fn(paths[m], arg);
+				free(paths[m]);
+			}
+			free(paths);
+			all += count;
+		}
+		if (!read)
+			report_why(operands[i], &why);
+		else if (all == 0)
+			report_error(operands[i], "no archives (*.kpack) in it");
+		ok &= read && all;
+	}
 	return ok;
 }
 

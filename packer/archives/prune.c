@@ -2,10 +2,10 @@
 /*
  * A run of kpack prune:
  *
- *	walk_tree	its binaries say which archives they reach and what they ask for
- *	open_tree	the directories of its archives are locked, and the binaries looked at once
+ *	open_tree	its binaries say which archives they reach and what they ask for; the
+ *			directories of its archives are locked, and the binaries looked at once
  *			more; archives are opened after that
- *	choose_entries	each entry stays, or goes for a reason (prune_demand.c)
+ *	demand_of	each entry stays, or goes for a reason (prune_demand.c)
  *	check_choice	is this the right tree, and are its archives whole?
  *	change_archive	each archive of which something goes is written anew and takes the place
  *			of the old one; an archive without entries is removed
@@ -45,51 +45,11 @@ struct candidate {
 	struct installed_archive *reached; /* by a binary of the tree; or NULL */
 };
 
-struct candidates {
-	struct candidate *items; /* by directory, then by name */
-	size_t count, cap;
-};
-
 static void report_fault(struct prune *p, const char *path,
 			 const struct kpackx_error *why)
 {
 	report_why(path, why);
 	p->n_faults++;
-}
-
-/* Take the binaries of the tree, and list what may be its archives. */
-static void walk_tree(struct prune *p, struct candidates *list)
-{
-	struct tree_list *tree = tree_list_open(p->args.tree);
-	struct tree_item item;
-
-	while (tree_list_next(tree, &item)) {
-		struct kpackx_error why = {0};
-
-		if (item.kind == TREE_FAULT) {
-			report_error(item.path, "%s", strerror(item.error));
-			p->n_faults++;
-		} else if (item.kind != TREE_OTHER || !S_ISREG(item.st.st_mode)) {
-			continue;
-		} else if (kp_is_archive_name(item.name)) {
-			char *path = xstrdup(item.path);
-
-			xgrow(&list->items, list->count, &list->cap,
-			      sizeof(*list->items));
-			list->items[list->count++] =
-				(struct candidate){.path = path,
-						   .directory = kp_path_directory(path),
-						   .dev = item.st.st_dev,
-						   .ino = item.st.st_ino};
-		} else if (demand_add(&p->demand, item.path, &why)) {
-			report_fault(p, item.path, &why);
-		}
-	}
-	tree_list_close(tree);
-	demand_sort(&p->demand);
-	if (list->count)
-		kp_sort(list->items, list->count, KP_BY_SPAN(struct candidate, directory),
-			KP_BY_TEXT(struct candidate, path));
 }
 
 /* Check that the file at PATH is what was opened as A. */
@@ -107,7 +67,10 @@ static kpack_error_t check_unchanged(const char *path, const struct kpack_archiv
 				 "changed meanwhile: run kpack prune again");
 }
 
-/* Take an archive of the tree. */
+/*
+ * Take an archive of the tree.  One that cannot be read, or not copied as a whole, is a fault that
+ * ends the run: nobody knows what would be lost with it.
+ */
 static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 				 struct kpackx_error *why)
 {
@@ -155,27 +118,50 @@ static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 }
 
 /*
- * Find the archives of the tree: those in directories ".kpack", or in directories where its
- * binaries find archives.  These directories are locked.
+ * Look at the tree.  Its binaries say what they ask for; its archives are those in directories
+ * ".kpack", or in directories where its binaries find archives.  These directories are locked.
  */
 static int open_tree(struct prune *p)
 {
-	struct candidates list = {0};
+	struct tree_list *tree = tree_list_open(p->args.tree);
+	struct candidate *list = NULL; /* by directory, then by name */
+	size_t count = 0, cap = 0, end, n_own = 0;
 	struct kpackx_error why = {0};
+	struct tree_item item;
 	const char *changed;
-	size_t end, n_own = 0;
 	int error = 0;
 
 	demand_init(&p->demand, p->args.tree);
-	walk_tree(p, &list);
-	for (size_t i = 0; i < list.count; i = end) {
-		bool own = kp_is_archive_of_tree(list.items[i].path);
-		struct kp_span dir = list.items[i].directory;
+	while (tree_list_next(tree, &item)) {
+		if (item.kind == TREE_FAULT) {
+			report_error(item.path, "%s", strerror(item.error));
+			p->n_faults++;
+		} else if (item.kind != TREE_OTHER || !S_ISREG(item.st.st_mode)) {
+			continue;
+		} else if (kp_is_archive_name(item.name)) {
+			char *path = xstrdup(item.path);
 
-		for (end = i;
-		     end < list.count && kp_span_eq(list.items[end].directory, dir);
+			xgrow(&list, count, &cap, sizeof(*list));
+			list[count++] =
+				(struct candidate){.path = path,
+						   .directory = kp_path_directory(path),
+						   .dev = item.st.st_dev,
+						   .ino = item.st.st_ino};
+		} else if (demand_add(&p->demand, item.path, &why)) {
+			report_fault(p, item.path, &why);
+		}
+	}
+	tree_list_close(tree);
+	demand_sort(&p->demand);
+	kp_sort(list, count, KP_BY_SPAN(struct candidate, directory),
+		KP_BY_TEXT(struct candidate, path));
+	for (size_t i = 0; i < count; i = end) {
+		bool own = kp_is_archive_of_tree(list[i].path);
+		struct kp_span dir = list[i].directory;
+
+		for (end = i; end < count && kp_span_eq(list[end].directory, dir);
 		     end++) {
-			struct candidate *c = &list.items[end];
+			struct candidate *c = &list[end];
 
 			for (size_t n = 0; n < p->demand.set.count; n++)
 				if (p->demand.set.archives[n]->dev == c->dev &&
@@ -194,9 +180,9 @@ static int open_tree(struct prune *p)
 		}
 		for (size_t k = i; k < end; k++) {
 			if (own)
-				list.items[n_own++] = list.items[k];
+				list[n_own++] = list[k];
 			else
-				free(list.items[k].path);
+				free(list[k].path);
 		}
 	}
 	/* another run may have written archives, for binaries that it wrote after our look */
@@ -209,11 +195,11 @@ static int open_tree(struct prune *p)
 		p->n_faults++;
 	}
 	for (size_t i = 0; i < n_own; i++) {
-		if (add_archive(p, &list.items[i], &why))
-			report_fault(p, list.items[i].path, &why);
-		free(list.items[i].path);
+		if (add_archive(p, &list[i], &why))
+			report_fault(p, list[i].path, &why);
+		free(list[i].path);
 	}
-	free(list.items);
+	free(list);
 	if (p->n_faults)
 		report_error(p->args.tree,
 			     "nothing was removed because of the faults above");
@@ -221,35 +207,6 @@ static int open_tree(struct prune *p)
 }
 
 /* --- what goes ----------------------------------------------------------------------- */
-
-/* Decide for each entry of A, in order: names that follow each other are looked for once. */
-static void choose_entries(struct prune *p, struct prune_archive *a)
-{
-	struct kp_span dir = kp_path_directory(a->path);
-	/* the directory that the names are relative to, if the archive's place says that */
-	KP_AUTO_FREE char *root =
-		kp_is_archive_of_tree(a->path)
-			? xstrndup(a->path, dir.size - strlen(KP_ARCHIVES_DIR))
-			: NULL;
-	struct demand_query q = {
-		.demand = &p->demand, .archive = a->archive, .root = root};
-
-	for (size_t i = 0; i < kp_archive_entry_count(a->archive->archive); i++) {
-		enum prune_reason reason = demand_of(&q, i);
-		struct kp_entry_info info;
-		bool drops;
-
-		/* also of what goes anyway: it shows that the list of GPUs is not wrong */
-		kp_archive_entry(a->archive->archive, i, &info);
-		drops = arch_filter_given(&p->args.filter) &&
-			arch_filter_drops(&p->args.filter, info.arch);
-		if (reason == PRUNE_STAYS && drops)
-			reason = PRUNE_OTHER_GPU;
-		a->reasons[i] = (uint8_t)reason;
-		a->n_entries[reason]++;
-	}
-	free(q.path);
-}
 
 bool prune_changes(const struct prune_archive *a)
 {
@@ -309,39 +266,10 @@ static bool takes_entry(const void *arg, size_t source, const struct kp_entry_in
 	       a->reasons[entry] == PRUNE_STAYS;
 }
 
-/* Replace A by the archive of PLAN, with its owner, permissions and attributes, but times of its own. */
-static kpack_error_t replace_archive(struct prune_archive *a, struct merge_plan *plan,
-				     struct kpackx_error *why)
-{
-	const struct kpack_archive *old = a->archive->archive;
-	const char *name = kp_path_name(a->path);
-	KP_AUTO_FREE char *dir = xstrndup(a->path, kp_path_directory(a->path).size);
-	struct kpack_archive *new = NULL;
-	struct kp_writer *w = NULL;
-	struct merge_stats stats;
-	struct stat st;
-	kpack_error_t err = merge_plan_write(plan, dir, name, &w, why);
-
-	if (!err)
-		err = kp_writer_reopen(w, name, &new, why);
-	if (!err)
-		err = attributes_copy(kp_archive_fd(old), kp_archive_fd(new),
-				      kp_archive_stat(old), why);
-	if (!err && futimens(kp_archive_fd(new), NULL) < 0)
-		err = kp_fail_errno(why, errno, "cannot set the time");
-	kp_archive_close(new);
-	if (!err)
-		err = kp_writer_publish(w, why);
-	kp_writer_close(w);
-	merge_plan_stats(plan, &stats);
-	a->blocks_copied = stats.blocks_copied;
-	a->blocks_encoded = stats.blocks_encoded;
-	if (!err && below_lstat(a->path, &st) == 0)
-		a->after = (uint64_t)st.st_size;
-	return err;
-}
-
-/* Write A without what goes, or remove it if nothing stays; DRY: only find its new size. */
+/*
+ * Write A without what goes, or remove it if nothing stays; DRY: only find its new size.  The new
+ * archive has the owner, permissions and attributes of the old one, but times of its own.
+ */
 static kpack_error_t change_archive(struct prune_archive *a, bool dry,
 				    struct kpackx_error *why)
 {
@@ -349,9 +277,14 @@ static kpack_error_t change_archive(struct prune_archive *a, bool dry,
 	const struct merge_source source = {.archive = old, .checked = true};
 	const struct merge_options options = {
 		.family_of_first = true, .takes = takes_entry, .takes_arg = a};
+	const char *name = kp_path_name(a->path);
+	KP_AUTO_FREE char *dir = xstrndup(a->path, kp_path_directory(a->path).size);
+	struct kpack_archive *new = NULL;
 	struct merge_plan *plan = NULL;
+	struct kp_writer *w = NULL;
 	struct merge_stats stats;
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
+	struct stat st;
 
 	if (!dry)
 		KP_TRY(check_unchanged(a->path, old, why));
@@ -361,12 +294,28 @@ static kpack_error_t change_archive(struct prune_archive *a, bool dry,
 			       ? below_fail(why, "cannot remove")
 			       : KPACK_SUCCESS;
 	}
-	KP_TRY(merge_plan_new(&source, 1, &options, &plan, why));
+	err = merge_plan_new(&source, 1, &options, &plan, why);
 	merge_plan_stats(plan, &stats);
-	if (kp_archive_blob_size(old) > stats.bytes)
+	if (!err && kp_archive_blob_size(old) > stats.bytes)
 		a->after = a->before - (kp_archive_blob_size(old) - stats.bytes);
-	if (!dry)
-		err = replace_archive(a, plan, why);
+	if (!err && !dry)
+		err = merge_plan_write(plan, dir, name, &w, why);
+	if (!err && w)
+		err = kp_writer_reopen(w, name, &new, why);
+	if (!err && w)
+		err = attributes_copy(kp_archive_fd(old), kp_archive_fd(new),
+				      kp_archive_stat(old), why);
+	if (!err && w && futimens(kp_archive_fd(new), NULL) < 0)
+		err = kp_fail_errno(why, errno, "cannot set the time");
+	kp_archive_close(new);
+	if (!err && w)
+		err = kp_writer_publish(w, why);
+	if (!err && w && below_lstat(a->path, &st) == 0)
+		a->after = (uint64_t)st.st_size;
+	kp_writer_close(w);
+	merge_plan_stats(plan, &stats);
+	a->blocks_copied = stats.blocks_copied;
+	a->blocks_encoded = stats.blocks_encoded;
 	merge_plan_free(plan);
 	return err;
 }
@@ -380,8 +329,34 @@ int prune_run(struct prune *p)
 
 	if (status)
 		return status;
-	for (size_t i = 0; i < p->n_archives; i++)
-		choose_entries(p, &p->archives[i]);
+	for (size_t i = 0; i < p->n_archives; i++) {
+		struct prune_archive *a = &p->archives[i];
+		struct kp_span dir = kp_path_directory(a->path);
+		/* the directory that names are relative to, if the archive's place says that */
+		KP_AUTO_FREE char *root =
+			kp_is_archive_of_tree(a->path)
+				? xstrndup(a->path, dir.size - strlen(KP_ARCHIVES_DIR))
+				: NULL;
+		struct demand_query q = {
+			.demand = &p->demand, .archive = a->archive, .root = root};
+
+		/* in order: names that follow each other are looked for once */
+		for (size_t e = 0; e < kp_archive_entry_count(a->archive->archive); e++) {
+			enum prune_reason reason = demand_of(&q, e);
+			struct kp_entry_info info;
+			bool drops;
+
+			/* also of what goes anyway: it shows that the list of GPUs is not wrong */
+			kp_archive_entry(a->archive->archive, e, &info);
+			drops = arch_filter_given(&p->args.filter) &&
+				arch_filter_drops(&p->args.filter, info.arch);
+			if (reason == PRUNE_STAYS && drops)
+				reason = PRUNE_OTHER_GPU;
+			a->reasons[e] = (uint8_t)reason;
+			a->n_entries[reason]++;
+		}
+		free(q.path);
+	}
 	if (!check_choice(p))
 		return EXIT_FAULT;
 	/* one after the other, each whole: a killed run leaves archives without what nothing needs */

@@ -70,7 +70,7 @@ kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error
 	size_t wrappers;
 	kpack_error_t err = binary_open(path, &b, &fault);
 
-	/* a damaged binary has no marker; entries with its path as key stay, see is_unpacked */
+	/* a damaged binary has no marker; entries with its path as key stay, see find_name */
 	if (err == KPACK_ERROR_IO_ERROR || err == KPACK_ERROR_OUT_OF_MEMORY) {
 		*why = fault;
 		return err;
@@ -101,9 +101,7 @@ kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error
 		item.indices[item.n_indices++].n = binary_index(&b, i);
 	for (size_t i = 0; i < b.layout.n_containers && b.has_layout; i++)
 		item.indices[item.n_indices++].n = b.layout.containers[i].index;
-	if (item.n_indices)
-		kp_sort(item.indices, item.n_indices,
-			KP_BY_NUMBER(struct demand_index, n));
+	kp_sort(item.indices, item.n_indices, KP_BY_NUMBER(struct demand_index, n));
 	xgrow(&d->items, d->count, &d->cap, sizeof(*d->items));
 	d->items[d->count++] = item;
 out:
@@ -126,24 +124,7 @@ const char *demand_changed(const struct demand *d, int *error)
 
 void demand_sort(struct demand *d)
 {
-	if (d->count)
-		kp_sort(d->items, d->count, KP_BY_TEXT(struct demand_binary, name));
-}
-
-/* The first of the binaries called NAME, and their number. */
-static const struct demand_binary *find_binaries(const struct demand *d,
-						 struct kp_span name, size_t *n)
-{
-	KP_AUTO_FREE char *text = xstrndup((const char *)name.data, name.size);
-	const struct demand_binary probe = {.name = text};
-	size_t first = kp_lower_bound(d->items, d->count, &probe,
-				      KP_BY_TEXT(struct demand_binary, name));
-
-	/* a key with a NUL is no binary's */
-	for (*n = 0; strlen(text) == name.size && first + *n < d->count &&
-		     strcmp(d->items[first + *n].name, text) == 0;)
-		++*n;
-	return d->items + first;
+	kp_sort(d->items, d->count, KP_BY_TEXT(struct demand_binary, name));
 }
 
 /* --- what the tree has --------------------------------------------------------------- */
@@ -208,21 +189,6 @@ static enum demand_place place_of(const struct demand *d, const char *path)
 	return PLACE_EMPTY;
 }
 
-/* Whether the file PATH is known to be no converted binary. */
-static bool is_unpacked(const char *path)
-{
-	struct binary b;
-	bool unpacked;
-
-	if (binary_open(path, &b, NULL))
-		return false;
-	unpacked = b.fat.kind != KP_FATBIN_CONVERTED;
-	for (size_t i = 0; i < b.fat.elf.n_wrappers; i++)
-		unpacked &= b.fat.elf.wrappers[i].fields.magic != KP_WRAPPER_HIPK;
-	binary_close(&b);
-	return unpacked;
-}
-
 /*
  * Look for NAME in the tree that the archive is of, then in the demand's, which may be the
  * part of it that --key-prefix put directories before.
@@ -231,6 +197,8 @@ static enum demand_place find_name(struct demand_query *q, struct kp_span name)
 {
 	const char *root = q->root ? q->root : q->demand->tree;
 	struct kp_span rest = name;
+	struct binary b;
+	bool unpacked;
 
 	if (!kp_path_ok(name))
 		return PLACE_UNCLEAR;
@@ -248,49 +216,60 @@ static enum demand_place find_name(struct demand_query *q, struct kp_span name)
 		if (root == q->demand->tree)
 			rest = kp_span_tail(rest, (size_t)(slash + 1 - rest.data));
 	}
-	if (q->place == PLACE_FILE && !is_unpacked(q->path))
+	/* a file that may be a converted binary asks for who knows what */
+	if (q->place == PLACE_FILE && binary_open(q->path, &b, NULL)) {
 		q->place = PLACE_UNCLEAR;
+	} else if (q->place == PLACE_FILE) {
+		unpacked = b.fat.kind != KP_FATBIN_CONVERTED;
+		for (size_t i = 0; i < b.fat.elf.n_wrappers; i++)
+			unpacked &= b.fat.elf.wrappers[i].fields.magic != KP_WRAPPER_HIPK;
+		binary_close(&b);
+		q->place = unpacked ? PLACE_FILE : PLACE_UNCLEAR;
+	}
 	return q->place;
 }
 
 /* --- entries ------------------------------------------------------------------------- */
 
-/* Whether B, which may be what the entry INFO is for, finds it in archive A, or nowhere else. */
-static bool asks_for(const struct demand_binary *b, const struct installed_archive *a,
-		     const struct kp_entry_info *info)
-{
-	bool elsewhere = false;
-	size_t entry;
-
-	for (size_t i = 0; i < b->reach.count; i++) {
-		const struct installed_archive *other = b->reach.items[i].archive;
-
-		if (other == a)
-			return true;
-		elsewhere |= other->archive && kp_archive_find(other->archive, info->key,
-							       info->arch, &entry);
-	}
-	return !elsewhere;
-}
-
 static enum prune_reason ask_code(struct demand_query *q,
 				  const struct kp_entry_info *info)
 {
+	const struct demand *d = q->demand;
 	struct kp_key key = kp_key_split(info->key);
 	const struct demand_index index = {key.index};
 	struct kp_span name = key.binary;
-	const struct demand_binary *list;
-	size_t n;
 
 	do {
-		list = find_binaries(q->demand, name, &n);
-		for (size_t i = 0; i < n; i++)
-			if ((!list[i].indices ||
-			     kp_find(list[i].indices, list[i].n_indices, &index,
-				     KP_BY_NUMBER(struct demand_index, n))) &&
-			    asks_for(&list[i], q->archive, info))
+		KP_AUTO_FREE char *text = xstrndup((const char *)name.data, name.size);
+		const struct demand_binary probe = {.name = text};
+		size_t first = kp_lower_bound(d->items, d->count, &probe,
+					      KP_BY_TEXT(struct demand_binary, name));
+		size_t i = first;
+
+		/* the binaries called NAME; a key with a NUL is no binary's */
+		for (; i < d->count && kp_span_is(name, d->items[i].name); i++) {
+			const struct reach *reach = &d->items[i].reach;
+			bool here = false, elsewhere = false;
+			size_t entry;
+
+			if (d->items[i].indices &&
+			    !kp_find(d->items[i].indices, d->items[i].n_indices, &index,
+				     KP_BY_NUMBER(struct demand_index, n)))
+				continue;
+			/* it asks for the entry: does it find it here, or nowhere else? */
+			for (size_t k = 0; k < reach->count; k++) {
+				const struct installed_archive *a =
+					reach->items[k].archive;
+
+				here |= a == q->archive;
+				elsewhere |= a->archive &&
+					     kp_archive_find(a->archive, info->key,
+							     info->arch, &entry);
+			}
+			if (here || !elsewhere)
 				return PRUNE_STAYS;
-		if (n)
+		}
+		if (i > first)
 			return PRUNE_UNASKED;
 		switch (find_name(q, name)) {
 		case PLACE_FILE: /* with its code in it, or with none */

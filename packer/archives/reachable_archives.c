@@ -7,7 +7,7 @@
  *
  *	marker's path	../.kpack/rand_@GFXARCH@.kpack
  *	resolved	/opt/rocm/.kpack/rand_@GFXARCH@.kpack		kp_search_resolve
- *	in the directory	rand_gfx1100.kpack, rand_gfx942.kpack		reach_pattern
+ *	in the directory	rand_gfx1100.kpack, rand_gfx942.kpack		installed_reach
  *	taken, if the part in the middle is a target, or an archive's	reach_file
  *
  * An archive is known by device and inode, so that binaries that reach it by different paths share
@@ -225,53 +225,6 @@ static kpack_error_t reach_file(struct installed *set, const char *path, const c
 	return KPACK_SUCCESS;
 }
 
-/*
- * Add the files that match the resolved PATH with its placeholder: "DIR/" "BEFORE" arch "AFTER"
- * "/REST".
- */
-static kpack_error_t reach_pattern(struct installed *set, const char *path,
-				   struct reach *out, struct kpackx_error *why)
-{
-	const char *place = strstr(path, KP_SEARCH_ARCH), *before = place;
-	const char *after = place + strlen(KP_SEARCH_ARCH);
-	size_t n_after = strcspn(after, "/"), n_before;
-	KP_AUTO_FREE char *dir = NULL;
-	struct dirent **names = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
-	int n;
-
-	while (before > path && before[-1] != '/')
-		before--;
-	n_before = (size_t)(place - before);
-	dir = before == path ? xstrdup("./") : xstrndup(path, (size_t)(before - path));
-	n = below_scandir(dir, &names, NULL);
-	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
-		err = cannot_do("read the directory", dir, errno, why);
-	out->names += n > 0 ? (size_t)n : 0;
-	if (out->names > NAMES_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			      "marker: more than %d names where its search paths lead",
-			      NAMES_MAX);
-	for (int i = 0; i < n; i++) {
-		const char *name = names[i]->d_name;
-		size_t size = strlen(name);
-
-		if (!err && size > n_before + n_after &&
-		    memcmp(name, before, n_before) == 0 &&
-		    memcmp(name + size - n_after, after, n_after) == 0) {
-			KP_AUTO_FREE char *arch =
-				xstrndup(name + n_before, size - n_before - n_after);
-			KP_AUTO_FREE char *file =
-				xasprintf("%s%s%s", dir, name, after + n_after);
-
-			err = reach_file(set, file, arch, out, why);
-		}
-		free(names[i]);
-	}
-	free(names);
-	return err;
-}
-
 /* The first path on the way that root does not take. */
 struct barred {
 	char *path;
@@ -298,10 +251,13 @@ kpack_error_t installed_reach(struct installed *set, const struct kp_marker *mar
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < marker->n_search_paths && !err; i++) {
-		const char *pattern = marker->search_paths[i];
+		const char *pattern = marker->search_paths[i], *before, *after;
 		struct barred barred = {0};
 		struct kp_search_memo memo = {.find = find_real, .arg = &barred};
-		KP_AUTO_FREE char *path = NULL;
+		KP_AUTO_FREE char *path = NULL, *dir = NULL;
+		struct dirent **names = NULL;
+		size_t n_before = 0, n_after;
+		int n;
 
 		err = kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH), binary,
 					&memo, &path, why);
@@ -309,11 +265,47 @@ kpack_error_t installed_reach(struct installed *set, const struct kp_marker *mar
 		if (!err && barred.path)
 			err = cannot_do("look for archives", barred.path, barred.error,
 					why);
-		else if (!err)
-			err = kp_search_has_arch(pattern) && kp_search_has_arch(path)
-				      ? reach_pattern(set, path, out, why)
-				      : reach_file(set, path, NULL, out, why);
 		free(barred.path);
+		if (err)
+			return err;
+		if (!kp_search_has_arch(pattern) || !kp_search_has_arch(path)) {
+			KP_TRY(reach_file(set, path, NULL, out, why));
+			continue;
+		}
+		/* the path is "DIR/" "BEFORE" placeholder "AFTER" "/REST": match names in DIR */
+		before = strstr(path, KP_SEARCH_ARCH);
+		after = before + strlen(KP_SEARCH_ARCH);
+		n_after = strcspn(after, "/");
+		for (; before > path && before[-1] != '/'; n_before++)
+			before--;
+		dir = before == path ? xstrdup("./")
+				     : xstrndup(path, (size_t)(before - path));
+		n = below_scandir(dir, &names, NULL);
+		if (n < 0 && errno != ENOENT && errno != ENOTDIR)
+			err = cannot_do("read the directory", dir, errno, why);
+		out->names += n > 0 ? (size_t)n : 0;
+		if (out->names > NAMES_MAX)
+			err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+				      "marker: more than %d names where its search paths "
+				      "lead",
+				      NAMES_MAX);
+		for (int k = 0; k < n; k++) {
+			const char *name = names[k]->d_name;
+			size_t size = strlen(name);
+
+			if (!err && size > n_before + n_after &&
+			    memcmp(name, before, n_before) == 0 &&
+			    memcmp(name + size - n_after, after, n_after) == 0) {
+				KP_AUTO_FREE char *arch = xstrndup(
+					name + n_before, size - n_before - n_after);
+				KP_AUTO_FREE char *file =
+					xasprintf("%s%s%s", dir, name, after + n_after);
+
+				err = reach_file(set, file, arch, out, why);
+			}
+			free(names[k]);
+		}
+		free(names);
 	}
 	return err;
 }
@@ -347,70 +339,52 @@ struct kp_span wanted_kind(const struct kp_recipe_image *img)
 	return kp_span_str("co");
 }
 
-static bool is_wanted(struct installed_archive *a, size_t entry,
-		      const struct wanted_object *want)
-{
-	struct kp_entry_info info;
-	struct kp_meta meta;
-	uint8_t hash[16];
-
-	kp_archive_entry(a->archive, entry, &info);
-	if (want->size && info.size != *want->size)
-		return false;
-	if (!want->xxh3)
-		return true;
-	kp_archive_meta(a->archive, entry, &meta);
-	if (meta.has_xxh3)
-		return memcmp(meta.xxh3, want->xxh3, KP_RECIPE_HASH) == 0;
-	/* one that cannot be decoded may be the wanted one: the caller reports it */
-	return installed_decode(a, entry, hash, NULL) ||
-	       memcmp(hash, want->xxh3, KP_RECIPE_HASH) == 0;
-}
-
-/*
- * Try the keys in order until one is missing, as the packer gives them; true: the wanted object was
- * found.
- */
-static bool find_in(struct installed_archive *a, const struct wanted_object *want,
+void installed_find(const struct reach *reach, const struct wanted_object *want,
 		    struct found_object *out)
 {
 	/* the packer cuts it in the same way */
 	int kind = (int)(want->kind.size < 40 ? want->kind.size : 40);
 
-	for (unsigned number = 0;; number++) {
-		KP_AUTO_FREE char *key =
-			number == 0   ? xasprintf("%s#%u", want->name, want->index)
-			: number == 1 ? xasprintf("%s@%.*s#%u", want->name, kind,
-						  want->kind.data, want->index)
-				      : xasprintf("%s@%.*s.%u#%u", want->name, kind,
-						  want->kind.data, number, want->index);
-		size_t entry;
-
-		if (!kp_archive_find(a->archive, kp_span_str(key),
-				     kp_span_str(want->arch), &entry)) {
-			if (number)
-				return false;
-			continue; /* the first object may have been replaced */
-		}
-		if (is_wanted(a, entry, want)) {
-			*out = (struct found_object){a, entry, false};
-			return true;
-		}
-		if (!out->archive)
-			*out = (struct found_object){a, entry, true};
-	}
-}
-
-void installed_find(const struct reach *reach, const struct wanted_object *want,
-		    struct found_object *out)
-{
 	*out = (struct found_object){0};
 	for (size_t i = 0; i < reach->count; i++) {
-		struct reached *r = &reach->items[i];
+		struct installed_archive *a = reach->items[i].archive;
+		bool reached = a->archive && reached_by(&reach->items[i], want->arch);
 
-		if (r->archive->archive && reached_by(r, want->arch) &&
-		    find_in(r->archive, want, out))
-			break;
+		/* try the keys in order until one is missing, as the packer gives them */
+		for (unsigned number = 0; reached; number++) {
+			KP_AUTO_FREE char *key =
+				number == 0 ? xasprintf("%s#%u", want->name, want->index)
+				: number == 1
+					? xasprintf("%s@%.*s#%u", want->name, kind,
+						    want->kind.data, want->index)
+					: xasprintf("%s@%.*s.%u#%u", want->name, kind,
+						    want->kind.data, number, want->index);
+			struct kp_entry_info info;
+			struct kp_meta meta;
+			uint8_t hash[16];
+			size_t entry;
+			bool same;
+
+			if (!kp_archive_find(a->archive, kp_span_str(key),
+					     kp_span_str(want->arch), &entry)) {
+				if (number)
+					break;
+				continue; /* the first object may have been replaced */
+			}
+			kp_archive_entry(a->archive, entry, &info);
+			kp_archive_meta(a->archive, entry, &meta);
+			same = !want->size || info.size == *want->size;
+			if (same && want->xxh3 && meta.has_xxh3)
+				same = !memcmp(meta.xxh3, want->xxh3, KP_RECIPE_HASH);
+			else if (same && want->xxh3)
+				/* what cannot be decoded may be it: the caller reports it */
+				same = installed_decode(a, entry, hash, NULL) ||
+				       !memcmp(hash, want->xxh3, KP_RECIPE_HASH);
+			if (same || !out->archive)
+				*out = (struct found_object){a, entry, !same};
+			if (same)
+				return;
+		}
 	}
 }
 

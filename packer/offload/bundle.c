@@ -21,39 +21,32 @@ struct bundling {
 	struct offload_input *inputs; /* of each target */
 };
 
-static kpack_error_t write_text(const struct bundling *job, struct kp_sink *sink,
-				struct kpackx_error *why)
-{
-	const struct bundler *b = job->b;
-	KP_AUTO_FREE struct kp_text_entry *entries =
-		xcalloc(b->n_targets, sizeof(*entries));
-
-	for (size_t i = 0; i < b->n_targets; i++) {
-		entries[i].id = kp_span_str(b->targets[i].name);
-		entries[i].contents = job->inputs[i].src;
-	}
-	return kp_text_bundle_write(entries, b->n_targets,
-				    kp_text_bundle_comment(b->type), sink, why);
-}
-
-static kpack_error_t write_binary(const struct bundling *job, struct kp_sink *sink,
+/* Write a bundle as the type of the files has it: text, or a table and what it names. */
+static kpack_error_t write_bundle(const struct bundling *job, struct kp_sink *sink,
 				  struct kpackx_error *why)
 {
-	size_t n = job->b->n_targets;
+	const struct bundler *b = job->b;
+	const char *comment = kp_text_bundle_comment(b->type);
+	size_t n = b->n_targets;
+	KP_AUTO_FREE struct kp_text_entry *entries = xcalloc(n, sizeof(*entries));
 	KP_AUTO_FREE struct kp_bundle_row *rows = xcalloc(n, sizeof(*rows));
 	KP_AUTO_FREE uint8_t *header = NULL;
 	uint64_t size;
 
 	for (size_t i = 0; i < n; i++) {
-		rows[i].id = kp_span_str(job->b->targets[i].name);
+		entries[i].id = rows[i].id = kp_span_str(b->targets[i].name);
+		entries[i].contents = job->inputs[i].src;
 		rows[i].size = job->inputs[i].src.size;
 	}
-	if (!kp_bundle_place(rows, n, job->b->align, 0, &size))
+	if (comment)
+		return kp_text_bundle_write(entries, n, comment, sink, why);
+	if (!kp_bundle_place(rows, n, b->align, 0, &size))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "bundle of more than %" PRId64 " bytes", INT64_MAX);
-	header = xmalloc((size_t)kp_bundle_header_size(rows, n));
+	size = kp_bundle_header_size(rows, n);
+	header = xmalloc((size_t)size);
 	kp_bundle_header_write(rows, n, header);
-	KP_TRY(kp_sink_put(sink, header, (size_t)kp_bundle_header_size(rows, n), why));
+	KP_TRY(kp_sink_put(sink, header, (size_t)size, why));
 	for (size_t i = 0; i < n; i++) {
 		/* alignment is a hole in the file */
 		if (sink->size < rows[i].offset) {
@@ -65,13 +58,6 @@ static kpack_error_t write_binary(const struct bundling *job, struct kp_sink *si
 		KP_TRY(kp_sink_copy(sink, &job->inputs[i].src, why));
 	}
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t write_bundle(const struct bundling *job, struct kp_sink *sink,
-				  struct kpackx_error *why)
-{
-	return kp_text_bundle_comment(job->b->type) ? write_text(job, sink, why)
-						    : write_binary(job, sink, why);
 }
 
 /* The bundle is spooled, because its hash, which is in the header, needs all of it. */
@@ -135,6 +121,7 @@ int bundler_bundle(const struct bundler *b)
 	size_t opened = 0;
 	int status = 0;
 
+	/* all inputs are open before the output is made: a missing one leaves nothing behind */
 	for (; opened < b->inputs.count && !status; opened++)
 		if (offload_input_open(&job.inputs[opened], b->inputs.items[opened],
 				       &why))

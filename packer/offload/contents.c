@@ -52,6 +52,7 @@ static kpack_error_t load_container(struct bundle_contents *c,
 	return KPACK_SUCCESS;
 }
 
+/* A text bundle; a compressed one is decoded as a whole, and its entries are in the text. */
 static kpack_error_t read_text(const struct bundler *b, struct kp_span head,
 			       struct bundle_contents *c, struct kpackx_error *why)
 {
@@ -70,6 +71,7 @@ static kpack_error_t read_text(const struct bundler *b, struct kp_span head,
 				   why);
 }
 
+/* An entry is a section whose name ends in its ID; containers are not needed for it. */
 static kpack_error_t read_object(struct kp_span head, struct bundle_contents *c,
 				 struct kpackx_error *why)
 {
@@ -95,6 +97,7 @@ static kpack_error_t read_object(struct kp_span head, struct bundle_contents *c,
 	return err;
 }
 
+/* Bundles one after another, up to the first bytes that begin none. */
 static kpack_error_t read_bundles(struct bundle_contents *c, struct kpackx_error *why)
 {
 	const struct kp_format *format;

@@ -127,13 +127,6 @@ static bool is_hip(const struct entry_id *id)
 	return kp_span_is(id->kind, "hip") || kp_span_is(id->kind, "hipv4");
 }
 
-static bool same_kind(const struct entry_id *a, const struct entry_id *b, bool hip_openmp)
-{
-	return kp_span_eq(a->kind, b->kind) || (is_hip(a) && is_hip(b)) ||
-	       (hip_openmp && ((is_hip(a) && kp_span_is(b->kind, "openmp")) ||
-			       (is_hip(b) && kp_span_is(a->kind, "openmp"))));
-}
-
 static bool same_triple(const struct entry_id *code, const struct entry_id *want)
 {
 	return kp_span_eq(arch_name(code->arch), arch_name(want->arch)) &&
@@ -145,9 +138,14 @@ static bool same_triple(const struct entry_id *code, const struct entry_id *want
 enum entry_match entry_id_match(const struct entry_id *code, const struct entry_id *want,
 				bool hip_openmp)
 {
+	bool one_hip = is_hip(code) || is_hip(want),
+	     both_hip = is_hip(code) && is_hip(want);
+	bool openmp =
+		kp_span_is(code->kind, "openmp") || kp_span_is(want->kind, "openmp");
 	struct kp_target c, w;
 
-	if (!same_triple(code, want) || !same_kind(code, want, hip_openmp))
+	if (!same_triple(code, want) || (!kp_span_eq(code->kind, want->kind) &&
+					 !both_hip && !(hip_openmp && one_hip && openmp)))
 		return ENTRY_OTHER;
 	if (kp_span_eq(code->target, want->target))
 		return kp_span_eq(code->kind, want->kind) ? ENTRY_SAME : ENTRY_SERVES;
@@ -158,6 +156,10 @@ enum entry_match entry_id_match(const struct entry_id *code, const struct entry_
 		       : ENTRY_OTHER;
 }
 
+/*
+ * A driver that finds code for gfx90a and for gfx90a:xnack+ could take either, so that which of
+ * them runs would depend on the order of the entries.
+ */
 bool entry_ids_conflict(const struct entry_id *a, const struct entry_id *b)
 {
 	struct kp_target x, y;

@@ -161,43 +161,34 @@ static kpack_error_t read_stream(struct offload_input *in, int from,
 	return KPACK_SUCCESS;
 }
 
-/* Open what T leads to; a pipe waits for its writer. */
-static kpack_error_t open_target(struct offload_input *in, const struct below_target *t,
-				 struct kpackx_error *why)
-{
-	KP_AUTO_CLOSE int fd = -1;
-	struct stat st;
-
-	if (t->fd < 0 || S_ISDIR(t->st.st_mode))
-		return kp_fail_errno(why, t->fd < 0 ? ENOENT : EISDIR, "cannot open");
-	if (!S_ISREG(t->st.st_mode) && !below_target_trusted(t))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR,
-			       "is not read, because another user may have put it there");
-	fd = below_target_reopen(t, O_RDONLY);
-	if (fd < 0 || fstat(fd, &st))
-		return kp_fail_errno(why, errno, "cannot open");
-	if (!S_ISREG(st.st_mode))
-		return read_stream(in, fd, why);
-	in->src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	in->fd = fd;
-	fd = -1;
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t offload_input_open(struct offload_input *in, const char *path,
 				 struct kpackx_error *why)
 {
+	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_CLOSE int fd = -1;
 	struct below_target t;
-	kpack_error_t err;
+	struct stat st;
 
 	*in = (struct offload_input){.fd = -1};
 	if (strcmp(path, "-") == 0)
 		return read_stream(in, STDIN_FILENO, why);
 	if (below_target_open(&t, path) < 0)
 		return below_fail(why, "cannot open");
-	err = open_target(in, &t, why);
+	if (t.fd < 0 || S_ISDIR(t.st.st_mode))
+		err = kp_fail_errno(why, t.fd < 0 ? ENOENT : EISDIR, "cannot open");
+	else if (!S_ISREG(t.st.st_mode) && !below_target_trusted(&t))
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR,
+			      "is not read, because another user may have put it there");
+	/* a pipe waits for its writer */
+	if (!err && ((fd = below_target_reopen(&t, O_RDONLY)) < 0 || fstat(fd, &st)))
+		err = kp_fail_errno(why, errno, "cannot open");
 	below_target_close(&t);
-	return err;
+	if (err || !S_ISREG(st.st_mode))
+		return err ? err : read_stream(in, fd, why);
+	in->src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	in->fd = fd;
+	fd = -1;
+	return KPACK_SUCCESS;
 }
 
 void offload_input_fini(struct offload_input *in)
@@ -263,13 +254,10 @@ struct output {
 	mode_t keep;         /* mode of the file that is replaced, or 0 */
 };
 
-/* Whether the file of T must not be replaced by a new one. */
-static bool must_stay(const struct below_target *t)
-{
-	return !S_ISREG(t->st.st_mode) || t->is_open || t->st.st_nlink > 1 ||
-	       t->st.st_uid != geteuid() || t->st.st_gid != getegid();
-}
-
+/*
+ * Find out what the path of O leads to, and whether it is replaced or written in place; nothing is
+ * changed there yet.
+ */
 static kpack_error_t open_output(struct output *o, struct kpackx_error *why)
 {
 	const struct stat *st = &o->to.st;
@@ -290,7 +278,10 @@ static kpack_error_t open_output(struct output *o, struct kpackx_error *why)
 				       "is not written to, because another user may have "
 				       "put it there");
 		o->keep = st->st_mode & 0777;
-		o->in_place = trusted && must_stay(&o->to);
+		/* what cannot be replaced by a new file, or would lose other names or its owner */
+		o->in_place = trusted && (!S_ISREG(st->st_mode) || o->to.is_open ||
+					  st->st_nlink > 1 || st->st_uid != geteuid() ||
+					  st->st_gid != getegid());
 	}
 	/* a link to nothing stays, and the file that it names is made */
 	if (!o->in_place) {
@@ -329,6 +320,7 @@ static kpack_error_t write_stream(void *arg, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
+/* Let the output appear: under its name, or in the file, pipe or device that must stay. */
 static kpack_error_t publish_output(struct output *o, struct kpackx_error *why)
 {
 	const struct below_target *to = &o->to;
@@ -381,7 +373,10 @@ int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *
 	for (size_t i = 0; i < n && !status; i++)
 		status = open_output(&outputs[i], &why) ? offload_fail(paths[i], &why)
 							: write(arg, i, &outputs[i].sink);
-	/* those in place go first: they can fail half way, and then the others do not appear */
+	/*
+	 * Every output is written by now, so that a fault of an input changes nothing.  Those in
+	 * place go first: they can fail half way, and then the others do not appear.
+	 */
 	for (size_t i = 0; i < 2 * n && !status; i++) {
 		struct output *o = &outputs[i % n];
 

@@ -359,6 +359,10 @@ static void list_images(struct extraction *x, size_t unit, size_t number)
 	}
 }
 
+/*
+ * List the images of the input.  Units are complete before images are listed, because bitcode in
+ * the middle of a library has its images in the place of that member.
+ */
 static kpack_error_t find_images(struct extraction *x, struct kpackx_error *why)
 {
 	size_t most = 0;
@@ -393,27 +397,6 @@ static const char *member_of(const struct extraction *x, struct image_ref ref)
 		number = c->inside;
 	}
 	return NULL;
-}
-
-/* Whether image REF has the key of WANT with its value; a missing key has an empty one. */
-static bool has_argument(const struct extraction *x, struct image_ref ref,
-			 const struct kp_pair *want)
-{
-	const struct kp_image *image = image_at(x, ref);
-	const struct kp_pair *have = kp_offload_string(image, want->name);
-	const char *member;
-
-	if (strcmp(want->name, "file") == 0)
-		return true;
-	if (strcmp(want->name, "kind") == 0)
-		return strcmp(image->kind, kp_offload_kind_name(kp_offload_kind_number(
-						   want->value))) == 0;
-	if (have ? have->size == want->size &&
-			    memcmp(have->value, want->value, have->size) == 0
-		 : want->size == 0)
-		return true;
-	member = strcmp(want->name, "member") == 0 ? member_of(x, ref) : NULL;
-	return member && strcmp(member, want->value) == 0;
 }
 
 /* ---- writing images ---- */
@@ -456,7 +439,10 @@ static int write_image_to(struct extraction *x, struct image_ref ref, const char
 	return offload_outputs_write(&path, 1, write_image, x);
 }
 
-/* Write all matches as members of a static library. */
+/*
+ * Write all matches as members of a static library, named as the members that they come from, or
+ * as the input.
+ */
 static int write_library(void *arg, size_t number, struct kp_sink *sink)
 {
 	struct extraction *x = arg;
@@ -549,9 +535,30 @@ static int extract_matches(struct extraction *x, const struct kp_pairs *argument
 	for (size_t i = 0; i < x->n_images; i++) {
 		size_t n = 0;
 
-		while (n < arguments->count &&
-		       has_argument(x, x->images[i], &arguments->items[n]))
-			n++;
+		/* each key with its value; a missing key has an empty one */
+		for (; n < arguments->count; n++) {
+			const struct kp_pair *want = &arguments->items[n];
+			const struct kp_image *image = image_at(x, x->images[i]);
+			const struct kp_pair *have = kp_offload_string(image, want->name);
+			const char *is = NULL;
+
+			if (strcmp(want->name, "file") == 0)
+				continue;
+			if (have ? have->size == want->size &&
+					    !memcmp(have->value, want->value, have->size)
+				 : want->size == 0)
+				is = want->value;
+			else if (strcmp(want->name, "member") == 0)
+				is = member_of(x, x->images[i]);
+			if (strcmp(want->name, "kind") == 0) {
+				unsigned kind = kp_offload_kind_number(want->value);
+
+				if (strcmp(image->kind, kp_offload_kind_name(kind)) != 0)
+					break;
+			} else if (!is || strcmp(is, want->value) != 0) {
+				break;
+			}
+		}
 		if (n == arguments->count)
 			x->matches[x->n_matches++] = x->images[i];
 	}

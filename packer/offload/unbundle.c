@@ -44,63 +44,6 @@ struct unbundling {
 	size_t n_open; /* targets that have no entry yet */
 };
 
-/*
- * Give each entry of the bundle to a target.  An entry with the ID of one that was taken is
- * left, and reported.
- */
-static int choose_entries(struct unbundling *u)
-{
-	const struct kp_containers *list = &u->contents.list;
-	const char *input = u->b->inputs.items[0];
-	size_t n = u->b->n_targets, repeated = 0;
-
-	for (size_t i = 0; i < list->n_images; i++) {
-		const char *text = list->images[i].id;
-		size_t chosen = NONE, t = 0;
-		struct entry_id id;
-
-		if (!text)
-			continue;
-		while (t < n && (u->taken[t] == NONE ||
-				 strcmp(list->images[u->taken[t]].id, text) != 0))
-			t++;
-		repeated += t < n;
-		if (t < n || u->n_open == 0)
-			continue;
-		if (!entry_id_parse(kp_span_str(text), &id))
-			return fail_entry_id(input, text);
-		for (t = 0; t < n; t++) {
-			enum entry_match match =
-				u->taken[t] != NONE
-					? ENTRY_OTHER
-					: entry_id_match(&id, &u->b->targets[t].id,
-							 u->b->hip_openmp);
-
-			if (match == ENTRY_SAME || (match && chosen == NONE))
-				chosen = t;
-			if (match == ENTRY_SAME)
-				break;
-		}
-		if (chosen != NONE) {
-			u->taken[chosen] = i;
-			u->n_open--;
-		}
-	}
-	if (u->n_open && !u->b->allow_missing) {
-		for (size_t t = 0; t < n; t++)
-			if (u->taken[t] == NONE)
-				report_error(input, "no entry for %s",
-					     u->b->targets[t].name);
-		return EXIT_FAULT;
-	}
-	warn_ignored(input, &u->contents);
-	if (repeated)
-		report_error(input,
-			     "warning: left out %zu entr%s with the ID of one before",
-			     repeated, plural_y(repeated));
-	return 0;
-}
-
 static int write_target(void *arg, size_t t, struct kp_sink *sink)
 {
 	struct unbundling *u = arg;
@@ -133,21 +76,70 @@ static int write_target(void *arg, size_t t, struct kp_sink *sink)
 	return err ? offload_fail(u->b->inputs.items[0], &why) : 0;
 }
 
+/*
+ * Give each entry of the bundle to a target, then write all of them.  An entry with the ID of one
+ * that was taken is left, and reported.
+ */
 static int unbundle_bundle(const struct bundler *b, const struct offload_input *in)
 {
 	struct unbundling u = {.b = b, .n_open = b->n_targets};
+	const struct kp_containers *list = &u.contents.list;
+	const char *input = b->inputs.items[0];
+	size_t n = b->n_targets, repeated = 0;
 	struct kpackx_error why = {0};
-	int status;
+	int status = EXIT_FAULT;
 
 	if (bundle_contents_read(b, &in->src, &u.contents, &why))
-		return offload_fail(b->inputs.items[0], &why);
-	u.taken = xmalloc(b->n_targets * sizeof(*u.taken));
-	for (size_t t = 0; t < b->n_targets; t++)
+		return offload_fail(input, &why);
+	u.taken = xmalloc(n * sizeof(*u.taken));
+	for (size_t t = 0; t < n; t++)
 		u.taken[t] = NONE;
-	status = choose_entries(&u);
-	if (!status)
-		status = offload_outputs_write(b->outputs.items, b->n_targets,
-					       write_target, &u);
+	for (size_t i = 0; i < list->n_images; i++) {
+		const char *text = list->images[i].id;
+		size_t chosen = NONE, t = 0;
+		struct entry_id id;
+
+		if (!text)
+			continue;
+		while (t < n && (u.taken[t] == NONE ||
+				 strcmp(list->images[u.taken[t]].id, text) != 0))
+			t++;
+		repeated += t < n;
+		if (t < n || u.n_open == 0)
+			continue;
+		if (!entry_id_parse(kp_span_str(text), &id)) {
+			fail_entry_id(input, text);
+			goto out;
+		}
+		for (t = 0; t < n; t++) {
+			enum entry_match match =
+				u.taken[t] != NONE
+					? ENTRY_OTHER
+					: entry_id_match(&id, &b->targets[t].id,
+							 b->hip_openmp);
+
+			if (match == ENTRY_SAME || (match && chosen == NONE))
+				chosen = t;
+			if (match == ENTRY_SAME)
+				break;
+		}
+		if (chosen != NONE) {
+			u.taken[chosen] = i;
+			u.n_open--;
+		}
+	}
+	for (size_t t = 0; t < n && !b->allow_missing; t++)
+		if (u.taken[t] == NONE)
+			report_error(input, "no entry for %s", b->targets[t].name);
+	if (u.n_open && !b->allow_missing)
+		goto out;
+	warn_ignored(input, &u.contents);
+	if (repeated)
+		report_error(input,
+			     "warning: left out %zu entr%s with the ID of one before",
+			     repeated, plural_y(repeated));
+	status = offload_outputs_write(b->outputs.items, n, write_target, &u);
+out:
 	free(u.taken);
 	bundle_contents_fini(&u.contents);
 	return status;
@@ -248,6 +240,7 @@ static kpack_error_t keep_entry(struct sorting *s, struct bundle_contents *c,
 	return KPACK_SUCCESS;
 }
 
+/* Give each entry of a member to every target that it serves: one code can suit several. */
 static int sort_member(void *arg, const char *name, struct bundle_contents *c)
 {
 	struct sorting *s = arg;

@@ -76,30 +76,6 @@ bool prefixes_has(const struct prefixes *p, const char *path)
 	       NULL;
 }
 
-/* A file in two prefixes would be in the output twice. */
-static kpack_error_t check_apart(const struct prefixes *p, struct kpackx_error *why)
-{
-	if (p->count == 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "names no prefix");
-	for (size_t i = 0; i < p->count; i++) {
-		char *path = p->items[i].path;
-
-		if (i && strcmp(p->items[i - 1].path, path) == 0)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "%s: is listed twice", path);
-		for (char *slash = path; (slash = strchr(slash, '/')); slash++) {
-			KP_AUTO_FREE char *parent =
-				xstrndup(path, (size_t)(slash - path));
-
-			if (prefixes_has(p, parent))
-				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-					       "%s: is inside another prefix, %s", path,
-					       parent);
-		}
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t prefixes_list(const char *path, struct prefixes *out,
 			    struct kpackx_error *why)
 {
@@ -131,8 +107,25 @@ kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *ou
 	}
 	err = there || errno == ENOENT ? prefixes_list(path, out, why)
 				       : below_fail(why, "cannot look at it");
-	if (!err)
-		err = check_apart(out, why);
+	if (!err && out->count == 0)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "names no prefix");
+	/* a file in two prefixes would be in the output twice */
+	for (size_t i = 0; i < out->count && !err; i++) {
+		char *inner = out->items[i].path;
+
+		if (i && strcmp(out->items[i - 1].path, inner) == 0)
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "%s: is listed twice", inner);
+		for (char *slash = inner; !err && (slash = strchr(slash, '/')); slash++) {
+			KP_AUTO_FREE char *outer =
+				xstrndup(inner, (size_t)(slash - inner));
+
+			if (prefixes_has(out, outer))
+				err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					      "%s: is inside another prefix, %s", inner,
+					      outer);
+		}
+	}
 	for (size_t i = 0; i < out->count && !err; i++) {
 		struct prefix *p = &out->items[i];
 		KP_AUTO_FREE char *dir = xasprintf("%s/%s", root, p->path);
@@ -226,25 +219,6 @@ const struct prefix *artifact_root_prefix(const struct artifact_root *a, const c
  * when a converted binary was seen or not; so fat binaries are kept until then.
  */
 
-/* Whether DIR has a tree for a GPU of the component whose generic tree is NAME. */
-static bool has_sibling(const char *dir, const char *name)
-{
-	size_t size = artifact_component_size(name);
-	struct dirent **names = NULL;
-	int n = below_scandir(dir, &names, NULL);
-	bool has = false;
-
-	for (int i = 0; i < n; i++) {
-		const char *other = names[i]->d_name;
-
-		has |= artifact_component_size(other) == size &&
-		       strncmp(name, other, size) == 0 && strcmp(name, other) != 0;
-		free(names[i]);
-	}
-	free(names);
-	return has;
-}
-
 /*
  * Begin at the directory ITEM if that is a generic tree, by its name.  The root of the list may
  * be given as ".", or through a link, and has its name in its real path.
@@ -257,14 +231,25 @@ static void begin_tree(struct generic_tree *g, const struct tree_item *item)
 	KP_AUTO_FREE char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, item->path);
 	const char *name = basename(path);
 	size_t size = artifact_component_size(name);
+	struct dirent **names = NULL;
 	struct stat st;
+	int n;
 
 	if (!size || strcmp(name + size, "_" KP_ARCH_GENERIC) != 0)
 		return;
 	g->path = xstrdup(item->path);
-	g->certain = (below_lstat(manifest, &st) == 0 && S_ISREG(st.st_mode)) ||
-		     has_sibling(dirname(parent), name);
 	g->converted = false;
+	g->certain = below_lstat(manifest, &st) == 0 && S_ISREG(st.st_mode);
+	/* or there is a tree of the same component for a GPU beside it */
+	n = below_scandir(dirname(parent), &names, NULL);
+	for (int i = 0; i < n; i++) {
+		const char *other = names[i]->d_name;
+
+		g->certain |= artifact_component_size(other) == size &&
+			      strncmp(name, other, size) == 0 && strcmp(name, other) != 0;
+		free(names[i]);
+	}
+	free(names);
 }
 
 void generic_tree_item(struct generic_tree *g, const struct tree_item *item)

@@ -149,43 +149,6 @@ static void report_difference(struct tree_merge *m, const struct same_path *s,
 	report_error(s->paths[other], "differs from %s: %s", s->paths[s->chosen], what);
 }
 
-/* Whether OTHER is the same as the chosen item; pipes and devices have only types. */
-static kpack_error_t is_same(const struct same_path *s, size_t other, bool *same,
-			     struct kpackx_error *why)
-{
-	const char *path[] = {s->paths[s->chosen], s->paths[other]};
-	mode_t mode = s->items[s->chosen].seen.mode;
-	struct kp_source bytes[2];
-	int fd[] = {-1, -1};
-	kpack_error_t err = KPACK_SUCCESS;
-
-	*same = ((mode ^ s->items[other].seen.mode) & S_IFMT) == 0;
-	if (*same && S_ISLNK(mode)) {
-		char x[PATH_MAX], y[PATH_MAX];
-		ssize_t n = below_readlink(path[0], x, sizeof(x));
-		ssize_t m = below_readlink(path[1], y, sizeof(y));
-
-		*same = n >= 0 && n == m && memcmp(x, y, (size_t)n) == 0;
-	}
-	if (!*same || !S_ISREG(mode))
-		return KPACK_SUCCESS;
-	for (int i = 0; i < 2 && !err; i++) {
-		struct stat st;
-
-		err = below_file_open_nofollow(path[i], &fd[i], &st, why);
-		if (err)
-			kp_fail_prefix(why, err, "%s", path[i]);
-		else
-			bytes[i] = kp_source_fd(fd[i], 0, (uint64_t)st.st_size);
-	}
-	if (!err)
-		err = kp_source_compare(&bytes[0], &bytes[1], same, why);
-	for (int i = 0; i < 2; i++)
-		if (fd[i] >= 0)
-			close(fd[i]);
-	return err;
-}
-
 /*
  * Write the manifest with the prefixes of all, sorted.  Manifests of trees that are split
  * name only the prefixes that the tree has files of, so they usually differ.
@@ -333,7 +296,7 @@ static kpack_error_t settle_difference(struct tree_merge *m, const struct same_p
 
 /*
  * Decide about one path.  The first item that differs from the chosen one is settled, with
- * all others of the path at once.
+ * all others of the path at once.  Pipes and devices have only types to compare.
  */
 static kpack_error_t merge_path(struct tree_merge *m, const struct merge_item *items,
 				size_t n, struct kpackx_error *why)
@@ -342,6 +305,7 @@ static kpack_error_t merge_path(struct tree_merge *m, const struct merge_item *i
 		.items = items, .n = n, .paths = xcalloc(n, sizeof(char *))};
 	kpack_error_t err = KPACK_SUCCESS;
 	bool same = true;
+	mode_t mode;
 
 	for (size_t i = 0; i < n; i++) {
 		const char *path = items[i].path;
@@ -352,10 +316,36 @@ static kpack_error_t merge_path(struct tree_merge *m, const struct merge_item *i
 			s.chosen = i;
 	}
 	s.preferred = m->ranks[items[s.chosen].operand] > 0;
+	mode = items[s.chosen].seen.mode;
 	for (size_t i = 0; i < n && same && !err; i++) {
+		const char *path[] = {s.paths[s.chosen], s.paths[i]};
+		struct kp_source bytes[2];
+		int fd[] = {-1, -1};
+
 		if (i == s.chosen)
 			continue;
-		err = is_same(&s, i, &same, why);
+		same = ((mode ^ items[i].seen.mode) & S_IFMT) == 0;
+		if (same && S_ISLNK(mode)) {
+			char x[PATH_MAX], y[PATH_MAX];
+			ssize_t n_x = below_readlink(path[0], x, sizeof(x));
+			ssize_t n_y = below_readlink(path[1], y, sizeof(y));
+
+			same = n_x >= 0 && n_x == n_y && memcmp(x, y, (size_t)n_x) == 0;
+		}
+		for (int k = 0; k < 2 && same && S_ISREG(mode) && !err; k++) {
+			struct stat st;
+
+			err = below_file_open_nofollow(path[k], &fd[k], &st, why);
+			if (err)
+				kp_fail_prefix(why, err, "%s", path[k]);
+			else
+				bytes[k] = kp_source_fd(fd[k], 0, (uint64_t)st.st_size);
+		}
+		if (!err && same && S_ISREG(mode))
+			err = kp_source_compare(&bytes[0], &bytes[1], &same, why);
+		for (int k = 0; k < 2; k++)
+			if (fd[k] >= 0)
+				close(fd[k]);
 		if (!err && !same)
 			err = settle_difference(m, &s, i, why);
 	}
@@ -439,29 +429,6 @@ static kpack_error_t check_code(struct tree_merge *m, struct kpackx_error *why)
 
 /* --- all of it --------------------------------------------------------------------- */
 
-static void report_result(const struct tree_merge *m, bool done)
-{
-	if (!done && m->faults)
-		report_error(NULL, "nothing was written because of the faults above");
-	if (m->args->json)
-		report_json(json_pack(
-			"{s:o, s:b, s:I, s:I, s:I, s:I, s:O}", "output",
-			report_json_text(m->args->out), "written", done, "trees",
-			(json_int_t)m->args->n_trees, "files", (json_int_t)m->files,
-			"joined_binaries", (json_int_t)m->joined, "joined_archives",
-			(json_int_t)m->archives, "clashes", m->report.list));
-	if (!done || m->args->json || m->args->quiet)
-		return;
-	report_text(m->args->out);
-	printf(": %zu file%s from %zu tree%s\n", m->files, plural(m->files),
-	       m->args->n_trees, plural(m->args->n_trees));
-	if (m->joined || m->archives)
-		printf("  %zu binar%s got markers that name the archives of several "
-		       "trees, "
-		       "%zu archive%s joined\n",
-		       m->joined, plural_y(m->joined), m->archives, plural(m->archives));
-}
-
 int merge_trees(const struct merge_trees_args *args)
 {
 	struct tree_merge m = {.args = args,
@@ -472,8 +439,9 @@ int merge_trees(const struct merge_trees_args *args)
 	KP_AUTO_FREE char *root = NULL;
 	const char *dir = ".", *name = out;
 	struct kpackx_error why = {0};
-	kpack_error_t err;
 	size_t n = strlen(out);
+	kpack_error_t err;
+	bool done;
 
 	while (n > 1 && out[n - 1] == '/')
 		out[--n] = 0;
@@ -511,12 +479,31 @@ int merge_trees(const struct merge_trees_args *args)
 	merge_report_end(&m.report);
 	if (err)
 		report_why(NULL, &why);
-	report_result(&m, !err && !m.faults);
+	done = !err && !m.faults;
+	if (m.faults)
+		report_error(NULL, "nothing was written because of the faults above");
+	if (args->json) {
+		report_json(json_pack("{s:o, s:b, s:I, s:I, s:I, s:I, s:O}", "output",
+				      report_json_text(args->out), "written", done,
+				      "trees", (json_int_t)args->n_trees, "files",
+				      (json_int_t)m.files, "joined_binaries",
+				      (json_int_t)m.joined, "joined_archives",
+				      (json_int_t)m.archives, "clashes", m.report.list));
+	} else if (done && !args->quiet) {
+		report_text(args->out);
+		printf(": %zu file%s from %zu tree%s\n", m.files, plural(m.files),
+		       args->n_trees, plural(args->n_trees));
+		if (m.joined || m.archives)
+			printf("  %zu binar%s got markers that name the archives of "
+			       "several trees, %zu archive%s joined\n",
+			       m.joined, plural_y(m.joined), m.archives,
+			       plural(m.archives));
+	}
 	staging_close(&m.staging);
 	json_decref(m.report.list);
 	for (size_t i = 0; i < m.n_items; i++)
 		free(m.items[i].path);
 	free(m.items);
 	free(m.ranks);
-	return err || m.faults ? EXIT_FAULT : EXIT_OK;
+	return done ? EXIT_OK : EXIT_FAULT;
 }

@@ -303,57 +303,14 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 	return KPACK_SUCCESS;
 }
 
-/*
- * A directory is generic if it is empty, or contains something that is generic, or would be
- * for all GPUs, so that the generic tree does not depend on --gpu-targets: a packed file leaves
- * its directory in the generic tree, whether its GPU is wanted or not.
- */
-static bool is_generic_dir(const struct packing *p, const struct partition *out,
-			   size_t dir)
-{
-	const struct scan_entry *entries = p->scan.entries;
-	size_t n = strlen(entries[dir].relative);
-	bool packed = p->args.databases == DATABASES_PACKED, empty = true;
-
-	for (size_t i = dir + 1;
-	     i < p->scan.n_entries &&
-	     strncmp(entries[i].relative, entries[dir].relative, n) == 0;
-	     i++) {
-		enum fate fate = p->dispositions.items[i].fate;
-
-		if (!kp_path_below(entries[i].relative, entries[dir].relative))
-			continue;
-		empty = false;
-		if (out->tree_of[i] == out->generic || fate == FATE_PACKED ||
-		    fate == FATE_LEFT_OUT ||
-		    (fate == FATE_NOT_WANTED && packed && !old_archive_is(&entries[i])))
-			return true;
-	}
-	return empty;
-}
-
 /* --- all of it --------------------------------------------------------------------- */
-
-/* Sort the trees by name, and update the numbers in tree_of. */
-static void sort_trees(struct partition *out, size_t n_entries)
-{
-	KP_AUTO_FREE char **before = xmalloc(out->count * sizeof(*before));
-	size_t *number;
-
-	for (size_t i = 0; i < out->count; i++)
-		before[i] = out->items[i].name;
-	kp_sort(out->items, out->count, KP_BY_TEXT(struct output_tree, name));
-	for (size_t i = 0; i <= n_entries; i++) {
-		number = i < n_entries ? &out->tree_of[i] : &out->generic;
-		if (*number != PARTITION_NONE)
-			*number = (size_t)(partition_find(out, before[*number]) -
-					   out->items);
-	}
-}
 
 kpack_error_t partition_open(const struct packing *p, struct partition *out,
 			     struct kpackx_error *why)
 {
+	KP_AUTO_FREE char **before =
+		NULL; /* names by number, until the trees are sorted */
+	bool packed = p->args.databases == DATABASES_PACKED;
 	size_t n = p->scan.n_entries;
 	kpack_error_t err;
 
@@ -371,18 +328,51 @@ kpack_error_t partition_open(const struct packing *p, struct partition *out,
 		err = place_files(p, out, why);
 	if (!err)
 		err = place_old_archives(p, out, why);
-	/* the scan lists a directory before its subdirectories, which must be decided first */
-	for (size_t i = n; i-- > 0 && !err;)
-		if (S_ISDIR(p->scan.entries[i].mode))
+	/*
+	 * A directory is generic if it is empty, or contains something that is generic, or would
+	 * be for all GPUs, so that the generic tree does not depend on --gpu-targets: a packed
+	 * file leaves its directory in the generic tree, whether its GPU is wanted or not.  The
+	 * scan lists a directory before its subdirectories, which must be decided first.
+	 */
+	for (size_t i = n; i-- > 0 && !err;) {
+		const struct scan_entry *dir = &p->scan.entries[i], *e = dir + 1;
+		bool generic = false, empty = true;
+
+		for (; S_ISDIR(dir->mode) && e < p->scan.entries + n && !generic &&
+		       strncmp(e->relative, dir->relative, strlen(dir->relative)) == 0;
+		     e++) {
+			size_t k = (size_t)(e - p->scan.entries);
+			enum fate fate = p->dispositions.items[k].fate;
+
+			if (!kp_path_below(e->relative, dir->relative))
+				continue;
+			empty = false;
+			generic =
+				out->tree_of[k] == out->generic || fate == FATE_PACKED ||
+				fate == FATE_LEFT_OUT ||
+				(fate == FATE_NOT_WANTED && packed && !old_archive_is(e));
+		}
+		if (S_ISDIR(dir->mode))
 			out->tree_of[i] =
-				is_generic_dir(p, out, i) ? out->generic : PARTITION_NONE;
+				generic || empty ? out->generic : PARTITION_NONE;
+	}
 	if (!err)
 		err = place_archives(p, out, why);
 	if (err) {
 		partition_close(out);
 		return err;
 	}
-	sort_trees(out, n);
+	before = xmalloc(out->count * sizeof(*before));
+	for (size_t i = 0; i < out->count; i++)
+		before[i] = out->items[i].name;
+	kp_sort(out->items, out->count, KP_BY_TEXT(struct output_tree, name));
+	for (size_t i = 0; i <= n; i++) {
+		size_t *number = i < n ? &out->tree_of[i] : &out->generic;
+
+		if (*number != PARTITION_NONE)
+			*number = (size_t)(partition_find(out, before[*number]) -
+					   out->items);
+	}
 	for (size_t i = 0; i < out->count; i++) {
 		struct output_tree *tree = &out->items[i];
 		size_t cap = 0;

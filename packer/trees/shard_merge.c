@@ -159,8 +159,7 @@ static kpack_error_t list_archives(struct part_merge *m, struct kpackx_error *wh
 		}
 		free(names);
 	}
-	if (m->n_names)
-		kp_sort(m->names, m->n_names, KP_AS_TEXT);
+	kp_sort(m->names, m->n_names, KP_AS_TEXT);
 	for (size_t i = 0; i < m->n_names; i++) {
 		if (n && strcmp(m->names[n - 1], m->names[i]) == 0)
 			free(m->names[i]);
@@ -168,27 +167,6 @@ static kpack_error_t list_archives(struct part_merge *m, struct kpackx_error *wh
 			m->names[n++] = m->names[i];
 	}
 	m->n_names = n;
-	return KPACK_SUCCESS;
-}
-
-/* Open the archives called NAME of the parts that have one. */
-static kpack_error_t open_archives(const struct part_merge *m, const char *name,
-				   struct archives *set, struct kpackx_error *why)
-{
-	*set = (struct archives){.items = xcalloc(m->n_parts, sizeof(*set->items))};
-	for (size_t i = 0; i < m->n_parts; i++) {
-		KP_AUTO_FREE char *path =
-			xasprintf("%s/" KP_ARCHIVES_DIR "/%s", m->parts[i].dir, name);
-		struct stat st;
-		kpack_error_t err;
-
-		if (below_lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
-			continue;
-		err = below_archive_open(path, &set->items[set->count], why);
-		if (err)
-			return kp_fail_prefix(why, err, "%s", path);
-		set->count++;
-	}
 	return KPACK_SUCCESS;
 }
 
@@ -273,23 +251,37 @@ static kpack_error_t write_archive(struct part_merge *m, const char *name,
 	return merge_write(sources, set->count, &options, dir, name, why);
 }
 
-/* Let STEP do its work for each name, with the archives of the parts. */
+/* Let STEP do its work for each name, with the archives of that name in the parts. */
 static kpack_error_t for_archives(struct part_merge *m,
 				  kpack_error_t (*step)(struct part_merge *, const char *,
 							const struct archives *,
 							struct kpackx_error *),
 				  struct kpackx_error *why)
 {
-	for (size_t i = 0; i < m->n_names; i++) {
-		struct archives set;
-		kpack_error_t err = open_archives(m, m->names[i], &set, why);
+	kpack_error_t err = KPACK_SUCCESS;
 
+	for (size_t i = 0; i < m->n_names && !err; i++) {
+		struct archives set = {.items = xcalloc(m->n_parts, sizeof(*set.items))};
+
+		for (size_t k = 0; k < m->n_parts && !err; k++) {
+			KP_AUTO_FREE char *path = xasprintf("%s/" KP_ARCHIVES_DIR "/%s",
+							    m->parts[k].dir, m->names[i]);
+			struct stat st;
+
+			if (below_lstat(path, &st) < 0 &&
+			    (errno == ENOENT || errno == ENOTDIR))
+				continue;
+			err = below_archive_open(path, &set.items[set.count], why);
+			if (err)
+				kp_fail_prefix(why, err, "%s", path);
+			else
+				set.count++;
+		}
 		if (!err)
 			err = step(m, m->names[i], &set, why);
 		archives_close(&set);
-		KP_TRY(err);
 	}
-	return KPACK_SUCCESS;
+	return err;
 }
 
 /* --- files -------------------------------------------------------------------------------- */

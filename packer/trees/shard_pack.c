@@ -20,6 +20,7 @@
 #include <zstd.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
+#include "core/base/order.h"
 #include "core/base/scheme.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -36,53 +37,16 @@ struct load {
 	unsigned index;
 };
 
+struct cost {
+	uint64_t
+		rest; /* to the most that there can be: the most costly item comes first */
+	size_t item;
+};
+
 /* Equal loads by number, so that all machines choose the same. */
 static bool is_less(const struct load *a, const struct load *b)
 {
 	return a->cost != b->cost ? a->cost < b->cost : a->index < b->index;
-}
-
-static int by_cost(const void *a, const void *b, void *arg)
-{
-	const uint64_t *costs = arg;
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-	int c = KP_ORDER(costs[y], costs[x]);
-
-	return c ? c : KP_ORDER(x, y);
-}
-
-/*
- * Spread N items over COUNT shards: the most costly item first (the first of equal ones), each
- * to the least loaded shard (the lowest of equal ones).  OWNER gets each item's shard, from 1.
- * So no shard has more than an equal part plus the most costly item.
- */
-static void spread(const uint64_t *costs, size_t n, unsigned count, unsigned *owner)
-{
-	size_t *order = xmalloc(n * sizeof(*order));
-	struct load *heap = xmalloc(count * sizeof(*heap)); /* the least loaded on top */
-
-	for (unsigned i = 0; i < count; i++)
-		heap[i] = (struct load){0, i + 1};
-	for (size_t i = 0; i < n; i++)
-		order[i] = i;
-	qsort_r(order, n, sizeof(*order), by_cost, (void *)costs);
-	for (size_t i = 0; i < n; i++) {
-		owner[order[i]] = heap[0].index;
-		heap[0].cost += costs[order[i]];
-		for (unsigned at = 0, child = 1; child < count; child = 2 * at + 1) {
-			struct load moved = heap[at];
-
-			if (child + 1 < count && is_less(&heap[child + 1], &heap[child]))
-				child++;
-			if (!is_less(&heap[child], &heap[at]))
-				break;
-			heap[at] = heap[child];
-			heap[child] = moved;
-			at = child;
-		}
-	}
-	free(order);
-	free(heap);
 }
 
 /* The cost of making a file, however small, so that no shard gets all empty ones. */
@@ -92,13 +56,21 @@ static const uint64_t FILE_COST = 4096;
  * Returns a flag per entry of the scan: whether this shard packs it.  All paths of one file are
  * one shard's; directories are made by all.  A file costs its bytes, unless only archives are
  * written, and those of its objects.
+ *
+ * The most costly file comes first (the first of equal ones), and each goes to the least loaded
+ * shard (the lowest of equal ones).  So no shard has more than an equal part plus the most costly
+ * file.
  */
 static bool *assign_files(const struct packing *p)
 {
 	const struct scan *scan = &p->scan;
+	const struct shard *shard = &p->args.shard;
 	size_t n = scan->n_entries;
 	KP_AUTO_FREE uint64_t *costs = xcalloc(n, sizeof(*costs));
-	KP_AUTO_FREE unsigned *owner = xcalloc(n, sizeof(*owner));
+	KP_AUTO_FREE unsigned *owner = xcalloc(n, sizeof(*owner)); /* from 1 */
+	KP_AUTO_FREE struct cost *order = xmalloc(n * sizeof(*order));
+	/* the least loaded on top */
+	KP_AUTO_FREE struct load *heap = xmalloc(shard->count * sizeof(*heap));
 	bool *mine = xcalloc(n, sizeof(*mine));
 
 	for (size_t i = 0; i < n && p->args.mode == PACK_TREE; i++) {
@@ -115,10 +87,32 @@ static bool *assign_files(const struct packing *p)
 		costs[scan->entries[o->input->entry].first] +=
 			o->input->images[o->image].size;
 	}
-	spread(costs, n, p->args.shard.count, owner);
+	for (unsigned i = 0; i < shard->count; i++)
+		heap[i] = (struct load){0, i + 1};
+	for (size_t i = 0; i < n; i++)
+		order[i] = (struct cost){~costs[i], i};
+	kp_sort(order, n, KP_BY_NUMBER(struct cost, rest),
+		KP_BY_NUMBER(struct cost, item));
+	for (size_t i = 0; i < n; i++) {
+		owner[order[i].item] = heap[0].index;
+		heap[0].cost += costs[order[i].item];
+		for (unsigned at = 0, child = 1; child < shard->count;
+		     child = 2 * at + 1) {
+			struct load moved = heap[at];
+
+			if (child + 1 < shard->count &&
+			    is_less(&heap[child + 1], &heap[child]))
+				child++;
+			if (!is_less(&heap[child], &heap[at]))
+				break;
+			heap[at] = heap[child];
+			heap[child] = moved;
+			at = child;
+		}
+	}
 	for (size_t i = 0; i < n; i++)
 		mine[i] = !S_ISDIR(scan->entries[i].mode) &&
-			  owner[scan->entries[i].first] == p->args.shard.index;
+			  owner[scan->entries[i].first] == shard->index;
 	return mine;
 }
 
@@ -299,33 +293,6 @@ kpack_error_t shard_line_read(const char *dir, struct shard_line *out,
 	return KPACK_SUCCESS;
 }
 
-/*
- * Say in the line, which is there, that the part is finished.  It is written over, so that the
- * time of the directory stays INPUT's; half a line counts as none.
- */
-static kpack_error_t finish_line(const struct packing *p, const char *run,
-				 struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *path = xasprintf("%s/" SHARD_LINE, p->args.output);
-	char text[SHARD_LINE_MAX], files[SHARD_DIGEST];
-	struct kp_outfile line = {.dir_fd = -1};
-	KP_AUTO_CLOSE int fd = -1;
-	int n;
-
-	KP_TRY(shard_digest_files(p->args.output, files, why));
-	n = snprintf(text, sizeof(text), "kpack part %u/%u level %d run %s files %s\n",
-		     p->args.shard.index, p->args.shard.count, p->args.how.level, run,
-		     files);
-	line.fd = fd = below_open(path, O_WRONLY | O_TRUNC, 0);
-	if (fd < 0)
-		return below_fail(why, "%s: cannot open", path);
-	KP_TRY(kp_outfile_pwrite(&line, 0, text, (size_t)n, why));
-	while (fsync(fd) < 0)
-		if (errno != EINTR)
-			return below_fail(why, "%s: cannot flush", path);
-	return KPACK_SUCCESS;
-}
-
 /* --- the part --------------------------------------------------------------------------- */
 
 /*
@@ -405,9 +372,12 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 {
 	const char *output = p->args.output;
 	KP_AUTO_FREE char *path = xasprintf("%s/" SHARD_LINE, output);
+	char run[SHARD_DIGEST], files[SHARD_DIGEST], text[SHARD_LINE_MAX];
+	struct kp_outfile out = {.dir_fd = -1};
+	KP_AUTO_CLOSE int fd = -1;
 	struct shard_line line;
-	char run[SHARD_DIGEST];
 	kpack_error_t err;
+	int n;
 
 	KP_TRY(shard_line_read(p->args.input, &line, why));
 	if (line.state != SHARD_NONE)
@@ -430,7 +400,22 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	KP_TRY(clear_part(output, why));
 	p->mine = assign_files(p);
 	KP_TRY(packing_write(p, why));
-	return finish_line(p, run, why);
+	/*
+	 * The part is finished: the line is written over, so that the time of the directory stays
+	 * INPUT's; half a line counts as none.
+	 */
+	KP_TRY(shard_digest_files(output, files, why));
+	n = snprintf(text, sizeof(text), "kpack part %u/%u level %d run %s files %s\n",
+		     p->args.shard.index, p->args.shard.count, p->args.how.level, run,
+		     files);
+	out.fd = fd = below_open(path, O_WRONLY | O_TRUNC, 0);
+	if (fd < 0)
+		return below_fail(why, "%s: cannot open", path);
+	KP_TRY(kp_outfile_pwrite(&out, 0, text, (size_t)n, why));
+	while (fsync(fd) < 0)
+		if (errno != EINTR)
+			return below_fail(why, "%s: cannot flush", path);
+	return KPACK_SUCCESS;
 }
 
 int shard_pack(struct packing *p, bool *finished)

@@ -674,50 +674,50 @@ static void add_text(json_t *list, const char *text)
 	json_array_append_new(list, report_json_text(text));
 }
 
-/* Several prefixes may have code for one architecture, which is listed once. */
-static json_t *json_tree(const struct split *s, const struct split_tree *tree)
-{
-	json_t *arches = json_array(), *archives = json_array(), *prefixes = json_array();
-	json_t *seen = json_object();
-	struct sums sums = sum_up(s, tree);
-
-	for (size_t i = 0; i < s->n_items; i++) {
-		const struct split_prefix *p = &s->items[i];
-		const struct output_tree *part = partition_find(&p->parts, tree->part);
-
-		if (!split_contributes(p, tree->part))
-			continue;
-		for (size_t k = 0; k < part->n_arches; k++) {
-			const char *arch = part->arches[k];
-
-			if (!json_object_get(seen, arch))
-				add_text(arches, arch);
-			json_object_set_new(seen, arch, json_true());
-		}
-		add_text(prefixes, p->path);
-		for (size_t k = 0; k < part->n_archives; k++) {
-			KP_AUTO_FREE char *path =
-				split_archive_path(p, part->archives[k]);
-
-			if (has_archive(s, p, part, k))
-				add_text(archives, path);
-		}
-	}
-	json_decref(seen);
-	return json_pack("{so so sb so so so sI sI}", "name",
-			 report_json_text(tree->name), "part",
-			 report_json_text(tree->part), "family", tree->family, "arches",
-			 arches, "prefixes", prefixes, "archives", archives, "files",
-			 (json_int_t)sums.files, "bytes", (json_int_t)sums.bytes);
-}
-
 json_t *split_report_json(const struct split *s)
 {
 	json_t *trees = json_array(), *absent = json_array();
 	json_t *dropped = json_array(), *left = json_array();
 
-	for (size_t i = 0; i < s->n_trees; i++)
-		json_array_append_new(trees, json_tree(s, &s->trees[i]));
+	for (size_t t = 0; t < s->n_trees; t++) {
+		const struct split_tree *tree = &s->trees[t];
+		json_t *arches = json_array(), *archives = json_array(),
+		       *prefixes = json_array();
+		struct sums sums = sum_up(s, tree);
+		/* several prefixes may have code for one architecture, which is listed once */
+		json_t *seen = json_object();
+
+		for (size_t i = 0; i < s->n_items; i++) {
+			const struct split_prefix *p = &s->items[i];
+			const struct output_tree *part =
+				partition_find(&p->parts, tree->part);
+
+			if (!split_contributes(p, tree->part))
+				continue;
+			for (size_t k = 0; k < part->n_arches; k++) {
+				if (!json_object_get(seen, part->arches[k]))
+					add_text(arches, part->arches[k]);
+				json_object_set_new(seen, part->arches[k], json_true());
+			}
+			add_text(prefixes, p->path);
+			for (size_t k = 0; k < part->n_archives; k++) {
+				KP_AUTO_FREE char *path =
+					split_archive_path(p, part->archives[k]);
+
+				if (has_archive(s, p, part, k))
+					add_text(archives, path);
+			}
+		}
+		json_decref(seen);
+		json_array_append_new(trees,
+				      json_pack("{so so sb so so so sI sI}", "name",
+						report_json_text(tree->name), "part",
+						report_json_text(tree->part), "family",
+						tree->family, "arches", arches,
+						"prefixes", prefixes, "archives",
+						archives, "files", (json_int_t)sums.files,
+						"bytes", (json_int_t)sums.bytes));
+	}
 	for (size_t i = 0; i < s->prefixes.count; i++)
 		if (s->prefixes.items[i].absent)
 			add_text(absent, s->prefixes.items[i].path);

@@ -212,28 +212,6 @@ static kpack_error_t list_outputs(struct arch_split *s, struct kpackx_error *why
 
 /* --- planning ---------------------------------------------------------------------- */
 
-/* Whether all entries of the archive PATH are OUT's, as those that an earlier run wrote. */
-static bool is_earlier(const struct arch_output *out, const char *path)
-{
-	struct kpack_archive *old = NULL;
-	bool all = !below_archive_open(path, &old, NULL);
-
-	for (size_t i = 0; all && i < kp_archive_entry_count(old); i++) {
-		struct kp_entry_info info;
-		bool found = false;
-		size_t entry;
-
-		kp_archive_entry(old, i, &info);
-		for (size_t k = 0; k < out->n_sources && !found; k++)
-			found = is_of_output(out, k, &info) &&
-				kp_archive_find(out->sources[k].archive, info.key,
-						info.arch, &entry);
-		all = found;
-	}
-	kp_archive_close(old);
-	return all;
-}
-
 /*
  * Check what is in the way, then plan every output, which decodes all entries; clashes of all
  * are reported, and WHY is of the first one.
@@ -251,10 +229,26 @@ static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why
 	for (size_t i = 0; i < s->n; i++) {
 		struct arch_output *out = &s->items[i];
 		KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, out->file);
+		struct kpack_archive *old = NULL;
 		struct stat st;
-		bool there = below_lstat(path, &st) == 0;
+		bool there = below_lstat(path, &st) == 0, ours;
 
-		out->again = s->args->force || (there && is_earlier(out, path));
+		/* an archive that has only entries of ours is an earlier run's */
+		ours = there && !s->args->force && !below_archive_open(path, &old, NULL);
+		for (size_t k = 0; ours && k < kp_archive_entry_count(old); k++) {
+			struct kp_entry_info info;
+			bool found = false;
+			size_t entry;
+
+			kp_archive_entry(old, k, &info);
+			for (size_t n = 0; n < out->n_sources && !found; n++)
+				found = is_of_output(out, n, &info) &&
+					kp_archive_find(out->sources[n].archive, info.key,
+							info.arch, &entry);
+			ours = found;
+		}
+		kp_archive_close(old);
+		out->again = s->args->force || ours;
 		if (there && !out->again)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s: already exists, and is not from these "
@@ -295,38 +289,11 @@ static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why
 
 /* --- writing ----------------------------------------------------------------------- */
 
-static void report_written(struct arch_split *s, const struct arch_output *out)
-{
-	struct merge_stats stats;
-
-	merge_plan_stats(out->plan, &stats);
-	if (s->args->json)
-		json_array_append_new(s->written,
-				      json_pack("{so so so sI sI sI sI}", "archive",
-						report_json_text(out->file), "group",
-						report_json_text(out->group), "arch",
-						report_json_text(out->place), "entries",
-						(json_int_t)stats.entries, "bytes",
-						(json_int_t)stats.bytes, "blocks_copied",
-						(json_int_t)stats.blocks_copied,
-						"blocks_encoded",
-						(json_int_t)stats.blocks_encoded));
-	if (s->args->json || s->args->quiet)
-		return;
-	report_text(out->file);
-	printf(": %" PRIu64 " entr%s, %" PRIu64 " bytes", stats.entries,
-	       plural_y(stats.entries), stats.bytes);
-	if (stats.blocks_copied || stats.blocks_encoded)
-		printf("; %" PRIu64 " block%s copied, %" PRIu64 " compressed",
-		       stats.blocks_copied, plural(stats.blocks_copied),
-		       stats.blocks_encoded);
-	putchar('\n');
-}
-
 /* Write the outputs, AT_ONCE of them at a time, and give these their names. */
 static kpack_error_t write_outputs(struct arch_split *s, struct kpackx_error *why)
 {
 	const char *dir = s->args->output;
+	struct merge_stats stats;
 
 	KP_TRY(below_make_root(dir, 0777, why));
 	for (size_t first = 0, end; first < s->n; first = end) {
@@ -347,7 +314,31 @@ static kpack_error_t write_outputs(struct arch_split *s, struct kpackx_error *wh
 				return kp_fail_prefix(why, err, "%s", out->file);
 			kp_writer_close(out->writer);
 			out->writer = NULL;
-			report_written(s, out);
+			merge_plan_stats(out->plan, &stats);
+			if (s->args->json)
+				json_array_append_new(
+					s->written,
+					json_pack("{so so so sI sI sI sI}", "archive",
+						  report_json_text(out->file), "group",
+						  report_json_text(out->group), "arch",
+						  report_json_text(out->place), "entries",
+						  (json_int_t)stats.entries, "bytes",
+						  (json_int_t)stats.bytes,
+						  "blocks_copied",
+						  (json_int_t)stats.blocks_copied,
+						  "blocks_encoded",
+						  (json_int_t)stats.blocks_encoded));
+			if (s->args->json || s->args->quiet)
+				continue;
+			report_text(out->file);
+			printf(": %" PRIu64 " entr%s, %" PRIu64 " bytes", stats.entries,
+			       plural_y(stats.entries), stats.bytes);
+			if (stats.blocks_copied || stats.blocks_encoded)
+				printf("; %" PRIu64 " block%s copied, %" PRIu64
+				       " compressed",
+				       stats.blocks_copied, plural(stats.blocks_copied),
+				       stats.blocks_encoded);
+			putchar('\n');
 		}
 	}
 	return KPACK_SUCCESS;

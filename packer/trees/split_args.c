@@ -25,24 +25,6 @@ void split_args_fini(struct split_args *args)
 
 /* --- options ----------------------------------------------------------------------- */
 
-/* Whether a further word belongs to --gpu-targets, or is already an operand. */
-static bool is_target(const char *word)
-{
-	struct kp_target target;
-
-	return strncmp(word, "gfx", 3) == 0 &&
-	       !kp_target_parse(kp_span_str(word), &target, NULL);
-}
-
-static bool is_library(const char *word)
-{
-	struct library_set set = {0};
-	bool yes = !library_set_open(word, NULL, &set, NULL);
-
-	library_set_close(&set);
-	return yes;
-}
-
 /*
  * Add the argument to a list.  As TheRock's script, some options also take the words that
  * follow it.
@@ -52,17 +34,23 @@ static int take_list(const struct options *o, const struct option_help *row, voi
 	bool targets = strcmp(row->long_name, "gpu-targets") == 0;
 	bool libraries = strcmp(row->long_name, "split-databases") == 0;
 	char **list = slot;
+	bool more = true;
 
-	for (const char *word = o->arg; word;) {
+	for (const char *word = o->arg; more;) {
+		struct library_set set = {0};
+		struct kp_target target;
 		char *longer =
 			xasprintf("%s%s%s", *list ? *list : "", *list ? "," : "", word);
 
 		free(*list);
 		*list = longer;
 		word = optind < o->argc ? o->argv[optind] : "";
-		if (!(targets && is_target(word)) && !(libraries && is_library(word)))
-			break;
-		optind++;
+		/* any other word is an operand already */
+		more = (targets && strncmp(word, "gfx", 3) == 0 &&
+			!kp_target_parse(kp_span_str(word), &target, NULL)) ||
+		       (libraries && !library_set_open(word, NULL, &set, NULL));
+		library_set_close(&set);
+		optind += more;
 	}
 	return EXIT_OK;
 }
@@ -209,26 +197,6 @@ int split_args_parse(struct split_args *args, int argc, char **argv)
 
 /* --- for a run --------------------------------------------------------------------- */
 
-/*
- * Add a target.  Unless it is meant to the letter its features are ignored, as TheRock's script
- * does: the trees are for machines whose settings are not known.
- */
-static kpack_error_t add_target(struct arch_filter *filter, struct kp_span text,
-				struct kpackx_error *why)
-{
-	char base[KP_TARGET_TEXT_MAX];
-	const uint8_t *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
-	struct kp_target target;
-
-	if (colon && !filter->chosen.exact)
-		text.size = (size_t)(colon - text.data);
-	KP_TRY(kp_target_parse(text, &target, why));
-	if (!filter->chosen.exact)
-		target.sramecc = target.xnack = KP_FEATURE_ANY;
-	kp_target_format(&target, base);
-	return arch_filter_add(filter, base, why);
-}
-
 kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 			      const char *output, struct pack_args *out,
 			      struct kpackx_error *why)
@@ -262,11 +230,24 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 			       "--arch-exact needs --gpu-targets, which is missing");
 	out->filter.chosen.exact = args->exact;
 	for (const char *item = args->targets, *end; item; item = *end ? end + 1 : NULL) {
+		char base[KP_TARGET_TEXT_MAX];
+		struct kp_target target;
+		size_t n;
+
 		end = item + strcspn(item, ",;");
-		err = add_target(
-			&out->filter,
-			(struct kp_span){(const uint8_t *)item, (size_t)(end - item)},
-			why);
+		/*
+		 * Unless it is meant to the letter its features are ignored, as TheRock's script
+		 * does: the trees are for machines whose settings are not known.
+		 */
+		n = args->exact ? (size_t)(end - item) : strcspn(item, ",;:");
+		err = kp_target_parse((struct kp_span){(const uint8_t *)item, n}, &target,
+				      why);
+		if (!err && !args->exact)
+			target.sramecc = target.xnack = KP_FEATURE_ANY;
+		if (!err) {
+			kp_target_format(&target, base);
+			err = arch_filter_add(&out->filter, base, why);
+		}
 		if (err)
 			return kp_fail_prefix(why, err, "--gpu-targets %s",
 					      args->targets);

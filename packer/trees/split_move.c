@@ -241,37 +241,6 @@ static kpack_error_t check_path(const struct split *s, const char *part,
 		       path + strlen(s->staging.path) + 1);
 }
 
-/* Check that the trees have every file that the scan and the partition say; not its bytes. */
-static kpack_error_t check_complete(const struct split *s, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < s->n_items; i++) {
-		const struct split_prefix *p = &s->items[i];
-
-		for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
-			const struct scan_entry *e = &p->packing.scan.entries[k];
-			size_t part = p->parts.tree_of[k];
-
-			if (part != PARTITION_NONE)
-				KP_TRY(check_path(s, p->parts.items[part].name, p->path,
-						  e->relative, e->mode, why));
-		}
-		for (size_t k = 0; k < p->parts.count; k++) {
-			const struct output_tree *part = &p->parts.items[k];
-
-			for (size_t a = 0; a < part->n_archives; a++) {
-				KP_AUTO_FREE char *relative =
-					split_archive_path(p, part->archives[a]);
-
-				if (split_archive_home(s, p, part->name,
-						       part->archives[a]) == p)
-					KP_TRY(check_path(s, part->name, "", relative,
-							  S_IFREG, why));
-			}
-		}
-	}
-	return KPACK_SUCCESS;
-}
-
 /*
  * Whether ITEM, in whose place this run puts STAGED, if that exists, can be an earlier run's.
  * Copies are not compared, because their originals may have changed since.
@@ -346,5 +315,30 @@ kpack_error_t split_check(const struct split *s, bool *again, struct kpackx_erro
 		tree_list_close(list);
 		KP_TRY(err);
 	}
-	return check_complete(s, why);
+	/* the new trees have every file that the scan and the partition say; not its bytes */
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *p = &s->items[i];
+
+		for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
+			const struct scan_entry *e = &p->packing.scan.entries[k];
+			size_t part = p->parts.tree_of[k];
+
+			if (part != PARTITION_NONE)
+				KP_TRY(check_path(s, p->parts.items[part].name, p->path,
+						  e->relative, e->mode, why));
+		}
+		for (size_t k = 0; k < p->parts.count; k++) {
+			const struct output_tree *part = &p->parts.items[k];
+
+			for (size_t a = 0; a < part->n_archives; a++) {
+				const char *name = part->archives[a];
+				KP_AUTO_FREE char *relative = split_archive_path(p, name);
+
+				if (split_archive_home(s, p, part->name, name) == p)
+					KP_TRY(check_path(s, part->name, "", relative,
+							  S_IFREG, why));
+			}
+		}
+	}
+	return KPACK_SUCCESS;
 }

@@ -248,30 +248,19 @@ bool device_wheel_serves(const struct device_wheel *device, const char *gpu)
 	return false;
 }
 
-/*
- * Whether the GPUs of P can also load code of Q.  A database's family needs nothing: it has files,
- * and the targets' wheels have the code.
- */
-static bool device_needs(const struct device_wheel *p, const struct device_wheel *q)
+/* Whether a GPU of the target ID ARCH can also load code for OTHER. */
+static bool loads_also(const char *arch, const char *other)
 {
-	if (p == q || p->kind == DEVICE_WHEEL_GROUP)
-		return false;
-	for (size_t i = 0; i < p->n_arches; i++)
-		for (size_t k = 0; k < q->n_arches; k++) {
-			const char *arch = p->arches[i], *other = q->arches[k];
-			struct kp_target gpu, code;
+	struct kp_target gpu, code;
 
-			if (strcmp(arch, other) == 0)
-				return true;
-			if (kp_target_parse(kp_span_str(arch), &gpu, NULL) ||
-			    kp_target_parse(kp_span_str(other), &code, NULL))
-				continue;
-			if (strcmp(gpu.processor, code.processor) == 0
-				    ? kp_target_compatible(&code, &gpu)
-				    : kp_target_loadable(&gpu, &code))
-				return true;
-		}
-	return false;
+	if (strcmp(arch, other) == 0)
+		return true;
+	if (kp_target_parse(kp_span_str(arch), &gpu, NULL) ||
+	    kp_target_parse(kp_span_str(other), &code, NULL))
+		return false;
+	return strcmp(gpu.processor, code.processor) == 0
+		       ? kp_target_compatible(&code, &gpu)
+		       : kp_target_loadable(&gpu, &code);
 }
 
 static int by_kind_and_name(const void *a, const void *b)
@@ -292,9 +281,17 @@ kpack_error_t device_wheels_finish(struct device_wheels *devices,
 	qsort(all, n, sizeof(struct device_wheel *), by_kind_and_name);
 	for (size_t i = 0; i < n; i++) {
 		all[i]->needs = xmalloc(n * sizeof(struct device_wheel *));
-		for (size_t k = 0; k < n; k++)
-			if (device_needs(all[i], all[k]))
+		/* a database's family needs nothing: it has files, the targets' wheels the code */
+		for (size_t k = 0; k < n && all[i]->kind != DEVICE_WHEEL_GROUP; k++) {
+			bool needs = false;
+
+			for (size_t x = 0; x < all[i]->n_arches; x++)
+				for (size_t y = 0; y < all[k]->n_arches; y++)
+					needs |= loads_also(all[i]->arches[x],
+							    all[k]->arches[y]);
+			if (k != i && needs)
 				all[i]->needs[all[i]->n_needs++] = all[k];
+		}
 	}
 	/* two targets can have one spelling, and installers ignore case and marks */
 	for (size_t i = 0; i < n; i++)

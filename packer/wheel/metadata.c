@@ -528,54 +528,52 @@ void dist_info_fini(struct dist_info *info)
 	*info = (struct dist_info){0};
 }
 
-/*
- * Join the distinct components number PART of all tags with ".": the name of a wheel has its tags
- * compressed, which can stand for more tags than WHEEL has.
- */
-static kpack_error_t join_tags(const struct metadata_text *wheel, size_t part,
-			       char out[WHEEL_NAME_MAX + 1], struct kpackx_error *why)
-{
-	struct kp_span tag, one = {0};
-	size_t used = 0, n;
-	const char *is;
-
-	out[0] = '\0';
-	for (size_t at = 0; metadata_text_next(wheel, "Tag", &at, &tag);) {
-		for (size_t k = 0; k <= part; k++) {
-			const uint8_t *end = memchr(tag.data, '-', tag.size);
-
-			one = end ? kp_span_head(tag, (size_t)(end - tag.data)) : tag;
-			tag = kp_span_tail(tag, one.size + (end != NULL));
-		}
-		if (one.size == 0)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "WHEEL has a Tag of fewer than three parts");
-		for (n = 0, is = out; *is; is += n + (is[n] == '.')) {
-			n = strcspn(is, ".");
-			if (kp_span_eq((struct kp_span){(const uint8_t *)is, n}, one))
-				break;
-		}
-		if (*is)
-			continue;
-		if (WHEEL_NAME_MAX - used < one.size + 1)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "WHEEL has too many tags for a file name");
-		used += (size_t)snprintf(out + used, WHEEL_NAME_MAX + 1 - used, "%s%.*s",
-					 used ? "." : "", (int)one.size,
-					 (const char *)one.data);
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t dist_info_file_name(const struct dist_info *info,
 				  char out[WHEEL_NAME_MAX + 1], struct kpackx_error *why)
 {
 	char tags[3][WHEEL_NAME_MAX + 1], dist[WHEEL_NAME_MAX + 1];
 	char version[WHEEL_NAME_MAX + 1], build[WHEEL_NAME_MAX + 1] = "";
-	struct kp_span value;
+	struct kp_span value, tag, one;
 
-	for (size_t i = 0; i < KP_COUNT(tags); i++)
-		KP_TRY(join_tags(&info->wheel, i, tags[i], why));
+	/*
+	 * The distinct first, second and third components of all tags, joined with ".": the
+	 * name of a wheel has its tags compressed, which can stand for more tags than WHEEL has.
+	 */
+	for (size_t i = 0; i < KP_COUNT(tags); i++) {
+		char *text = tags[i];
+		size_t used = 0, at = 0, n;
+		const char *is;
+
+		text[0] = '\0';
+		while (metadata_text_next(&info->wheel, "Tag", &at, &tag)) {
+			one = tag;
+			for (size_t k = 0; k <= i; k++) {
+				const uint8_t *end = memchr(tag.data, '-', tag.size);
+
+				one = end ? kp_span_head(tag, (size_t)(end - tag.data))
+					  : tag;
+				tag = kp_span_tail(tag, one.size + (end != NULL));
+			}
+			if (one.size == 0)
+				return kp_fail(
+					why, KPACK_ERROR_INVALID_FORMAT,
+					"WHEEL has a Tag of fewer than three parts");
+			for (n = 0, is = text; *is; is += n + (is[n] == '.')) {
+				n = strcspn(is, ".");
+				if (kp_span_eq((struct kp_span){(const uint8_t *)is, n},
+					       one))
+					break;
+			}
+			if (*is)
+				continue;
+			if (WHEEL_NAME_MAX - used < one.size + 1)
+				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					       "WHEEL has too many tags for a file name");
+			used += (size_t)snprintf(text + used, WHEEL_NAME_MAX + 1 - used,
+						 "%s%.*s", used ? "." : "", (int)one.size,
+						 (const char *)one.data);
+		}
+	}
 	if (metadata_text_get(&info->wheel, "Build", &value))
 		snprintf(build, sizeof(build), "%.*s", (int)value.size,
 			 (const char *)value.data);

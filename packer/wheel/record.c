@@ -21,7 +21,7 @@
 #include "packer/cli/xalloc.h"
 #include "wheel.h"
 
-enum { COLUMNS = 3, BASE64_MAX = 44 };
+enum { COLUMNS = 3 };
 
 /* --- hashes ------------------------------------------------------------------------- */
 
@@ -54,23 +54,6 @@ static bool base64_decode(const char *text, uint8_t *out, size_t size)
 	}
 	/* leftover bits must be zero, or two texts would be the same digest */
 	return (bits & ((1u << n_bits) - 1)) == 0;
-}
-
-static void base64_encode(const uint8_t *data, size_t size, char out[BASE64_MAX])
-{
-	uint32_t bits = 0;
-	unsigned n_bits = 0;
-
-	for (size_t i = 0; i < size; i++) {
-		bits = bits << 8 | data[i];
-		for (n_bits += 8; n_bits >= 6;) {
-			n_bits -= 6;
-			*out++ = base64_url[bits >> n_bits & 63];
-		}
-	}
-	if (n_bits)
-		*out++ = base64_url[bits << (6 - n_bits) & 63];
-	*out = '\0';
 }
 
 static bool hex_decode(const char *text, uint8_t *out, size_t size)
@@ -282,7 +265,8 @@ kpack_error_t record_check(const struct wheel_in *w, const char *dist_info,
 void record_put(FILE *f, const char *path, const uint8_t digest[32], uint64_t size)
 {
 	const char *quote = strpbrk(path, ",\"\r\n") ? "\"" : "";
-	char base64[BASE64_MAX];
+	uint32_t bits = 0;
+	unsigned n_bits = 0;
 
 	fputs(quote, f);
 	for (; *path; path++) {
@@ -295,6 +279,15 @@ void record_put(FILE *f, const char *path, const uint8_t digest[32], uint64_t si
 		fputs(",,\n", f);
 		return;
 	}
-	base64_encode(digest, 32, base64);
-	fprintf(f, ",sha256=%s,%" PRIu64 "\n", base64, size);
+	fputs(",sha256=", f);
+	for (size_t i = 0; i < 32; i++) {
+		bits = bits << 8 | digest[i];
+		for (n_bits += 8; n_bits >= 6;) {
+			n_bits -= 6;
+			fputc(base64_url[bits >> n_bits & 63], f);
+		}
+	}
+	/* 32 bytes leave four bits */
+	fputc(base64_url[bits << (6 - n_bits) & 63], f);
+	fprintf(f, ",%" PRIu64 "\n", size);
 }

@@ -141,31 +141,6 @@ static kpack_error_t find_code(const struct wheel_source *s, const char *without
 	return err;
 }
 
-/* The top-level directory with the most bytes; "" if there is none.  The caller frees it. */
-static char *find_biggest(const struct wheel_in *w)
-{
-	const char *best = "", *at = "";
-	uint64_t most = 0, bytes = 0;
-
-	for (size_t i = 0; i < w->count; i++) {
-		const char *path = w->members[i].path;
-		size_t n = strcspn(path, "/");
-
-		if (path[n] != '/' || is_special(path))
-			continue;
-		if (strncmp(path, at, n + 1) != 0) {
-			at = path;
-			bytes = 0;
-		}
-		bytes += w->members[i].size + 1; /* empty files count, too */
-		if (bytes > most) {
-			most = bytes;
-			best = at;
-		}
-	}
-	return xstrndup(best, strcspn(best, "/"));
-}
-
 /* Take --overlay-root, which must be a directory that has all device code. */
 static kpack_error_t check_given(struct wheel_source *s, struct kpackx_error *why)
 {
@@ -200,13 +175,31 @@ static kpack_error_t check_given(struct wheel_source *s, struct kpackx_error *wh
 
 /*
  * Choose the top-level directory that has all device code, or else the root.  Usually that is
- * the biggest, and then a scan of the rest, which is small, shows it.
+ * the one with the most bytes, and then a scan of the rest, which is small, shows it.
  */
 static kpack_error_t choose_overlay(struct wheel_source *s, struct kpackx_error *why)
 {
 	KP_AUTO(code) rest = {0}, all = {0};
+	const char *best = "", *at = "";
+	uint64_t most = 0, bytes = 0;
 
-	s->overlay = find_biggest(s->in);
+	for (size_t i = 0; i < s->in->count; i++) {
+		const char *path = s->in->members[i].path;
+		size_t n = strcspn(path, "/");
+
+		if (path[n] != '/' || is_special(path))
+			continue;
+		if (strncmp(path, at, n + 1) != 0) {
+			at = path;
+			bytes = 0;
+		}
+		bytes += s->in->members[i].size + 1; /* empty files count, too */
+		if (bytes > most) {
+			most = bytes;
+			best = at;
+		}
+	}
+	s->overlay = xstrndup(best, strcspn(best, "/"));
 	if (*s->overlay) {
 		KP_TRY(find_code(s, s->overlay, &rest, why));
 		if (!rest.first)

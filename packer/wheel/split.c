@@ -105,18 +105,6 @@ static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
 
 /* --- what has the names of outputs ---------------------------------------------------- */
 
-/*
- * What only a wheel that was written here has in a file of its .dist-info: the name of the
- * program, or the host wheel's extra, which a fat wheel may not have.
- */
-static const struct {
-	const char *file, *text;
-} marks[] = {
-	[WHEEL_OUTPUT_DEVICE] = {"WHEEL", "\nGenerator: kpack "},
-	[WHEEL_OUTPUT_VARIANT] = {"METADATA", "\nProvides-Extra: device-all"},
-	[WHEEL_OUTPUT_HOST] = {"METADATA", "\nProvides-Extra: device-all"},
-};
-
 /* What is known of a wheel that has the name of an output. */
 struct earlier {
 	const char *mark;     /* the file with the mark */
@@ -154,7 +142,14 @@ static kpack_error_t check_earlier(const char *old, const struct stat *st,
 				   enum wheel_output_kind kind, const char *now,
 				   struct kpackx_error *why)
 {
-	KP_AUTO(earlier) e = {.mark = marks[kind].file};
+	/*
+	 * What only a wheel that was written here has in a file of its .dist-info: the name of the
+	 * program, or the host wheel's extra, which a fat wheel may not have.
+	 */
+	bool device = kind == WHEEL_OUTPUT_DEVICE;
+	const char *mark =
+		device ? "\nGenerator: kpack " : "\nProvides-Extra: device-all";
+	KP_AUTO(earlier) e = {.mark = device ? "WHEEL" : "METADATA"};
 	KP_AUTO_FREE char *text = NULL;
 	size_t member, size;
 
@@ -183,7 +178,7 @@ static kpack_error_t check_earlier(const char *old, const struct stat *st,
 					    &size, NULL);
 	}
 	/* what cannot be read has no mark */
-	if (!text || !strstr(text, marks[kind].text))
+	if (!text || !strstr(text, mark))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: already exists, and is no output of split-wheel; "
 			       "--force replaces it",
@@ -410,51 +405,40 @@ static kpack_error_t publish_outputs(const struct split *s, struct kpackx_error 
  * an earlier run with more targets.  They are not removed, because nothing tells which.
  */
 
-/* Whether FILE, with or without suffix, is a device wheel's of this host wheel. */
-static bool is_device_wheel(const struct split *s, const char *file)
-{
-	const struct device_wheels *d = &s->devices;
-	KP_AUTO_FREE char *name = xasprintf(
-		"%s%s", file, kp_span_ends(kp_span_str(file), ".whl") ? "" : ".whl");
-	KP_AUTO_FREE char *family = xasprintf("%s-device", d->host);
-	KP_AUTO_FREE char *target =
-		d->prefix ? xstrdup(d->prefix) : xasprintf("amd-%s-device", d->host);
-	char dist[WHEEL_NAME_MAX + 1], stem[WHEEL_NAME_MAX + 1];
-	struct wheel_name parts;
-
-	if (wheel_name_parse(name, &parts, NULL) ||
-	    strcmp(parts.version, s->host->name.version) != 0 ||
-	    !dist_name_normal(parts.dist, '-', dist))
-		return false;
-	for (int i = 0; i < 2; i++)
-		if (dist_name_normal(i ? family : target, '-', stem) &&
-		    strncmp(dist, stem, strlen(stem)) == 0 && dist[strlen(stem)] == '-')
-			return true;
-	return false;
-}
-
 /* Report the device wheels of this host wheel that are there and not this run's. */
 static void report_others(const struct split *s)
 {
-	struct dirent **names;
+	const struct device_wheels *d = &s->devices;
+	KP_AUTO_FREE char *family = xasprintf("%s-device", d->host);
+	KP_AUTO_FREE char *target =
+		d->prefix ? xstrdup(d->prefix) : xasprintf("amd-%s-device", d->host);
+	struct dirent **names = NULL;
 	int count = below_scandir(s->args->output, &names, NULL);
 
 	for (int i = 0; i < count; i++) {
 		const char *name = names[i]->d_name;
-		bool ours = false;
+		bool unpacked = !kp_span_ends(kp_span_str(name), ".whl");
+		KP_AUTO_FREE char *file = xasprintf("%s%s", name, unpacked ? ".whl" : "");
+		KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, name);
+		char dist[WHEEL_NAME_MAX + 1], stem[WHEEL_NAME_MAX + 1];
+		struct wheel_name parts;
+		bool ours = false, device = false;
 
 		for (size_t k = 0; k < s->n_outputs; k++)
 			ours |= strncmp(s->outputs[k].name, name, strlen(name)) == 0;
-		if (!ours && is_device_wheel(s, name)) {
-			KP_AUTO_FREE char *path =
-				xasprintf("%s/%s", s->args->output, name);
-
+		if (!ours && !wheel_name_parse(file, &parts, NULL) &&
+		    strcmp(parts.version, s->host->name.version) == 0 &&
+		    dist_name_normal(parts.dist, '-', dist))
+			for (int k = 0; k < 2; k++)
+				device |= dist_name_normal(k ? family : target, '-',
+							   stem) &&
+					  strncmp(dist, stem, strlen(stem)) == 0 &&
+					  dist[strlen(stem)] == '-';
+		if (device)
 			report_error(path, "note: is not from this run; it stays");
-		}
 		free(names[i]);
 	}
-	if (count >= 0)
-		free(names);
+	free(names);
 }
 
 /* --- the report -------------------------------------------------------------------- */

@@ -311,35 +311,6 @@ static char *device_metadata(const struct split *s, const struct device_wheel *d
 	return out;
 }
 
-/*
- * WHEEL of a device wheel: with the tags and the build number of the host's file name, which are
- * those of its own, whatever the host's WHEEL has.
- */
-static char *device_wheel_text(const struct wheel_source *host, size_t *size)
-{
-	struct kp_span value;
-	char *out, **tags;
-	size_t n;
-	FILE *f = xmemstream(&out, size);
-	/* as the host's, because pure and other wheels may go to different places */
-	bool pure = metadata_text_get(&host->info.wheel, "Root-Is-Purelib", &value) &&
-		    value.size == strlen("true") &&
-		    strncasecmp((const char *)value.data, "true", value.size) == 0;
-
-	fprintf(f,
-		"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
-		"\nRoot-Is-Purelib: %s\n",
-		pure ? "true" : "false");
-	tags = wheel_name_tags(&host->name, &n);
-	for (size_t i = 0; i < n; i++)
-		fprintf(f, "Tag: %s\n", tags[i]);
-	wheel_tags_free(tags, n);
-	if (*host->name.build)
-		fprintf(f, "Build: %s\n", host->name.build);
-	fclose(f);
-	return out;
-}
-
 kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *output,
 			      const char *dir, struct wheel_out *out,
 			      struct kpackx_error *why)
@@ -348,13 +319,36 @@ kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *
 	int top = (int)strcspn(overlay, "/");
 	KP_AUTO(wheel_extras) extras = {0};
 	json_t *gpus, *variants;
-	char *text = NULL;
-	size_t size;
+	char *text = NULL, **tags;
+	struct kp_span value;
+	size_t size, n;
+	bool pure;
+	FILE *f;
 
 	if (output->device) {
 		text = device_metadata(s, output->device, &size);
 		wheel_out_add_text(out, dir, "METADATA", text, size);
-		text = device_wheel_text(s->host, &size);
+		/*
+		 * WHEEL has the tags and the build number of the host's file name, which are those
+		 * of its own, whatever the host's WHEEL has; and it is pure as that one is, because
+		 * pure and other wheels may go to different places.
+		 */
+		pure = metadata_text_get(&s->host->info.wheel, "Root-Is-Purelib",
+					 &value) &&
+		       value.size == strlen("true") &&
+		       strncasecmp((const char *)value.data, "true", value.size) == 0;
+		f = xmemstream(&text, &size);
+		fprintf(f,
+			"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
+			"\nRoot-Is-Purelib: %s\n",
+			pure ? "true" : "false");
+		tags = wheel_name_tags(&s->host->name, &n);
+		for (size_t i = 0; i < n; i++)
+			fprintf(f, "Tag: %s\n", tags[i]);
+		wheel_tags_free(tags, n);
+		if (*s->host->name.build)
+			fprintf(f, "Build: %s\n", s->host->name.build);
+		fclose(f);
 		wheel_out_add_text(out, dir, "WHEEL", text, size);
 		if (top)
 			wheel_out_add_text(out, dir, "top_level.txt",

@@ -197,32 +197,6 @@ kpack_error_t wheel_unpack_file(const char *file, const char *dir, unsigned thre
 
 /* --- packing ------------------------------------------------------------------------- */
 
-/* Add all files below LIST's root but RECORD and its signatures; *INFO: the .dist-info. */
-static kpack_error_t add_files(struct tree_list *list, struct wheel_out *out, char **info,
-			       struct kpackx_error *why)
-{
-	struct tree_item e;
-
-	while (tree_list_next(list, &e)) {
-		const char *name = strchr(e.rest, '/');
-
-		if (e.kind == TREE_FAULT)
-			return kp_fail_errno(why, e.error, "%s", e.path);
-		if (e.kind != TREE_OTHER)
-			continue;
-		if (!S_ISREG(e.st.st_mode))
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "%s: a wheel has only files", e.rest);
-		if (name)
-			KP_TRY(dist_info_note(e.rest, info, why));
-		if (name && *info && kp_path_below(e.rest, *info) &&
-		    strncmp(name + 1, "RECORD", strlen("RECORD")) == 0)
-			continue;
-		KP_TRY(wheel_out_add_file(out, e.rest, e.st.st_mode, e.path, why));
-	}
-	return dist_info_found(*info, why);
-}
-
 kpack_error_t wheel_pack_directory(const char *dir, const char *to, unsigned threads,
 				   char **file, struct kpackx_error *why)
 {
@@ -231,9 +205,29 @@ kpack_error_t wheel_pack_directory(const char *dir, const char *to, unsigned thr
 	struct tree_list *list = tree_list_open(dir);
 	KP_AUTO_FREE char *info = NULL;
 	KP_AUTO(wheel_out) out = {0};
-	kpack_error_t err = add_files(list, &out, &info, why);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_item e;
 
+	/* all files but RECORD and its signatures, which would be wrong */
+	while (!err && tree_list_next(list, &e)) {
+		const char *name = strchr(e.rest, '/');
+
+		if (e.kind == TREE_FAULT)
+			err = kp_fail_errno(why, e.error, "%s", e.path);
+		if (e.kind != TREE_OTHER)
+			continue;
+		if (!S_ISREG(e.st.st_mode))
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "%s: a wheel has only files", e.rest);
+		else if (name)
+			err = dist_info_note(e.rest, &info, why);
+		if (!err && !(name && info && kp_path_below(e.rest, info) &&
+			      strncmp(name + 1, "RECORD", strlen("RECORD")) == 0))
+			err = wheel_out_add_file(&out, e.rest, e.st.st_mode, e.path, why);
+	}
 	tree_list_close(list);
+	if (!err)
+		err = dist_info_found(info, why);
 	*file = xasprintf("%s/%s", to, how.name);
 	return err ? err : wheel_out_write(&out, &how, info, why);
 }

@@ -137,20 +137,6 @@ struct pressed {
 	uint32_t crc;
 };
 
-/* Whether PATH has the suffix of a compressed format: deflate would only cost time. */
-static bool is_compressed(const char *path)
-{
-	static const char *const ends[] = {".kpack", ".zip",  ".whl",   ".gz",   ".tgz",
-					   ".bz2",   ".xz",   ".zst",   ".lz4",  ".7z",
-					   ".br",    ".png",  ".jpg",   ".jpeg", ".gif",
-					   ".webp",  ".woff", ".woff2", ".mp4"};
-
-	for (size_t i = 0; i < KP_COUNT(ends); i++)
-		if (kp_span_ends(kp_span_str(path), ends[i]))
-			return true;
-	return false;
-}
-
 static bool is_last(const struct wheel_out_member *m, struct piece piece)
 {
 	return ((uint64_t)piece.number + 1) * PIECE >= m->size;
@@ -286,6 +272,11 @@ static void end_thread(void *state)
 static kpack_error_t press_members(struct press *p, size_t first,
 				   struct kpackx_error *why)
 {
+	/* compressed formats: deflate would only cost time */
+	static const char *const ends[] = {".kpack", ".zip",  ".whl",   ".gz",   ".tgz",
+					   ".bz2",   ".xz",   ".zst",   ".lz4",  ".7z",
+					   ".br",    ".png",  ".jpg",   ".jpeg", ".gif",
+					   ".webp",  ".woff", ".woff2", ".mp4"};
 	unsigned threads = p->how->threads;
 	struct pipeline pipeline = {
 		.threads = threads,
@@ -304,7 +295,9 @@ static kpack_error_t press_members(struct press *p, size_t first,
 		struct wheel_out_member *m = &p->o->members[i];
 		bool more = !m->from;
 
-		m->deflated = more && p->how->level && m->size && !is_compressed(m->path);
+		m->deflated = more && p->how->level && m->size;
+		for (size_t k = 0; k < KP_COUNT(ends); k++)
+			m->deflated &= !kp_span_ends(kp_span_str(m->path), ends[k]);
 		/* an empty member has one piece */
 		for (struct piece piece = {(uint32_t)i, 0}; more; piece.number++) {
 			xgrow(&p->pieces, p->count, &p->cap, sizeof(piece));
@@ -491,45 +484,17 @@ static kpack_error_t put_directory(struct zip_writer *w, struct kpackx_error *wh
 
 /* --- all ------------------------------------------------------------------------------- */
 
-/*
- * Add RECORD, which needs the hashes of all members before it, and find out whether a path was
- * added twice.
- */
-static kpack_error_t add_record(struct wheel_out *o, const char *dist_info,
-				struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *path = xasprintf("%s/RECORD", dist_info);
-	const char **paths = xmalloc((o->count + 1) * sizeof(*paths));
-	kpack_error_t err = KPACK_SUCCESS;
-	size_t size, n = 0;
-	char *text;
-	FILE *f = xmemstream(&text, &size);
-
-	for (size_t i = 0; i < o->count; i++) {
-		record_put(f, o->members[i].path, o->members[i].digest,
-			   o->members[i].size);
-		paths[n++] = o->members[i].path;
-	}
-	record_put(f, path, NULL, 0);
-	fclose(f);
-	paths[n++] = path;
-	kp_sort(paths, n, KP_AS_TEXT);
-	for (size_t i = 1; !err && i < n; i++)
-		if (strcmp(paths[i - 1], paths[i]) == 0)
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%.150s: added twice", paths[i]);
-	free(paths);
-	wheel_out_add_text(o, dist_info, "RECORD", text, size);
-	return err;
-}
-
 kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_options *how,
 			      const char *dist_info, struct kpackx_error *why)
 {
 	struct kp_outfile out = {.fd = -1}, collected = {.fd = -1};
 	struct press p = {.o = o, .how = how, .collected = &collected};
 	KP_AUTO(zip_writer) zip = {.sink = {.out = &out}};
-	size_t n = o->count;
+	KP_AUTO_FREE char *path = xasprintf("%s/RECORD", dist_info);
+	size_t n = o->count, size;
+	KP_AUTO_FREE const char **paths = xmalloc((n + 1) * sizeof(*paths));
+	char *text;
+	FILE *record;
 	kpack_error_t err =
 		dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &zip.time, why);
 
@@ -540,8 +505,22 @@ kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_option
 					    why);
 	if (!err)
 		err = press_members(&p, 0, why);
-	if (!err)
-		err = add_record(o, dist_info, why);
+	/* RECORD needs the hashes of all members before it */
+	record = xmemstream(&text, &size);
+	for (size_t i = 0; i < n; i++) {
+		record_put(record, o->members[i].path, o->members[i].digest,
+			   o->members[i].size);
+		paths[i] = o->members[i].path;
+	}
+	record_put(record, path, NULL, 0);
+	fclose(record);
+	wheel_out_add_text(o, dist_info, "RECORD", text, size);
+	paths[n] = path;
+	kp_sort(paths, o->count, KP_AS_TEXT);
+	for (size_t i = 1; !err && i < o->count; i++)
+		if (strcmp(paths[i - 1], paths[i]) == 0)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%.150s: added twice", paths[i]);
 	if (!err)
 		err = press_members(&p, n, why);
 	for (size_t i = 0; !err && i < o->count; i++) {

@@ -234,38 +234,6 @@ static kpack_error_t read_entry(struct kp_window *w, uint64_t *off, uint64_t end
 	return KPACK_SUCCESS;
 }
 
-/*
- * Overlapping members are how a small file becomes petabytes, and a member that reaches into the
- * directory could be one thing as bytes and another as an entry.
- */
-
-/* Members do not overlap; each has room until the next one, or the directory, begins. */
-static kpack_error_t check_overlap(struct wheel_in *w, uint64_t end,
-				   struct kpackx_error *why)
-{
-	struct place {
-		uint64_t at;
-		size_t member;
-	};
-	KP_AUTO_FREE struct place *places = NULL;
-
-	KP_TRY(kp_new(&places, w->count + 1, "members", why));
-	for (size_t i = 0; i < w->count; i++)
-		places[i] = (struct place){w->members[i].at, i};
-	kp_sort(places, w->count, KP_BY_NUMBER(struct place, at));
-	for (size_t i = w->count; i > 0; i--) {
-		struct wheel_member *m = &w->members[places[i - 1].member];
-
-		m->end = end;
-		if (!kp_range_ok(end, m->at, LOCAL_SIZE + m->name_size) ||
-		    m->compressed > end - m->at - LOCAL_SIZE - m->name_size)
-			return refuse_archive(
-				why, "members overlap, or reach into the directory");
-		end = m->at;
-	}
-	return KPACK_SUCCESS;
-}
-
 /* --- members -------------------------------------------------------------------------- */
 
 /* Check what the entry of M says, its name first. */
@@ -313,32 +281,6 @@ static kpack_error_t check_member(struct wheel_member *m, struct kpackx_error *w
 	m->mode = mode & 0777;
 	if (m->mode == 0)
 		m->mode = m->directory ? 0755 : 0644;
-	return KPACK_SUCCESS;
-}
-
-/* No member occurs twice, or stands below a member that is a file. */
-static kpack_error_t check_clashes(struct wheel_in *w, struct kpackx_error *why)
-{
-	char above[KP_NAME_MAX + 1];
-	size_t member;
-
-	KP_TRY(kp_new(&w->by_path, w->count + 1, "members", why));
-	for (size_t i = 0; i < w->count; i++)
-		w->by_path[i] = (struct wheel_path){w->members[i].path, i};
-	kp_sort(w->by_path, w->count, KP_BY_TEXT(struct wheel_path, path));
-	for (size_t i = 1; i < w->count; i++)
-		if (strcmp(w->by_path[i - 1].path, w->by_path[i].path) == 0)
-			return refuse_member(why, w->by_path[i].path, "it occurs twice");
-	for (size_t i = 0; i < w->count; i++) {
-		memcpy(above, w->members[i].path, strlen(w->members[i].path) + 1);
-		for (char *slash = above; (slash = strchr(slash, '/')); *slash++ = '/') {
-			*slash = '\0';
-			if (wheel_in_find(w, above, &member) &&
-			    !w->members[member].directory)
-				return refuse_member(why, w->members[i].path,
-						     "it stands below a file");
-		}
-	}
 	return KPACK_SUCCESS;
 }
 
@@ -398,9 +340,16 @@ static kpack_error_t check_local(struct kp_window *w, struct wheel_member *m,
 kpack_error_t wheel_in_read(struct wheel_in *w, const struct kp_source *src,
 			    struct kpackx_error *why)
 {
+	struct place {
+		uint64_t at;
+		size_t member;
+	};
+	KP_AUTO_FREE struct place *places = NULL;
 	struct directory d = {0};
 	struct kp_window window;
-	uint64_t off, sum = 0;
+	char above[KP_NAME_MAX + 1];
+	uint64_t off, end, sum = 0;
+	size_t member;
 
 	w->size = src->size;
 	KP_TRY(find_directory(src, &d, why));
@@ -410,7 +359,26 @@ kpack_error_t wheel_in_read(struct wheel_in *w, const struct kp_source *src,
 		KP_TRY(read_entry(&window, &off, d.end, &w->members[w->count++], why));
 	if (off != d.end)
 		return refuse_archive(why, "directory: more than its members");
-	KP_TRY(check_overlap(w, d.offset, why));
+	/*
+	 * Each member has room until the next one, or the directory, begins.  Overlapping members
+	 * are how a small file becomes petabytes, and a member that reaches into the directory
+	 * could be one thing as bytes and another as an entry.
+	 */
+	KP_TRY(kp_new(&places, w->count + 1, "members", why));
+	for (size_t i = 0; i < w->count; i++)
+		places[i] = (struct place){w->members[i].at, i};
+	kp_sort(places, w->count, KP_BY_NUMBER(struct place, at));
+	end = d.offset;
+	for (size_t i = w->count; i > 0; i--) {
+		struct wheel_member *m = &w->members[places[i - 1].member];
+
+		m->end = end;
+		if (!kp_range_ok(end, m->at, LOCAL_SIZE + m->name_size) ||
+		    m->compressed > end - m->at - LOCAL_SIZE - m->name_size)
+			return refuse_archive(
+				why, "members overlap, or reach into the directory");
+		end = m->at;
+	}
 	for (size_t i = 0; i < w->count; i++)
 		KP_TRY(check_member(&w->members[i], why));
 	/* subtract instead of adding: sizes can be any 64-bit number */
@@ -426,8 +394,27 @@ kpack_error_t wheel_in_read(struct wheel_in *w, const struct kp_source *src,
 			       "%" PRIu64 " bytes decode to %" PRIu64
 			       ", more than %d times as many",
 			       w->size, sum, WHEEL_RATIO_MAX);
-	/* before the headers are compared, because that names no member */
-	KP_TRY(check_clashes(w, why));
+	/*
+	 * No member occurs twice, or stands below a member that is a file.  This comes before the
+	 * headers are compared, because that names no member.
+	 */
+	KP_TRY(kp_new(&w->by_path, w->count + 1, "members", why));
+	for (size_t i = 0; i < w->count; i++)
+		w->by_path[i] = (struct wheel_path){w->members[i].path, i};
+	kp_sort(w->by_path, w->count, KP_BY_TEXT(struct wheel_path, path));
+	for (size_t i = 1; i < w->count; i++)
+		if (strcmp(w->by_path[i - 1].path, w->by_path[i].path) == 0)
+			return refuse_member(why, w->by_path[i].path, "it occurs twice");
+	for (size_t i = 0; i < w->count; i++) {
+		memcpy(above, w->members[i].path, strlen(w->members[i].path) + 1);
+		for (char *slash = above; (slash = strchr(slash, '/')); *slash++ = '/') {
+			*slash = '\0';
+			if (wheel_in_find(w, above, &member) &&
+			    !w->members[member].directory)
+				return refuse_member(why, w->members[i].path,
+						     "it stands below a file");
+		}
+	}
 	for (size_t i = 0; i < w->count; i++)
 		KP_TRY(check_local(&window, &w->members[i], why));
 	return KPACK_SUCCESS;
