@@ -21,6 +21,7 @@
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
+#include "core/base/sink.h"
 #include "core/base/text.h"
 #include "packer/archives/content.h"
 #include "packer/cli/exit.h"
@@ -46,7 +47,8 @@ static kpack_error_t look_for(const char *path, bool *there, struct kpackx_error
 
 /* A directory for which something is kept, and the attributes that it gets back. */
 struct kept_dir {
-	char *from, *to;
+	const char *from; /* borrowed */
+	char *to;
 	struct stat st;
 };
 
@@ -87,11 +89,42 @@ static kpack_error_t keep_directory(struct kept_dirs *dirs, const char *from,
 		     kept.st_mtim.tv_nsec < time->tv_nsec))
 			dir.st.st_mtim = kept.st_mtim;
 	}
-	dir.from = xstrdup(from);
+	dir.from = from;
 	dir.to = xstrdup(to);
 	xgrow(&dirs->items, dirs->n, &dirs->cap, sizeof(dir));
 	dirs->items[dirs->n++] = dir;
 	return KPACK_SUCCESS;
+}
+
+/* Files with several hard links: the first path of each, by the inode that is looked at. */
+struct link_path {
+	dev_t dev;
+	ino_t ino;
+	char *path;
+};
+
+struct link_paths {
+	struct link_path *items;
+	size_t n, cap;
+};
+
+/* The path that was given for this inode before; NULL: PATH is its first one, and noted. */
+static const char *first_path(struct link_paths *list, dev_t dev, ino_t ino,
+			      const char *path)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->items[i].ino == ino && list->items[i].dev == dev)
+			return list->items[i].path;
+	xgrow(&list->items, list->n, &list->cap, sizeof(*list->items));
+	list->items[list->n++] = (struct link_path){dev, ino, xstrdup(path)};
+	return NULL;
+}
+
+static void link_paths_fini(struct link_paths *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->items[i].path);
+	free(list->items);
 }
 
 /*
@@ -121,75 +154,76 @@ static kpack_error_t keep_file_attributes(const struct scan_entry *e, bool remov
 	return attributes_copy(from, fd, &st, why);
 }
 
-/* Keep the directories above the entry E that were not kept before, as MADE says, and the root. */
-static kpack_error_t keep_parents(const struct packing *p, const struct scan_entry *e,
-				  const char *kept, bool *made, struct kept_dirs *dirs,
-				  struct kpackx_error *why)
+/*
+ * Set a flag for each entry that is kept: files of databases that go, the first time the archives that
+ * are of no run of ours, and the directories above these and above what is converted.
+ */
+static kpack_error_t choose_kept(const struct packing *p, const char *kept, bool *flags,
+				 bool *any, struct kpackx_error *why)
 {
-	if (!dirs->n)
-		KP_TRY(keep_directory(dirs, p->args.output, kept, &p->scan.root.mtime,
-				      why));
-	for (const char *slash = strchr(e->relative, '/'); slash;
-	     slash = strchr(slash + 1, '/')) {
-		KP_AUTO_FREE char *path =
-			xstrndup(e->relative, (size_t)(slash - e->relative));
-		KP_AUTO_FREE char *to = xasprintf("%s/%s", kept, path);
-		size_t dir;
+	const struct scan *scan = &p->scan;
+	size_t n_names;
+	const char *const *names = archive_set_names(p->set, &n_names);
+	bool again;
 
-		if (!scan_find(&p->scan, kp_span_str(path), &dir) || made[dir])
+	KP_TRY(look_for(kept, &again, why));
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+		enum fate fate = p->dispositions.items[i].fate;
+		bool foreign = !again && e->archive && !S_ISDIR(e->mode) &&
+			       !strchr(e->archive, '/') && kp_is_archive_name(e->archive);
+
+		for (size_t k = 0; k < n_names && foreign; k++)
+			foreign = strcmp(names[k], e->archive) != 0;
+		flags[i] |= fate == FATE_PACKED || fate == FATE_REMOVED || foreign;
+		if (!flags[i] && p->dispositions.items[e->first].fate != FATE_CONVERTED)
 			continue;
-		made[dir] = true;
-		KP_TRY(keep_directory(dirs, p->scan.entries[dir].path, to,
-				      &p->scan.entries[dir].id.mtime, why));
+		*any = true;
+		for (const char *slash = strchr(e->relative, '/'); slash;
+		     slash = strchr(slash + 1, '/')) {
+			const struct kp_span path = {(const uint8_t *)e->relative,
+						     (size_t)(slash - e->relative)};
+			size_t dir;
+
+			if (scan_find(scan, path, &dir))
+				flags[dir] = true;
+		}
 	}
 	return KPACK_SUCCESS;
 }
 
-/* Whether the run has written the archive of E, or it is none of the tree's. */
-static bool is_ours(const struct packing *p, const struct scan_entry *e)
-{
-	size_t n;
-	const char *const *names = archive_set_names(p->set, &n);
-	bool ours = !e->archive || S_ISDIR(e->mode) || strchr(e->archive, '/') ||
-		    !kp_is_archive_name(e->archive);
-
-	for (size_t i = 0; i < n && !ours; i++)
-		ours = strcmp(names[i], e->archive) == 0;
-	return ours;
-}
-
 static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
-			      struct kept_dirs *dirs, struct kpackx_error *why)
+			      struct kept_dirs *dirs, struct link_paths *links,
+			      struct kpackx_error *why)
 {
 	const struct scan *scan = &p->scan;
-	KP_AUTO_FREE bool *made = xcalloc(scan->n_entries + 1, 1);
-	KP_AUTO_FREE size_t *links = xcalloc(scan->n_entries + 1, sizeof(*links));
-	size_t n_links = 0;
-	bool again;
+	KP_AUTO_FREE bool *kept = xcalloc(scan->n_entries + 1, 1);
+	bool any = false;
 
-	KP_TRY(look_for(w->root, &again, why));
-
+	KP_TRY(choose_kept(p, w->root, kept, &any, why));
+	if (!any)
+		return KPACK_SUCCESS;
+	KP_TRY(keep_directory(dirs, p->args.output, w->root, &scan->root.mtime, why));
+	/* in the order of the scan a directory comes before what is in it */
 	for (size_t i = 0; i < scan->n_entries; i++) {
-		const struct scan_entry *e = &scan->entries[i], *link = NULL;
-		enum fate fate = p->dispositions.items[i].fate;
+		const struct scan_entry *e = &scan->entries[i];
 		KP_AUTO_FREE char *to = xasprintf("%s/%s", w->root, e->relative);
-		bool kept = fate == FATE_PACKED || fate == FATE_REMOVED ||
-			    (!again && !is_ours(p, e));
+		const char *first = NULL;
 
-		if (!kept && p->dispositions.items[e->first].fate != FATE_CONVERTED)
+		if (!kept[i])
 			continue;
-		KP_TRY(keep_parents(p, e, w->root, made, dirs, why));
-		for (size_t k = 0; k < n_links && kept && e->id.nlink > 1 && !link; k++)
-			if (scan->entries[links[k]].id.ino == e->id.ino &&
-			    scan->entries[links[k]].id.dev == e->id.dev)
-				link = &scan->entries[links[k]];
-		if (link)
-			KP_TRY(tree_write_link(w, e->relative, link->relative, NULL,
-					       &link->id, why));
-		else if (kept)
-			KP_TRY(keep_file_attributes(e, fate == FATE_REMOVED, to, why));
-		if (kept && !link && e->id.nlink > 1)
-			links[n_links++] = i;
+		if (S_ISDIR(e->mode)) {
+			KP_TRY(keep_directory(dirs, e->path, to, &e->id.mtime, why));
+			continue;
+		}
+		if (e->id.nlink > 1)
+			first = first_path(links, e->id.dev, e->id.ino, e->relative);
+		if (first)
+			KP_TRY(tree_write_link(w, e->relative, first, NULL, &e->id, why));
+		else
+			KP_TRY(keep_file_attributes(
+				e, p->dispositions.items[i].fate == FATE_REMOVED, to,
+				why));
 	}
 	/* each change of a directory gives it a new time, so their attributes come last */
 	for (size_t i = dirs->n; i-- > 0;) {
@@ -204,7 +238,7 @@ static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
 					  from < 0 ? dir->from : dir->to);
 		KP_TRY(attributes_copy(from, to, &dir->st, why));
 	}
-	return dirs->n ? flush_tree(w->root, why) : KPACK_SUCCESS;
+	return flush_tree(w->root, why);
 }
 
 kpack_error_t originals_keep(const struct packing *p, struct kpackx_error *why)
@@ -212,18 +246,18 @@ kpack_error_t originals_keep(const struct packing *p, struct kpackx_error *why)
 	KP_AUTO_FREE char *archives = xasprintf("%s/" KP_ARCHIVES_DIR, p->args.output);
 	KP_AUTO_FREE char *kept = xasprintf("%s/" KP_UNDO_DIR, p->args.output);
 	struct kept_dirs dirs = {0};
+	struct link_paths links = {0};
 	struct tree_write w;
 	kpack_error_t err = below_mkdirs(archives, 0777, why);
 
 	tree_write_begin(&w, kept, false);
 	if (!err)
-		err = keep_all(p, &w, &dirs, why);
+		err = keep_all(p, &w, &dirs, &links, why);
 	tree_write_end(&w);
-	for (size_t i = 0; i < dirs.n; i++) {
-		free(dirs.items[i].from);
+	for (size_t i = 0; i < dirs.n; i++)
 		free(dirs.items[i].to);
-	}
 	free(dirs.items);
+	link_paths_fini(&links);
 	return err;
 }
 
@@ -283,20 +317,6 @@ static void add_gone(struct unpacking *u, const char *path, const char *arch, bo
 		return;
 	xgrow(&u->lacking, u->n_lacking, &u->lacking_cap, sizeof(char *));
 	u->lacking[u->n_lacking++] = xstrdup(path);
-}
-
-/* Find the archives that were there before the tree was first packed in place: they stay. */
-static kpack_error_t find_foreign(struct unpacking *u, struct kpackx_error *why)
-{
-	u->foreign = xcalloc(u->shown.n_archives + 1, 1);
-	for (size_t i = 0; i < u->shown.n_archives; i++) {
-		const char *name = kp_path_name(kp_archive_path(u->shown.archives[i]));
-		KP_AUTO_FREE char *before =
-			xasprintf("%s/%s/%s", u->kept, u->archive_dir, name);
-
-		KP_TRY(look_for(before, &u->foreign[i], why));
-	}
-	return KPACK_SUCCESS;
 }
 
 /* Whether an archive that may go has code of the binary NAME, which may have a --key-prefix there. */
@@ -442,42 +462,12 @@ static int look_at_tree(struct unpacking *u, struct converter *c)
 	return EXIT_OK;
 }
 
-/* What became of the binaries, in order.  One that is damaged now may have been converted. */
-static void take_stock(struct unpacking *u)
-{
-	for (size_t i = 0; i < u->scan.n_entries; i++) {
-		const struct scan_entry *e = &u->scan.entries[i];
-		const struct disposition *d = &u->dispositions.items[i];
-		bool refused = d->fate == FATE_REFUSED;
-
-		if (e->fault && has_code(u, e->relative)) {
-			u->left = true;
-			report_error(e->path, "left as it is: %s", e->fault);
-		}
-		if (!e->converted)
-			continue;
-		if (refused)
-			report_error(e->path, "left as it is: %s", d->reason);
-		add_undone(u, e->relative, true, refused ? "refused" : "restored");
-		u->files[u->n_files - 1].how = u->restored[i];
-	}
-}
-
 /* --- files of databases -------------------------------------------------------------- */
 
-struct sink {
-	struct kp_outfile *out;
-	uint64_t at;
-};
-
-static kpack_error_t write_bytes(const void *data, size_t size, void *arg,
-				 struct kpackx_error *why)
+static kpack_error_t put_piece(const void *data, size_t size, void *sink,
+			       struct kpackx_error *why)
 {
-	struct sink *s = arg;
-	uint64_t at = s->at;
-
-	s->at += size;
-	return kp_outfile_pwrite(s->out, at, data, size, why);
+	return kp_sink_put(sink, data, size, why);
 }
 
 /* Write the file PATH, which does not exist, with the attributes of KEPT, if that is not NULL. */
@@ -487,7 +477,7 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 {
 	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
 	KP_AUTO_CLOSE int fd = -1;
-	struct sink sink = {&out, 0};
+	struct kp_sink sink = {.out = &out};
 	struct kp_meta meta;
 	struct stat st = {0};
 	kpack_error_t err;
@@ -501,7 +491,7 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 	out.keep = true;
 	out.lazy = true; /* everything is flushed at once */
 	if (!err)
-		err = archive_decode(a, entry, write_bytes, &sink, why);
+		err = archive_decode(a, entry, put_piece, &sink, why);
 	/*
 	 * Whoever may write into the directory of KEPT can give this name to another user's file.
 	 * What makes a file run with that user's rights does no database any good.
@@ -527,41 +517,13 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
-/* The architecture of the file of which KEPT was kept, if no archive got it; else "". */
-static kpack_error_t removed_arch(const char *kept, char arch[KP_TARGET_TEXT_MAX],
-				  struct kpackx_error *why)
-{
-	KP_AUTO_CLOSE int fd = below_open(kept, O_RDONLY, 0);
-	struct stat st = {0};
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return below_fail(why, "%s: cannot open it", kept);
-	memset(arch, 0, KP_TARGET_TEXT_MAX);
-	return kp_file_pread(fd, 0, arch,
-			     st.st_size < KP_TARGET_TEXT_MAX ? (size_t)st.st_size
-							     : KP_TARGET_TEXT_MAX - 1,
-			     why);
-}
-
-/* The first path of a file with several hard links, by what was kept for it. */
-struct kept_link {
-	dev_t dev;
-	ino_t ino;
-	char *path;
-};
-
-struct kept_links {
-	struct kept_link *items;
-	size_t n, cap;
-};
-
 /*
  * Put back the file at REST, which the archive shows in F, unless the tree has one by now.  Further hard
  * links lead to the first path that is back, perhaps by a run that was killed.  Without anything kept, as
  * of a tree that was packed into another one, it gets ordinary attributes.
  */
 static kpack_error_t put_at(struct unpacking *u, const struct shown *f, const char *rest,
-			    struct tree_write *w, struct kept_links *links,
+			    struct tree_write *w, struct link_paths *links,
 			    struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *path = tree_path(u, rest);
@@ -575,19 +537,14 @@ static kpack_error_t put_at(struct unpacking *u, const struct shown *f, const ch
 	KP_TRY(look_for(kept, &has_kept, why));
 	if (has_kept && below_lstat(kept, &st) < 0)
 		return below_fail(why, "%s: cannot look at it", kept);
-	for (size_t i = 0; i < links->n && st.st_nlink > 1 && !first; i++)
-		if (links->items[i].ino == st.st_ino && links->items[i].dev == st.st_dev)
-			first = links->items[i].path;
+	if (st.st_nlink > 1)
+		first = first_path(links, st.st_dev, st.st_ino, rest);
+	if (there)
+		return KPACK_SUCCESS;
 	id = file_identity_of(&st);
-	if (!there && (!first || tree_write_link(w, rest, first, NULL, &id, NULL)))
+	if (!first || tree_write_link(w, rest, first, NULL, &id, NULL))
 		KP_TRY(put_file(f->archive, f->entry, path, has_kept ? kept : NULL, why));
-	if (!there)
-		add_undone(u, rest, false, "restored");
-	if (st.st_nlink > 1 && !first) {
-		xgrow(&links->items, links->n, &links->cap, sizeof(*links->items));
-		links->items[links->n++] =
-			(struct kept_link){st.st_dev, st.st_ino, xstrdup(rest)};
-	}
+	add_undone(u, rest, false, "restored");
 	return KPACK_SUCCESS;
 }
 
@@ -597,7 +554,7 @@ static kpack_error_t put_at(struct unpacking *u, const struct shown *f, const ch
  */
 static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
 {
-	struct kept_links links = {0};
+	struct link_paths links = {0};
 	struct tree_write w;
 	kpack_error_t err = KPACK_SUCCESS;
 
@@ -622,13 +579,14 @@ static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
 		}
 	}
 	tree_write_end(&w);
-	while (links.n)
-		free(links.items[--links.n].path);
-	free(links.items);
+	link_paths_fini(&links);
 	return err;
 }
 
-/* Find what is not back of that for which something was kept; and the times of directories. */
+/*
+ * Find what is not back of that for which something was kept, and the times of directories.  What was
+ * kept for a file that no archive got has its architecture (keep_file_attributes).
+ */
 static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
 {
 	struct tree_list *list = tree_list_open(u->kept);
@@ -638,8 +596,10 @@ static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
 	while (!err && tree_list_next(list, &item)) {
 		KP_AUTO_FREE char *path = tree_path(u, item.rest);
 		KP_AUTO_FREE char *dir = xstrndup(path, kp_path_directory(path).size);
-		char arch[KP_TARGET_TEXT_MAX];
+		KP_AUTO_CLOSE int fd = -1;
+		char arch[KP_TARGET_TEXT_MAX] = "";
 		bool there = false, has_dir = false;
+		ssize_t size;
 
 		if (item.kind == TREE_FAULT)
 			err = kp_fail_errno(why, item.error, "%s", item.path);
@@ -655,16 +615,19 @@ static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
 		    kp_path_below(item.rest, u->archive_dir))
 			continue;
 		err = look_for(dir, &has_dir, why);
-		if (!err && has_dir)
-			err = removed_arch(item.path, arch, why);
 		if (err || !has_dir)
 			continue;
-		if (*arch || u->allow_missing) {
+		fd = below_open(item.path, O_RDONLY, 0);
+		size = fd < 0 ? -1 : read(fd, arch, sizeof(arch) - 1);
+		if (size < 0) {
+			err = below_fail(why, "%s: cannot read it", item.path);
+		} else if (*arch || u->allow_missing) {
 			add_gone(u, item.rest, *arch ? arch : "unknown GPUs", false);
-			continue;
+		} else {
+			report_error(path,
+				     "is in no archive; --allow-missing does without it");
+			u->left = true;
 		}
-		report_error(path, "is in no archive; --allow-missing does without it");
-		u->left = true;
 	}
 	tree_list_close(list);
 	return err;
@@ -721,8 +684,15 @@ int unpacking_run(struct unpacking *u)
 	u->shown.reports = true;
 	if (!err && there)
 		err = shown_files_open(u->archives, &u->shown, &why);
-	if (!err)
-		err = find_foreign(u, &why);
+	/* archives that were there before the tree was first packed in place stay */
+	u->foreign = xcalloc(u->shown.n_archives + 1, 1);
+	for (size_t i = 0; i < u->shown.n_archives && !err; i++) {
+		const char *name = kp_path_name(kp_archive_path(u->shown.archives[i]));
+		KP_AUTO_FREE char *before =
+			xasprintf("%s/%s/%s", u->kept, u->archive_dir, name);
+
+		err = look_for(before, &u->foreign[i], &why);
+	}
 	if (err)
 		return report_why(NULL, &why);
 	u->left = u->shown.unreadable;
@@ -731,8 +701,23 @@ int unpacking_run(struct unpacking *u)
 		return status;
 	spill_dir_begin(u->tree);
 	err = output_write(&c, u->tree, NULL, &why);
-	if (!err)
-		take_stock(u);
+	for (size_t i = 0; i < u->scan.n_entries && !err; i++) {
+		const struct scan_entry *e = &u->scan.entries[i];
+		const struct disposition *d = &u->dispositions.items[i];
+		bool refused = d->fate == FATE_REFUSED;
+
+		/* what is damaged now may have been converted before */
+		if (e->fault && has_code(u, e->relative)) {
+			u->left = true;
+			report_error(e->path, "left as it is: %s", e->fault);
+		}
+		if (!e->converted)
+			continue;
+		if (refused)
+			report_error(e->path, "left as it is: %s", d->reason);
+		add_undone(u, e->relative, true, refused ? "refused" : "restored");
+		u->files[u->n_files - 1].how = u->restored[i];
+	}
 	if (!err)
 		err = put_files(u, &why);
 	if (!err)
