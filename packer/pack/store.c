@@ -648,21 +648,12 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 
 /* --- in order ------------------------------------------------------------------------ */
 
-static struct kp_writer_entry entry_of(const struct packed *packed)
-{
-	return (struct kp_writer_entry){
-		.type = kp_span_str(packed->type),
-		.ordinal = packed->object.ordinal,
-		.size = packed->object.content.size,
-	};
-}
-
 /* Add the entries of an image: one for each index of its container. */
 static kpack_error_t name_image(struct packer *p, const struct plan_object *o,
-				const struct packed *packed, struct kpackx_error *why)
+				const struct packed *packed, struct kp_writer_entry entry,
+				struct kpackx_error *why)
 {
 	const struct plan_container *c = &p->plan->containers[o->container];
-	struct kp_writer_entry entry = entry_of(packed);
 	const struct kp_image *img = image_of(o);
 	/* the offload kind of the entry ID, which is not cut; else the kind of image */
 	struct kp_span kind = kp_span_str(img->kind[0] ? img->kind : packed->type);
@@ -692,10 +683,9 @@ static kpack_error_t name_image(struct packer *p, const struct plan_object *o,
 
 /* Add the keys of a database's object. */
 static kpack_error_t name_database(struct packer *p, const struct plan_object *o,
-				   const struct packed *packed, struct kpackx_error *why)
+				   const struct packed *packed,
+				   struct kp_writer_entry entry, struct kpackx_error *why)
 {
-	struct kp_writer_entry entry = entry_of(packed);
-
 	for (size_t i = o->first_key; i < o->first_key + o->n_keys; i++) {
 		const struct plan_key *key = &p->plan->keys[i];
 		KP_AUTO_FREE uint8_t *metadata = NULL;
@@ -710,42 +700,42 @@ static kpack_error_t name_database(struct packer *p, const struct plan_object *o
 	return KPACK_SUCCESS;
 }
 
-/* Count what was stored for O; FIRST: it is the first of its container. */
-static void add_sizes(struct bundle_sizes *sizes, const struct plan_object *o,
-		      const struct packed *packed, bool first)
-{
-	const struct kp_container *bundle = bundle_of(o);
-	uint64_t stored = packed->object.stored.size;
-
-	sizes->bundles += bundle && first ? bundle->size : 0;
-	if (packed->object.shared)
-		return;
-	sizes->all += stored;
-	sizes->objects += bundle ? stored : 0;
-	sizes->measured += packed->measured ? stored : 0;
-	sizes->debug += packed->debug;
-	sizes->pressed_debug += packed->pressed_debug;
-	sizes->pressed += packed->pressed;
-}
-
 static kpack_error_t commit_packed(void *arg, size_t job, void *result,
 				   struct kpackx_error *why)
 {
 	struct packer *p = arg;
 	const struct plan_object *o = &p->plan->objects[p->jobs[job]];
 	struct packed *packed = result;
+	struct bundle_sizes *sizes = p->options->sizes;
+	const struct kp_container *bundle = bundle_of(o);
 	bool first = job == 0 || o->container != p->container;
+	struct kp_writer_entry entry;
 	kpack_error_t err;
 
 	if (first)
 		key_suffixes_fini(&p->names);
 	p->container = o->container;
 	err = archive_set_store(p->set, &packed->object, why);
-	if (!err && p->options->sizes)
-		add_sizes(p->options->sizes, o, packed, first);
+	if (!err && sizes && bundle && first)
+		sizes->bundles += bundle->size;
+	if (!err && sizes && !packed->object.shared) {
+		uint64_t stored = packed->object.stored.size;
+
+		sizes->all += stored;
+		sizes->objects += bundle ? stored : 0;
+		sizes->measured += packed->measured ? stored : 0;
+		sizes->debug += packed->debug;
+		sizes->pressed_debug += packed->pressed_debug;
+		sizes->pressed += packed->pressed;
+	}
+	entry = (struct kp_writer_entry){
+		.type = kp_span_str(packed->type),
+		.ordinal = packed->object.ordinal,
+		.size = packed->object.content.size,
+	};
 	if (!err)
-		err = of_database(o) ? name_database(p, o, packed, why)
-				     : name_image(p, o, packed, why);
+		err = of_database(o) ? name_database(p, o, packed, entry, why)
+				     : name_image(p, o, packed, entry, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", o->input->shown);
 	progress_add(image_of(o)->size);

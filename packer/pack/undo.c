@@ -276,14 +276,13 @@ static kpack_error_t remove_kept(const char *tree, struct kpackx_error *why)
 kpack_error_t originals_forget(const char *tree, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *archives = xasprintf("%s/" KP_ARCHIVES_DIR, tree);
-	char **paths = NULL;
-	size_t n = 0;
+	struct shown_files list = {0};
+	bool any;
 
-	KP_TRY(below_archives_find(archives, &paths, &n, why));
-	for (size_t i = 0; i < n; i++)
-		free(paths[i]);
-	free(paths);
-	return n ? KPACK_SUCCESS : remove_kept(tree, why);
+	KP_TRY(shown_files_open(archives, &list, why));
+	any = list.n_archives || list.unreadable;
+	shown_files_close(&list);
+	return any ? KPACK_SUCCESS : remove_kept(tree, why);
 }
 
 /* --- what is there ------------------------------------------------------------------- */
