@@ -150,10 +150,31 @@ static void add_key(struct planner *p, const char *key, const char *arch,
 	plan->objects[plan->n_objects - 1].n_keys++;
 }
 
-static void add_database(struct planner *p, struct input *in)
+static void add_binary(struct planner *p, struct input *in)
 {
 	unsigned stored = 0;
 
+	for (size_t i = 0; i < in->n_images; i++) {
+		bool cut = chunk_of(p, in, i);
+		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
+
+		if (!in->packed[i] || in->images[i].size <= limit)
+			continue;
+		/* it could not be read from an archive */
+		report_error(in->path, "%llu bytes, limit %llu%s",
+			     (unsigned long long)in->images[i].size,
+			     (unsigned long long)limit,
+			     cut ? "" : " of what is not stored in chunks");
+		p->plan->n_faults++;
+		return;
+	}
+	p->plan->binaries[p->plan->n_binaries++] =
+		(struct plan_binary){.input = in, .key = in->key, .volume = 1};
+	if (in->kind != INPUT_DATABASE) {
+		add_containers(p, in);
+		return;
+	}
+	/* each object once, with a key for each of its architectures that is selected */
 	add_container(p);
 	for (size_t i = 0; i < in->n_images; i++) {
 		const struct library_object *o = &in->objects[i];
@@ -175,30 +196,6 @@ static void add_database(struct planner *p, struct input *in)
 		}
 	}
 	input_expect(in, KP_NOWHERE, stored);
-}
-
-static void add_binary(struct planner *p, struct input *in)
-{
-	for (size_t i = 0; i < in->n_images; i++) {
-		bool cut = chunk_of(p, in, i);
-		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
-
-		if (!in->packed[i] || in->images[i].size <= limit)
-			continue;
-		/* it could not be read from an archive */
-		report_error(in->path, "%llu bytes, limit %llu%s",
-			     (unsigned long long)in->images[i].size,
-			     (unsigned long long)limit,
-			     cut ? "" : " of what is not stored in chunks");
-		p->plan->n_faults++;
-		return;
-	}
-	p->plan->binaries[p->plan->n_binaries++] =
-		(struct plan_binary){.input = in, .key = in->key, .volume = 1};
-	if (in->kind == INPUT_DATABASE)
-		add_database(p, in);
-	else
-		add_containers(p, in);
 }
 
 /* --- the whole ----------------------------------------------------------------------- */

@@ -45,17 +45,35 @@ static kpack_error_t look_for(const char *path, bool *there, struct kpackx_error
 
 /* --- what packing keeps -------------------------------------------------------------- */
 
-/* A directory for which something is kept, and the attributes that it gets back. */
-struct kept_dir {
-	const char *from; /* borrowed */
-	char *to;
-	struct stat st;
-};
+static void add_time(struct kept_times *list, const char *path,
+		     const struct timespec *mtime)
+{
+	xgrow(&list->items, list->n, &list->cap, sizeof(*list->items));
+	list->items[list->n++] = (struct kept_time){xstrdup(path), *mtime};
+}
 
-struct kept_dirs {
-	struct kept_dir *items;
-	size_t n, cap;
-};
+/* Give the directories of LIST, of which each comes before those in it, their times. */
+static kpack_error_t give_times(const struct kept_times *list, struct kpackx_error *why)
+{
+	for (size_t i = list->n; i-- > 0;) {
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+						  list->items[i].mtime};
+		KP_AUTO_CLOSE int fd =
+			below_open_following(list->items[i].path, O_RDONLY | O_DIRECTORY);
+
+		if (fd < 0 || futimens(fd, times) < 0)
+			return below_fail(why, "%s: cannot give it its time",
+					  list->items[i].path);
+	}
+	return KPACK_SUCCESS;
+}
+
+static void kept_times_fini(struct kept_times *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->items[i].path);
+	free(list->items);
+}
 
 static kpack_error_t flush_tree(const char *path, struct kpackx_error *why)
 {
@@ -66,65 +84,24 @@ static kpack_error_t flush_tree(const char *path, struct kpackx_error *why)
 }
 
 /*
- * Make TO for the directory FROM of the tree, which was last changed at TIME when it was scanned.
+ * Make PATH for the directory FROM of the tree, which was last changed at TIME when it was scanned.
  * Packing only makes directories newer: the older time of the two is that before any run, also if this
  * one goes on where a killed one ended.
  */
-static kpack_error_t keep_directory(struct kept_dirs *dirs, const char *from,
-				    const char *to, const struct timespec *time,
-				    struct kpackx_error *why)
+static kpack_error_t keep_directory(struct tree_write *w, const char *path,
+				    const char *from, const struct timespec *time,
+				    struct kept_times *times, struct kpackx_error *why)
 {
-	struct kept_dir dir = {0};
-	struct stat kept;
+	KP_AUTO_FREE char *to = xasprintf(*path ? "%s/%s" : "%s", w->root, path);
+	const struct timespec *first = time;
+	struct stat st;
 
-	if (below_stat(from, &dir.st) < 0)
-		return below_fail(why, "%s: cannot look at it", from);
-	dir.st.st_mtim = *time;
-	if (below_mkdir(to, 0700) < 0) {
-		if (errno != EEXIST || below_lstat(to, &kept) < 0 ||
-		    below_chmod(to, (kept.st_mode & 07777) | 0700) < 0)
-			return below_fail(why, "%s: cannot make the directory", to);
-		if (kept.st_mtim.tv_sec < time->tv_sec ||
-		    (kept.st_mtim.tv_sec == time->tv_sec &&
-		     kept.st_mtim.tv_nsec < time->tv_nsec))
-			dir.st.st_mtim = kept.st_mtim;
-	}
-	dir.from = from;
-	dir.to = xstrdup(to);
-	xgrow(&dirs->items, dirs->n, &dirs->cap, sizeof(dir));
-	dirs->items[dirs->n++] = dir;
-	return KPACK_SUCCESS;
-}
-
-/* Files with several hard links: the first path of each, by the inode that is looked at. */
-struct link_path {
-	dev_t dev;
-	ino_t ino;
-	char *path;
-};
-
-struct link_paths {
-	struct link_path *items;
-	size_t n, cap;
-};
-
-/* The path that was given for this inode before; NULL: PATH is its first one, and noted. */
-static const char *first_path(struct link_paths *list, dev_t dev, ino_t ino,
-			      const char *path)
-{
-	for (size_t i = 0; i < list->n; i++)
-		if (list->items[i].ino == ino && list->items[i].dev == dev)
-			return list->items[i].path;
-	xgrow(&list->items, list->n, &list->cap, sizeof(*list->items));
-	list->items[list->n++] = (struct link_path){dev, ino, xstrdup(path)};
-	return NULL;
-}
-
-static void link_paths_fini(struct link_paths *list)
-{
-	for (size_t i = 0; i < list->n; i++)
-		free(list->items[i].path);
-	free(list->items);
+	if (below_lstat(to, &st) == 0 &&
+	    (st.st_mtim.tv_sec < time->tv_sec ||
+	     (st.st_mtim.tv_sec == time->tv_sec && st.st_mtim.tv_nsec < time->tv_nsec)))
+		first = &st.st_mtim;
+	add_time(times, to, first);
+	return tree_write_directory(w, path, from, why);
 }
 
 /*
@@ -193,8 +170,7 @@ static kpack_error_t choose_kept(const struct packing *p, const char *kept, bool
 }
 
 static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
-			      struct kept_dirs *dirs, struct link_paths *links,
-			      struct kpackx_error *why)
+			      struct kept_times *times, struct kpackx_error *why)
 {
 	const struct scan *scan = &p->scan;
 	KP_AUTO_FREE bool *kept = xcalloc(scan->n_entries + 1, 1);
@@ -203,41 +179,29 @@ static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
 	KP_TRY(choose_kept(p, w->root, kept, &any, why));
 	if (!any)
 		return KPACK_SUCCESS;
-	KP_TRY(keep_directory(dirs, p->args.output, w->root, &scan->root.mtime, why));
+	KP_TRY(keep_directory(w, "", p->args.output, &scan->root.mtime, times, why));
 	/* in the order of the scan a directory comes before what is in it */
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
+		bool removed = p->dispositions.items[i].fate == FATE_REMOVED;
 		KP_AUTO_FREE char *to = xasprintf("%s/%s", w->root, e->relative);
-		const char *first = NULL;
+		const char *first;
 
 		if (!kept[i])
 			continue;
 		if (S_ISDIR(e->mode)) {
-			KP_TRY(keep_directory(dirs, e->path, to, &e->id.mtime, why));
+			KP_TRY(keep_directory(w, e->relative, e->path, &e->id.mtime,
+					      times, why));
 			continue;
 		}
-		if (e->id.nlink > 1)
-			first = first_path(links, e->id.dev, e->id.ino, e->relative);
+		first = tree_write_first(w, e->relative, &e->id);
 		if (first)
 			KP_TRY(tree_write_link(w, e->relative, first, NULL, &e->id, why));
 		else
-			KP_TRY(keep_file_attributes(
-				e, p->dispositions.items[i].fate == FATE_REMOVED, to,
-				why));
+			KP_TRY(keep_file_attributes(e, removed, to, why));
 	}
-	/* each change of a directory gives it a new time, so their attributes come last */
-	for (size_t i = dirs->n; i-- > 0;) {
-		const struct kept_dir *dir = &dirs->items[i];
-		KP_AUTO_CLOSE int from =
-			below_open_following(dir->from, O_RDONLY | O_DIRECTORY);
-		KP_AUTO_CLOSE int to =
-			from < 0 ? -1 : below_open(dir->to, O_RDONLY | O_DIRECTORY, 0);
-
-		if (to < 0)
-			return below_fail(why, "%s: cannot open the directory",
-					  from < 0 ? dir->from : dir->to);
-		KP_TRY(attributes_copy(from, to, &dir->st, why));
-	}
+	KP_TRY(tree_write_finish(w, why));
+	KP_TRY(give_times(times, why));
 	return flush_tree(w->root, why);
 }
 
@@ -245,19 +209,15 @@ kpack_error_t originals_keep(const struct packing *p, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *archives = xasprintf("%s/" KP_ARCHIVES_DIR, p->args.output);
 	KP_AUTO_FREE char *kept = xasprintf("%s/" KP_UNDO_DIR, p->args.output);
-	struct kept_dirs dirs = {0};
-	struct link_paths links = {0};
+	struct kept_times times = {0};
 	struct tree_write w;
 	kpack_error_t err = below_mkdirs(archives, 0777, why);
 
 	tree_write_begin(&w, kept, false);
 	if (!err)
-		err = keep_all(p, &w, &dirs, &links, why);
+		err = keep_all(p, &w, &times, why);
 	tree_write_end(&w);
-	for (size_t i = 0; i < dirs.n; i++)
-		free(dirs.items[i].to);
-	free(dirs.items);
-	link_paths_fini(&links);
+	kept_times_fini(&times);
 	return err;
 }
 
@@ -469,7 +429,10 @@ static kpack_error_t put_piece(const void *data, size_t size, void *sink,
 	return kp_sink_put(sink, data, size, why);
 }
 
-/* Write the file PATH, which does not exist, with the attributes of KEPT, if that is not NULL. */
+/*
+ * Write the file PATH, which does not exist, with the attributes of KEPT; NULL: nothing was kept, as of a
+ * tree that was packed into another one, and it gets ordinary ones.
+ */
 static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 			      const char *path, const char *kept,
 			      struct kpackx_error *why)
@@ -517,43 +480,12 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 }
 
 /*
- * Put back the file at REST, which the archive shows in F, unless the tree has one by now.  Further hard
- * links lead to the first path that is back, perhaps by a run that was killed.  Without anything kept, as
- * of a tree that was packed into another one, it gets ordinary attributes.
- */
-static kpack_error_t put_at(struct unpacking *u, const struct shown *f, const char *rest,
-			    struct tree_write *w, struct link_paths *links,
-			    struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *path = tree_path(u, rest);
-	KP_AUTO_FREE char *kept = xasprintf("%s/%s", u->kept, rest);
-	const char *first = NULL;
-	struct file_identity id;
-	struct stat st = {0};
-	bool there, has_kept;
-
-	KP_TRY(look_for(path, &there, why));
-	KP_TRY(look_for(kept, &has_kept, why));
-	if (has_kept && below_lstat(kept, &st) < 0)
-		return below_fail(why, "%s: cannot look at it", kept);
-	if (st.st_nlink > 1)
-		first = first_path(links, st.st_dev, st.st_ino, rest);
-	if (there)
-		return KPACK_SUCCESS;
-	id = file_identity_of(&st);
-	if (!first || tree_write_link(w, rest, first, NULL, &id, NULL))
-		KP_TRY(put_file(f->archive, f->entry, path, has_kept ? kept : NULL, why));
-	add_undone(u, rest, false, "restored");
-	return KPACK_SUCCESS;
-}
-
-/*
- * Put back the files that archives show.  With --key-prefix their paths begin with directories that the
- * tree does not have; a library that was removed since, with its directory, needs no files.
+ * Put back the files that archives show, unless the tree has them by now.  With --key-prefix their paths
+ * begin with directories that the tree does not have; a library that was removed since, with its
+ * directory, needs no files.
  */
 static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
 {
-	struct link_paths links = {0};
 	struct tree_write w;
 	kpack_error_t err = KPACK_SUCCESS;
 
@@ -562,23 +494,47 @@ static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
 		const struct shown *f = &u->shown.items[i];
 		KP_AUTO_FREE char *name =
 			xstrndup((const char *)f->path.data, f->path.size);
-		bool done = !kp_path_ok(f->path);
+		KP_AUTO_FREE char *path = NULL, *kept = NULL;
+		const char *rest = kp_path_ok(f->path) ? name : NULL, *first = NULL;
+		bool has_dir = false, there = false, has_kept = false;
+		struct file_identity id;
+		struct stat st = {0};
 
 		for (size_t k = 0; k < u->shown.n_archives; k++)
-			done |= u->foreign[k] && u->shown.archives[k] == f->archive;
-		for (const char *rest = name; rest && !done && !err;) {
-			KP_AUTO_FREE char *path = tree_path(u, rest);
+			if (u->foreign[k] && u->shown.archives[k] == f->archive)
+				rest = NULL;
+		while (rest && !has_dir && !err) {
+			KP_AUTO_FREE char *dir = tree_path(u, rest);
 
-			*strrchr(path, '/') = '\0';
-			err = look_for(path, &done, why);
-			if (!err && done)
-				err = put_at(u, f, rest, &w, &links, why);
-			rest = strchr(rest, '/');
-			rest += rest != NULL;
+			*strrchr(dir, '/') = '\0';
+			err = look_for(dir, &has_dir, why);
+			if (!err && !has_dir) {
+				rest = strchr(rest, '/');
+				rest += rest != NULL;
+			}
 		}
+		if (err || !rest)
+			continue;
+		path = tree_path(u, rest);
+		kept = xasprintf("%s/%s", u->kept, rest);
+		err = look_for(path, &there, why);
+		if (!err)
+			err = look_for(kept, &has_kept, why);
+		if (!err && has_kept && below_lstat(kept, &st) < 0)
+			err = below_fail(why, "%s: cannot look at it", kept);
+		/* further links lead to the first path that is back, perhaps by a killed run */
+		id = file_identity_of(&st);
+		if (!err)
+			first = tree_write_first(&w, rest, &id);
+		if (err || there)
+			continue;
+		if (!first || tree_write_link(&w, rest, first, NULL, &id, NULL))
+			err = put_file(f->archive, f->entry, path, has_kept ? kept : NULL,
+				       why);
+		if (!err)
+			add_undone(u, rest, false, "restored");
 	}
 	tree_write_end(&w);
-	link_paths_fini(&links);
 	return err;
 }
 
@@ -604,11 +560,8 @@ static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
 			err = kp_fail_errno(why, item.error, "%s", item.path);
 		if (!err)
 			err = look_for(path, &there, why);
-		if (!err && item.kind == TREE_DIR && there) {
-			xgrow(&u->dirs, u->n_dirs, &u->dirs_cap, sizeof(*u->dirs));
-			u->dirs[u->n_dirs++] =
-				(struct kept_time){xstrdup(path), item.st.st_mtim};
-		}
+		if (!err && item.kind == TREE_DIR && there)
+			add_time(&u->dirs, path, &item.st.st_mtim);
 		/* those of archives only tell which were there before */
 		if (err || there || item.kind != TREE_OTHER ||
 		    kp_path_below(item.rest, u->archive_dir))
@@ -727,16 +680,8 @@ int unpacking_run(struct unpacking *u)
 		err = flush_tree(u->tree, &why);
 	if (!err && !u->left)
 		err = remove_archives(u, &why);
-	for (size_t i = u->n_dirs; i-- > 0 && !err;) {
-		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
-						  u->dirs[i].mtime};
-		KP_AUTO_CLOSE int fd =
-			below_open_following(u->dirs[i].path, O_RDONLY | O_DIRECTORY);
-
-		if (fd < 0 || futimens(fd, times) < 0)
-			err = below_fail(&why, "%s: cannot give it its time",
-					 u->dirs[i].path);
-	}
+	if (!err)
+		err = give_times(&u->dirs, &why);
 	if (err)
 		return report_why(NULL, &why);
 	u->done = true;
@@ -752,12 +697,10 @@ void unpacking_close(struct unpacking *u)
 		free(u->gone[i].arch);
 	for (size_t i = 0; i < u->n_lacking; i++)
 		free(u->lacking[i]);
-	for (size_t i = 0; i < u->n_dirs; i++)
-		free(u->dirs[i].path);
 	free(u->files);
 	free(u->gone);
 	free(u->lacking);
-	free(u->dirs);
+	kept_times_fini(&u->dirs);
 	free(u->restored);
 	free(u->costs);
 	free(u->foreign);

@@ -321,18 +321,6 @@ kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
 	return err;
 }
 
-kpack_error_t input_read(struct input *in, size_t image, void *buf,
-			 struct kpackx_error *why)
-{
-	struct kp_source source;
-	kpack_error_t err;
-
-	KP_TRY(input_open_image(in, image, &source, why));
-	err = kp_source_read(&source, 0, buf, (size_t)source.size, why);
-	input_close_image(in, image);
-	return err;
-}
-
 kpack_error_t input_hold(struct input *in, int *fd, struct kpackx_error *why)
 {
 	kpack_error_t err;
