@@ -597,7 +597,10 @@ static kpack_error_t complete_volume(struct archive_set *set, struct volume *v,
 	if (err || !v->written || !again)
 		goto out;
 
-	/* write it again: what it has, and what stays; errors name the archive */
+	/*
+	 * Write it again: what it has, which wins and was checked when it was stored, and what stays.
+	 * Errors name the archive.
+	 */
 	if (has_entries(v)) {
 		err = kp_writer_finish(v->store.writer, why);
 		if (!err)

@@ -230,6 +230,7 @@ static void combine_options(struct parser *p)
 	options_check(
 		&cmd_pack_help,
 		(const struct option_rule[]){
+			/* what was packed says how; an option that only packing has is a mistake */
 			{p->undo &&
 				 (p->archives_only || p->in_place || p->family ||
 				  p->arches || p->libraries || p->rules || p->effort ||
@@ -343,8 +344,9 @@ bool pack_archive_dir_ok(char *dir)
 }
 
 /*
- * Returns a directory's name, or a file's name without "lib" and from the first dot on.  NULL,
- * after a message: INPUT cannot be looked at.
+ * Returns a directory's name, or a file's name without "lib" and from the first dot on: there the
+ * version begins, with which each upgrade would have archives of its own.  NULL, after a message: INPUT
+ * cannot be looked at.
  */
 static char *default_group(const char *input)
 {

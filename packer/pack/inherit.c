@@ -129,6 +129,7 @@ kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_e
 		} else if (S_ISDIR(st.st_mode)) {
 			continue;
 		} else if (below_lstat(target, &there) < 0) {
+			/* one that cannot be read, too: what names it names the copy then */
 			bool file = S_ISLNK(st.st_mode) || S_ISREG(st.st_mode);
 
 			seen = file_identity_of(&st);

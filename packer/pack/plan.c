@@ -73,6 +73,7 @@ static void add_object(struct planner *p, struct input *in, size_t image)
 		b->needs = xrealloc(b->needs, (i + 1) * sizeof(*b->needs));
 		b->needs[b->n_needs++] = (struct archive_need){.place = img->arch};
 	}
+	/* with the frame's length word; what it takes compressed is not known before it is stored */
 	b->needs[i].bytes += 4 + kp_encode_bound((size_t)img->size, chunk);
 	b->needs[i].frames++;
 }
@@ -107,6 +108,10 @@ static void add_place(uint32_t index, size_t container, void *arg)
 	c->indices[c->n_indices++] = index;
 }
 
+/*
+ * Add the containers of IN that are stored, by their first index.  One that several wrappers lead to is
+ * stored once and has the index of each.
+ */
 static void add_containers(struct planner *p, struct input *in)
 {
 	const struct kp_containers *list = &in->fat.containers;

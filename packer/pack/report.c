@@ -119,7 +119,7 @@ static struct sums sum_up(const struct packing *p)
 
 /* --- an output that is larger -------------------------------------------------------- */
 
-/* SIZE, of which so many DIGITS are known. */
+/* SIZE, of which so many DIGITS are known: what is estimated does not look as if it were exact. */
 static uint64_t round_up(uint64_t size, uint64_t digits)
 {
 	uint64_t unit = 1, most = digits == 3 ? 999 : 99;
@@ -227,6 +227,7 @@ static void print_table(const struct packing *p)
 		}
 		print_arch(&all);
 	}
+	/* no tree was written, so there is nothing to compare */
 	if (p->args.mode == PACK_ARCHIVES)
 		return;
 	s = sum_up(p);

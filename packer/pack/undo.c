@@ -131,19 +131,20 @@ static kpack_error_t keep_file_attributes(const struct scan_entry *e, bool remov
 	return attributes_copy(from, fd, &st, why);
 }
 
-/*
- * Set a flag for each entry that is kept: files of databases that go, the first time the archives that
- * are of no run of ours, and the directories above these and above what is converted.
- */
-static kpack_error_t choose_kept(const struct packing *p, const char *kept, bool *flags,
-				 bool *any, struct kpackx_error *why)
+static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
+			      struct kept_times *times, struct kpackx_error *why)
 {
 	const struct scan *scan = &p->scan;
+	KP_AUTO_FREE bool *kept = xcalloc(scan->n_entries + 1, 1);
 	size_t n_names;
 	const char *const *names = archive_set_names(p->set, &n_names);
-	bool again;
+	bool again, any = false;
 
-	KP_TRY(look_for(kept, &again, why));
+	/*
+	 * Choose: files of databases that go, the first time the archives that are of no run of ours,
+	 * and the directories above these and above what is converted.
+	 */
+	KP_TRY(look_for(w->root, &again, why));
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 		enum fate fate = p->dispositions.items[i].fate;
@@ -152,10 +153,10 @@ static kpack_error_t choose_kept(const struct packing *p, const char *kept, bool
 
 		for (size_t k = 0; k < n_names && foreign; k++)
 			foreign = strcmp(names[k], e->archive) != 0;
-		flags[i] |= fate == FATE_PACKED || fate == FATE_REMOVED || foreign;
-		if (!flags[i] && p->dispositions.items[e->first].fate != FATE_CONVERTED)
+		kept[i] |= fate == FATE_PACKED || fate == FATE_REMOVED || foreign;
+		if (!kept[i] && p->dispositions.items[e->first].fate != FATE_CONVERTED)
 			continue;
-		*any = true;
+		any = true;
 		for (const char *slash = strchr(e->relative, '/'); slash;
 		     slash = strchr(slash + 1, '/')) {
 			const struct kp_span path = {(const uint8_t *)e->relative,
@@ -163,24 +164,14 @@ static kpack_error_t choose_kept(const struct packing *p, const char *kept, bool
 			size_t dir;
 
 			if (scan_find(scan, path, &dir))
-				flags[dir] = true;
+				kept[dir] = true;
 		}
 	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
-			      struct kept_times *times, struct kpackx_error *why)
-{
-	const struct scan *scan = &p->scan;
-	KP_AUTO_FREE bool *kept = xcalloc(scan->n_entries + 1, 1);
-	bool any = false;
-
-	KP_TRY(choose_kept(p, w->root, kept, &any, why));
 	if (!any)
 		return KPACK_SUCCESS;
+
+	/* make it: in the order of the scan a directory comes before what is in it */
 	KP_TRY(keep_directory(w, "", p->args.output, &scan->root.mtime, times, why));
-	/* in the order of the scan a directory comes before what is in it */
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 		bool removed = p->dispositions.items[i].fate == FATE_REMOVED;

@@ -85,6 +85,7 @@ kpack_error_t input_open(const char *path, const char *key, const struct input_l
 	err = device_code_settle(fat, path, look->in_tree, out->packed, why);
 	for (size_t i = 0; i < out->n_images; i++)
 		any |= out->packed[i];
+	/* a file with containers, but without code to pack, is as any other file */
 	if (!any && (fat->kind == KP_FATBIN_NESTED ||
 		     (fat->kind == KP_FATBIN_BARE && look->in_tree)))
 		fat->kind = KP_FATBIN_NONE;

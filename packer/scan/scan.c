@@ -86,6 +86,7 @@ static void list_tree(struct scan *scan, const char *root, const char *prefix)
 	}
 	tree_list_close(list);
 	scan->n_faults += failed;
+	/* before anything refers to entries by their numbers */
 	kp_sort(scan->entries, scan->n_entries, KP_BY_TEXT(struct scan_entry, relative));
 	scan->file_entries = xmalloc(scan->n_entries * sizeof(size_t));
 	for (size_t i = 0; i < scan->n_entries; i++) {
@@ -388,6 +389,7 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 		scan_close(out);
 		return err;
 	}
+	/* before other files are looked at: code in a database's file belongs to the database */
 	for (size_t i = 0; libraries && i < out->files.count && databases != SCAN_FIND;
 	     i++) {
 		const struct library_object *o = out->found.objects[i];
