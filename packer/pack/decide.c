@@ -12,8 +12,8 @@
  *	none_selected, ...	is there anything to do, and does the runtime take it?
  *
  * Whatever would be lost or fail is reported here, for all files and not only the first one, since
- * a run over a large tree takes minutes.  PACKING_APART stops
- * before the last line, because one of its trees may well have nothing.
+ * a run over a large tree takes minutes.  PACKING_APART stops before the last line, because one of its
+ * trees may well have nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -333,7 +333,7 @@ static bool none_selected(struct packing *p)
 	/* what an upgrade brings may have no code beside the archives of earlier runs */
 	if (!arch_filter_given(filter))
 		return p->plan.n_objects == 0 && !match_archives(p);
-	/* a target without code in the tree may have some in archives */
+	/* first in the tree; if none of the targets has code there, in archives of earlier runs */
 	for (int archives = 0; archives < 2 && !any; archives++) {
 		if (archives)
 			match_archives(p);
