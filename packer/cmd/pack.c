@@ -17,38 +17,6 @@
 #include "packer/thin/packages.h"
 #include "packer/trees/shard.h"
 
-/*
- * Whether the archive at PATH has a file that is missing in a directory of the output.  One that
- * cannot be read has none: it will not be mounted either.
- */
-static bool has_missing_files(const struct packing *p, const char *path)
-{
-	KP_AUTO_FREE char *prefix = xasprintf("%s/", p->args.prefix);
-	size_t skip = *p->args.prefix ? strlen(prefix) : 0;
-	struct kpack_archive *a = NULL;
-	bool missing = false;
-
-	if (below_archive_open(path, &a, NULL))
-		return false;
-	for (size_t k = 0; !missing && k < kp_archive_entry_count(a); k++) {
-		KP_AUTO_FREE char *file = NULL;
-		struct kp_meta meta;
-		struct stat st;
-
-		kp_archive_meta(a, k, &meta);
-		if (meta.path.size <= skip || !kp_span_starts(meta.path, prefix, skip))
-			continue;
-		file = xasprintf("%s/%.*s", p->args.output, (int)(meta.path.size - skip),
-				 (const char *)meta.path.data + skip);
-		if (below_lstat(file, &st) < 0 && errno == ENOENT) {
-			*strrchr(file, '/') = '\0';
-			missing = below_lstat(file, &st) == 0;
-		}
-	}
-	kp_archive_close(a);
-	return missing;
-}
-
 /* Write TEXT as a word of a shell. */
 static void put_word(FILE *out, const char *text)
 {
@@ -93,18 +61,31 @@ static kpack_error_t find_mount(const struct packing *p, struct pack_result *r,
 			  *word = NULL;
 	bool plain =
 		!*p->args.prefix && strcmp(p->args.archive_dir, KP_ARCHIVES_DIR) == 0;
-	char **paths = NULL;
-	size_t n = 0, size, subdir_size;
+	KP_AUTO_FREE char *prefix = xasprintf("%s/", p->args.prefix);
+	size_t skip = *p->args.prefix ? strlen(prefix) : 0, size, subdir_size;
+	struct shown_files shown = {0};
 	bool missing = false;
 	FILE *f;
 
-	if (below_archives_find(p->archives, &paths, &n, NULL))
-		n = 0;
-	for (size_t i = 0; i < n; i++) {
-		missing = missing || has_missing_files(p, paths[i]);
-		free(paths[i]);
+	/* an archive that cannot be read is not mounted either */
+	if (shown_files_open(p->archives, &shown, NULL))
+		shown.n = 0;
+	for (size_t i = 0; i < shown.n && !missing; i++) {
+		struct kp_span path = shown.items[i].path;
+		KP_AUTO_FREE char *file = NULL;
+		struct stat st;
+
+		if (path.size <= skip || !kp_span_starts(path, prefix, skip))
+			continue;
+		file = xasprintf("%s/%.*s", p->args.output, (int)(path.size - skip),
+				 (const char *)path.data + skip);
+		if (below_lstat(file, &st) == 0 || errno != ENOENT)
+			continue;
+		/* a file is missing in a directory that the tree has */
+		*strrchr(file, '/') = '\0';
+		missing = below_lstat(file, &st) == 0;
 	}
-	free(paths);
+	shown_files_close(&shown);
 	if (!missing)
 		return KPACK_SUCCESS;
 	tree = below_real(p->args.output);
@@ -191,8 +172,10 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 	for (size_t i = 0; i < u->n_gone; i++)
 		report_error(u->tree,
 			     "warning: the code for %s is gone, because no archive has "
-			     "it: %zu binaries, %zu files of kernel databases",
-			     u->gone[i].arch, u->gone[i].n_binaries, u->gone[i].n_files);
+			     "it: %zu %s, %zu file%s of kernel databases",
+			     u->gone[i].arch, u->gone[i].n_binaries,
+			     u->gone[i].n_binaries == 1 ? "binary" : "binaries",
+			     u->gone[i].n_files, plural(u->gone[i].n_files));
 	if (u->n_gone) {
 		KP_AUTO_FREE char *names = NULL;
 		char **paths = xcalloc(u->n_lacking, sizeof(*paths));
@@ -223,25 +206,11 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 			rows_array(ROWS(gone_rows), u->gone, u->n_gone, sizeof(*u->gone)),
 			"archives_removed", !u->left));
 	} else if (!args->quiet) {
-		printf("%zu binaries and %zu files of kernel databases restored\n",
-		       n_binaries, n_files);
+		printf("%zu %s and %zu file%s of kernel databases restored\n", n_binaries,
+		       n_binaries == 1 ? "binary" : "binaries", n_files, plural(n_files));
 		if (!u->n_files && !u->left)
 			report_error(u->tree, "note: nothing in it was packed");
 	}
-}
-
-static int undo_pack(const struct pack_args *args)
-{
-	struct unpacking u = {.tree = args->output,
-			      .archive_dir = args->archive_dir,
-			      .jobs = args->how.jobs,
-			      .allow_missing = args->allow_missing};
-	int status = unpacking_run(&u);
-
-	if (u.done)
-		report_undone(&u, args);
-	unpacking_close(&u);
-	return status;
 }
 
 /*
@@ -263,7 +232,15 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 	if (!p.args.quiet && !p.args.json)
 		p.args.how.sizes = &sizes;
 	if (!status && p.args.mode == PACK_UNDO) {
-		status = undo_pack(&p.args);
+		struct unpacking u = {.tree = p.args.output,
+				      .archive_dir = p.args.archive_dir,
+				      .jobs = p.args.how.jobs,
+				      .allow_missing = p.args.allow_missing};
+
+		status = unpacking_run(&u);
+		if (u.done)
+			report_undone(&u, &p.args);
+		unpacking_close(&u);
 		packing_close(&p);
 		return report_finish(status);
 	}

@@ -638,31 +638,56 @@ static int by_inode(const void *a, const void *b)
 	return KP_ORDER(x->ino, y->ino);
 }
 
+/* What W knows of SEEN's file, which has several links; NULL: nothing. */
+static const struct first_link *find_link(const struct tree_write *w,
+					  const struct file_identity *seen)
+{
+	const struct first_link key = {.dev = seen->dev, .ino = seen->ino};
+	struct first_link *const *found =
+		seen->nlink > 1 ? tfind(&key, (void *const *)&w->links, by_inode) : NULL;
+
+	return found ? *found : NULL;
+}
+
+static void add_link(struct tree_write *w, const struct file_identity *seen,
+		     const char *path, const char *left)
+{
+	struct first_link *link = xmalloc(sizeof(*link));
+
+	*link = (struct first_link){seen->dev, seen->ino, xstrdup(path),
+				    left ? xstrdup(left) : NULL};
+	if (!tsearch(link, &w->links, by_inode))
+		xalloc_fail(0);
+}
+
+const char *tree_write_first(struct tree_write *w, const char *path,
+			     const struct file_identity *seen)
+{
+	const struct first_link *first = find_link(w, seen);
+
+	if (!first && seen->nlink > 1)
+		add_link(w, seen, path, NULL);
+	return first ? first->path : NULL;
+}
+
 kpack_error_t tree_write_entry(struct tree_write *w, const char *path, const char *from,
 			       const struct file_identity *seen, char **left,
 			       struct kpackx_error *why)
 {
-	const struct first_link key = {.dev = seen->dev, .ino = seen->ino};
-	struct first_link *const *first, *link;
+	const struct first_link *first = find_link(w, seen);
 
 	*left = NULL;
 	if (S_ISDIR(seen->mode))
 		return tree_write_directory(w, path, from, why);
-	first = seen->nlink > 1 ? tfind(&key, (void *const *)&w->links, by_inode) : NULL;
-	if (first && (*first)->left) {
-		*left = xstrdup((*first)->left);
+	if (first && first->left) {
+		*left = xstrdup(first->left);
 		return KPACK_SUCCESS;
 	}
 	if (first)
-		return tree_write_link(w, path, (*first)->path, from, seen, why);
+		return tree_write_link(w, path, first->path, from, seen, why);
 	KP_TRY(tree_write_file(w, path, from, seen, left, why));
-	if (seen->nlink > 1) {
-		link = xmalloc(sizeof(*link));
-		*link = (struct first_link){seen->dev, seen->ino, xstrdup(path),
-					    *left ? xstrdup(*left) : NULL};
-		if (!tsearch(link, &w->links, by_inode))
-			xalloc_fail(0);
-	}
+	if (seen->nlink > 1)
+		add_link(w, seen, path, *left);
 	return KPACK_SUCCESS;
 }
 

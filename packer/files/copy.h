@@ -109,6 +109,11 @@ kpack_error_t tree_write_link(struct tree_write *w, const char *path, const char
 			      const char *from, const struct file_identity *seen,
 			      struct kpackx_error *why);
 /*
+ * The path that was given here before for SEEN's file, whose links W writes; NULL: PATH is the first.
+ */
+const char *tree_write_first(struct tree_write *w, const char *path,
+			     const struct file_identity *seen);
+/*
  * As tree_write_directory or tree_write_file.  A file of which this call has written
  * another path becomes a link to it, or is left out with it.
  */

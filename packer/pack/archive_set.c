@@ -162,25 +162,32 @@ static bool has_entries(const struct volume *v)
 	return v->store.writer && kp_writer_entry_count(v->store.writer);
 }
 
-/* Begin to write V. */
-static kpack_error_t begin_volume(const struct archive_set *set, struct volume *v,
-				  struct kpackx_error *why)
+/* Get the archive of OBJECT's place that is its volume; it is begun if need be. */
+static kpack_error_t volume_of(struct archive_set *set,
+			       const struct archive_object *object, struct volume **out,
+			       struct kpackx_error *why)
 {
 	const struct archive_set_options *o = &set->options;
-	const char *family = stem_of(set, v) + 1;
+	struct slot *s = use_slot(set, object->place);
+	struct volume *v = find_volume(set, s, object->volume);
 	struct kp_writer_options options = {
 		.scheme = o->scheme,
 		.group = o->group,
-		.family = family,
+		.family = s->stem + 1,
 		.level = o->level,
 		.effort = o->effort,
 		.jobs = o->jobs,
 		.unnamed = o->unnamed,
 	};
 
+	if (!v)
+		v = add_volume(set, s, object->volume);
+	*out = v;
+	if (v->written)
+		return KPACK_SUCCESS;
 	if (!kp_component_ok(kp_span_str(v->file)))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "architecture %s gives no file name", family);
+			       "architecture %s gives no file name", options.family);
 	if (v->foreign)
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -194,20 +201,6 @@ static kpack_error_t begin_volume(const struct archive_set *set, struct volume *
 	KP_TRY(below_writer_open(o->dir, v->file, &options, &v->store.writer, why));
 	v->written = true;
 	return KPACK_SUCCESS;
-}
-
-/* Get the archive of OBJECT's place that is its volume; it is begun if need be. */
-static kpack_error_t volume_of(struct archive_set *set,
-			       const struct archive_object *object, struct volume **out,
-			       struct kpackx_error *why)
-{
-	struct slot *s = use_slot(set, object->place);
-	struct volume *v = find_volume(set, s, object->volume);
-
-	if (!v)
-		v = add_volume(set, s, object->volume);
-	*out = v;
-	return v->written ? KPACK_SUCCESS : begin_volume(set, v, why);
 }
 
 static struct arch_stats *stats_of(struct archive_set *set, const char *arch)
@@ -289,21 +282,36 @@ static kpack_error_t weigh_volume(const struct archive_set *set, struct volume *
 	return err;
 }
 
-static kpack_error_t list_volumes(struct archive_set *set, struct kpackx_error *why)
+/* Wait for other runs in this directory, and look at its archives. */
+static kpack_error_t look_at_dir(struct archive_set *set, struct kpackx_error *why)
 {
-	const char *path = set->options.dir;
-	DIR *dir = below_opendir(path);
-	kpack_error_t err = KPACK_SUCCESS;
+	const struct archive_set_options *o = &set->options;
+	struct below_target at;
 	struct dirent *d;
+	DIR *dir;
+	int error;
 
+	/* a link in OUTPUT too is followed only where no other user can exchange it */
+	if (below_target_open(&at, o->dir) < 0)
+		return below_fail(why, "%s", o->dir);
+	set->dir_fd = below_target_reopen(&at, O_RDONLY | O_DIRECTORY);
+	below_target_close(&at);
+	if (set->dir_fd < 0)
+		return below_fail(why, "%s", o->dir);
+	lock_wait(set->dir_fd, o->dir);
+	/* what is locked is also what is written to */
+	KP_TRY(below_adopt_root(o->dir, set->dir_fd, why));
+	if (o->inherit)
+		KP_TRY(inherit_archives(o->inherit, o->dir, why));
+	dir = below_opendir(o->dir);
 	if (!dir)
-		return below_fail(why, "%s", path);
+		return below_fail(why, "%s", o->dir);
 	while ((errno = 0, d = readdir(dir))) {
 		struct slot *s = NULL;
 		struct kp_span stem;
 		unsigned number;
 
-		if (!kp_archive_name_split(d->d_name, set->options.group, &number, &stem))
+		if (!kp_archive_name_split(d->d_name, o->group, &number, &stem))
 			continue;
 		for (size_t i = 0; i < set->n_slots && !s; i++)
 			if (kp_span_is(stem, set->slots[i].stem))
@@ -312,33 +320,12 @@ static kpack_error_t list_volumes(struct archive_set *set, struct kpackx_error *
 			s = add_slot(set, xstrndup((const char *)stem.data, stem.size));
 		add_volume(set, s, number)->exists = true;
 	}
-	/* an archive that is not seen would be replaced, and not added to */
-	if (errno)
-		err = below_fail(why, "%s", path);
+	error = errno;
 	closedir(dir);
+	/* an archive that is not seen would be replaced, and not added to */
+	if (error)
+		return kp_fail_errno(why, error, "%s", o->dir);
 	kp_sort(set->volumes, set->n_volumes, KP_BY_TEXT(struct volume, file));
-	return err;
-}
-
-/* Wait for other runs in this directory, and look at its archives. */
-static kpack_error_t look_at_dir(struct archive_set *set, struct kpackx_error *why)
-{
-	const struct archive_set_options *o = &set->options;
-	struct below_target dir;
-
-	/* a link in OUTPUT too is followed only where no other user can exchange it */
-	if (below_target_open(&dir, o->dir) < 0)
-		return below_fail(why, "%s", o->dir);
-	set->dir_fd = below_target_reopen(&dir, O_RDONLY | O_DIRECTORY);
-	below_target_close(&dir);
-	if (set->dir_fd < 0)
-		return below_fail(why, "%s", o->dir);
-	lock_wait(set->dir_fd, o->dir);
-	/* what is locked is also what is written to */
-	KP_TRY(below_adopt_root(o->dir, set->dir_fd, why));
-	if (o->inherit)
-		KP_TRY(inherit_archives(o->inherit, o->dir, why));
-	KP_TRY(list_volumes(set, why));
 	for (size_t i = 0; i < set->n_volumes; i++) {
 		struct volume *v = &set->volumes[i];
 
@@ -545,76 +532,6 @@ static bool takes_entry(const void *arg, size_t source, const struct kp_entry_in
 		s->entries[entry]);
 }
 
-static kpack_error_t check_old(const struct archive_set *set,
-			       const struct kpack_archive *old, struct kpackx_error *why)
-{
-	const char *scheme = kp_scheme_name(set->options.scheme);
-	size_t kept, counted;
-
-	if (strcmp(kp_archive_scheme(old), scheme) != 0)
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_ARGUMENT,
-			"its scheme is %s and this run's %s: give the same, or replace "
-			"it with --force",
-			kp_archive_scheme(old), scheme);
-	kp_archive_faults(old, &kept, &counted);
-	if (counted)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "it has faults and cannot be added to (kpack verify names "
-			       "them); --force replaces it");
-	return KPACK_SUCCESS;
-}
-
-/* Write V again: what it has, and of the existing archive, if there is one, what STAYS says. */
-static kpack_error_t rewrite_volume(const struct archive_set *set, struct volume *v,
-				    struct stays *stays, const char *path,
-				    struct kpackx_error *why)
-{
-	const struct archive_set_options *o = &set->options;
-	bool shared = o->scheme == KP_COMPRESSION_ZSTD_SHARED;
-	const struct merge_options options = {
-		.group = o->group,
-		.family = stem_of(set, v) + 1,
-		.level = shared ? o->level : 0,
-		.effort = o->effort,
-		.takes = takes_entry,
-		.takes_arg = stays,
-	};
-	struct merge_source sources[2];
-	struct kpack_archive *own = NULL;
-	struct kp_writer *writer = NULL;
-	struct merge_plan *plan = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
-	size_t n = 0;
-
-	if (has_entries(v)) {
-		err = kp_writer_finish(v->store.writer, why);
-		if (!err)
-			err = kp_writer_reopen(v->store.writer, path, &own, why);
-		sources[n++] = (struct merge_source){own, .prefer = 1, .checked = true};
-	}
-	/* decoding all of a shared archive checks it */
-	stays->source = n;
-	if (stays->old)
-		sources[n++] = (struct merge_source){stays->old, .checked = shared};
-	if (!err)
-		err = merge_plan_new(sources, n, &options, &plan, why);
-	if (err == KPACK_ERROR_DECOMPRESSION_FAILED)
-		err = kp_fail(why, err,
-			      "%s: is damaged and cannot be added to; --force "
-			      "replaces it",
-			      path);
-	if (!err)
-		err = merge_plan_write(plan, o->dir, v->file, &writer, why);
-	merge_plan_free(plan);
-	kp_archive_close(own);
-	if (err)
-		return err;
-	kp_writer_close(v->store.writer);
-	v->store.writer = writer;
-	return KPACK_SUCCESS;
-}
-
 /*
  * Complete V with what stays of the existing archive.
  *
@@ -626,13 +543,25 @@ static kpack_error_t rewrite_volume(const struct archive_set *set, struct volume
 static kpack_error_t complete_volume(struct archive_set *set, struct volume *v,
 				     struct kpackx_error *why)
 {
-	KP_AUTO_FREE char *path = xasprintf("%s/%s", set->options.dir, v->file);
+	const struct archive_set_options *o = &set->options;
+	bool shared = o->scheme == KP_COMPRESSION_ZSTD_SHARED, ordered = true, again;
+	KP_AUTO_FREE char *path = xasprintf("%s/%s", o->dir, v->file);
 	KP_AUTO_FREE bool *entries = NULL;
 	struct stays stays = {0};
-	struct kpack_archive *old = NULL;
+	const struct merge_options options = {
+		.group = o->group,
+		.family = stem_of(set, v) + 1,
+		.level = shared ? o->level : 0,
+		.effort = o->effort,
+		.takes = takes_entry,
+		.takes_arg = &stays,
+	};
+	struct kpack_archive *old = NULL, *own = NULL;
+	struct merge_source sources[2];
+	struct merge_plan *plan = NULL;
+	struct kp_writer *writer = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
-	bool ordered = true;
-	size_t taken = 0, n = 0;
+	size_t taken = 0, n = 0, n_sources = 0, kept, faults = 0;
 
 	if (is_kept(set, v))
 		err = below_archive_open(path, &old, why);
@@ -644,21 +573,61 @@ static kpack_error_t complete_volume(struct archive_set *set, struct volume *v,
 		entries[i] = fate == ENTRY_STAYS || fate == ENTRY_MOVED;
 		taken += entries[i];
 	}
-	stays.old = old;
-	stays.entries = entries;
 	/* nothing of this run goes there, but it loses entries */
 	v->written |= taken < n;
-	if (!err && v->written && old)
-		err = check_old(set, old, why);
-	if (!err && v->store.writer && !set->options.unnamed)
+	if (!err && v->written && old) {
+		kp_archive_faults(old, &kept, &faults);
+		if (strcmp(kp_archive_scheme(old), kp_scheme_name(o->scheme)) != 0)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "its scheme is %s and this run's %s: give the "
+				      "same, or replace it with --force",
+				      kp_archive_scheme(old), kp_scheme_name(o->scheme));
+		else if (faults)
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "it has faults and cannot be added to (kpack "
+				      "verify names them); --force replaces it");
+	}
+	if (!err && v->store.writer && !o->unnamed)
 		err = kp_writer_is_ordered(v->store.writer, &ordered, why);
-	if (!err && has_entries(v) && !taken && ordered && !v->again)
+	again = taken || !ordered || v->again;
+	if (!err && has_entries(v) && !again)
 		err = kp_writer_finish(v->store.writer, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
-	else if (v->written &&
-		 (taken || !ordered || v->again)) /* errors name the archive */
-		err = rewrite_volume(set, v, &stays, path, why);
+	if (err || !v->written || !again)
+		goto out;
+
+	/*
+	 * Write it again: what it has, which wins and was checked when it was stored, and what stays.
+	 * Errors name the archive.
+	 */
+	if (has_entries(v)) {
+		err = kp_writer_finish(v->store.writer, why);
+		if (!err)
+			err = kp_writer_reopen(v->store.writer, path, &own, why);
+		sources[n_sources++] =
+			(struct merge_source){own, .prefer = 1, .checked = true};
+	}
+	/* decoding all of a shared archive checks it */
+	stays = (struct stays){.old = old, .source = n_sources, .entries = entries};
+	if (old)
+		sources[n_sources++] = (struct merge_source){old, .checked = shared};
+	if (!err)
+		err = merge_plan_new(sources, n_sources, &options, &plan, why);
+	if (err == KPACK_ERROR_DECOMPRESSION_FAILED)
+		err = kp_fail(why, err,
+			      "%s: is damaged and cannot be added to; --force "
+			      "replaces it",
+			      path);
+	if (!err)
+		err = merge_plan_write(plan, o->dir, v->file, &writer, why);
+	merge_plan_free(plan);
+	kp_archive_close(own);
+	if (!err) {
+		kp_writer_close(v->store.writer);
+		v->store.writer = writer;
+	}
+out:
 	kp_archive_close(old);
 	return err;
 }

@@ -198,6 +198,7 @@ static void combine_options(struct parser *p)
 	options_check(
 		&cmd_pack_help,
 		(const struct option_rule[]){
+			/* what was packed says how; an option that only packing has is a mistake */
 			{p->undo &&
 				 (p->archives_only || p->in_place || p->family ||
 				  p->arches || p->libraries || p->rules || p->effort ||
@@ -311,8 +312,9 @@ bool pack_archive_dir_ok(char *dir)
 }
 
 /*
- * Returns a directory's name, or a file's name without "lib" and from the first dot on.  NULL,
- * after a message: INPUT cannot be looked at.
+ * Returns a directory's name, or a file's name without "lib" and from the first dot on: there the
+ * version begins, with which each upgrade would have archives of its own.  NULL, after a message: INPUT
+ * cannot be looked at.
  */
 static char *default_group(const char *input)
 {
@@ -334,12 +336,18 @@ static char *default_group(const char *input)
 	return xstrndup(name, strcspn(name, "."));
 }
 
-/* Take INPUT and OUTPUT, and check or make the names in what is written. */
-static int take_names(struct pack_args *args, int argc, char **argv)
+/*
+ * Take INPUT and OUTPUT, and check or make the names in what is written; and that it can be written
+ * there, and takes nothing away that is needed.
+ */
+static int take_operands(struct pack_args *args, int argc, char **argv)
 {
 	bool in_place = args->mode == PACK_IN_PLACE || args->mode == PACK_UNDO;
+	KP_AUTO_FREE char *archives = NULL;
 	struct kpackx_error why = {0};
 	struct kp_span group;
+	struct stat st;
+	kpack_error_t err;
 	int at = optind;
 
 	if (!args->input && at < argc)
@@ -386,19 +394,8 @@ static int take_names(struct pack_args *args, int argc, char **argv)
 		options_usage(&cmd_pack_help,
 			      "--shard with --archive-dir: the parts of a run are "
 			      "joined in " KP_ARCHIVES_DIR);
-	return EXIT_OK;
-}
 
-/* Check that what is written can be written there, and takes nothing away that is needed. */
-static int check_output(const struct pack_args *args)
-{
-	KP_AUTO_FREE char *archives = xasprintf("%s/%s", args->input, args->archive_dir);
-	struct kpackx_error why = {0};
-	kpack_error_t err;
-	struct stat st;
-
-	if ((args->mode == PACK_IN_PLACE || args->mode == PACK_UNDO) &&
-	    below_stat(args->input, &st) == 0 && !S_ISDIR(st.st_mode))
+	if (in_place && below_stat(args->input, &st) == 0 && !S_ISDIR(st.st_mode))
 		options_usage(&cmd_pack_help, "%s %s: not a directory",
 			      args->mode == PACK_UNDO ? "--undo" : "--in-place",
 			      args->input);
@@ -411,6 +408,7 @@ static int check_output(const struct pack_args *args)
 		report_why(args->input, &why);
 		return EXIT_FAULT;
 	}
+	archives = xasprintf("%s/%s", args->input, args->archive_dir);
 	if (args->force && below_stat(archives, &st) == 0)
 		options_usage(&cmd_pack_help,
 			      "--force would take away what the converted "
@@ -431,10 +429,8 @@ int pack_args_parse(struct pack_args *args, int argc, char **argv)
 	status = take_lists(&p);
 	if (!status) {
 		combine_options(&p);
-		status = take_names(&p.args, argc, argv);
+		status = take_operands(&p.args, argc, argv);
 	}
-	if (!status)
-		status = check_output(&p.args);
 	*args = p.args;
 	return status;
 }

@@ -183,43 +183,48 @@ struct converter packing_converter(struct packing *p)
 
 /* --- after a killed run -------------------------------------------------------------- */
 
-/* Whether a search path leads to an archive GROUP_..., GROUP-... or GROUP.N_.... */
-static bool names_group(const struct kp_marker *marker, const char *group)
+/*
+ * Join the converted binary B, the scan's ENTRY, to the paths of the file that it seems to come from, if
+ * it leads to an archive GROUP_..., GROUP-... or GROUP.N_... of this run.
+ */
+static kpack_error_t resume_binary(struct packing *p, size_t entry, struct binary *b,
+				   struct kpackx_error *why)
 {
-	size_t n = strlen(group);
+	struct scan_entry *entries = p->scan.entries;
+	const struct kp_marker *marker = &b->marker;
+	const struct plan_binary *binary = NULL;
+	const struct input *in;
+	size_t n_group = strlen(p->args.group), n = 0, head;
+	struct texts files = {0};
+	KP_AUTO_FREE size_t *links = NULL;
+	bool same, all = true;
 
-	for (size_t i = 0; i < marker->n_search_paths; i++) {
+	/* faults of a marker are not reported here */
+	if (binary_read_marker(b, NULL))
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < marker->n_search_paths && !binary; i++) {
 		const char *file = kp_path_name(marker->search_paths[i]);
 
-		if (strncmp(file, group, n) == 0 && file[n] && strchr("_-.", file[n]))
-			return true;
+		if (strncmp(file, p->args.group, n_group) == 0 && file[n_group] &&
+		    strchr("_-.", file[n_group]))
+			binary = plan_find(&p->plan, marker->kernel_name);
 	}
-	return false;
-}
+	if (!binary)
+		return KPACK_SUCCESS;
+	in = binary->input;
 
-static bool has_objects_of(const struct kp_recipe *layout, const struct input *in)
-{
-	bool same = layout->n_images == in->n_images;
-
+	/* its key is going to have the objects of this run: are they those that it was made of? */
+	same = !binary_read_layout(b, NULL) && b->has_layout &&
+	       b->layout.n_images == in->n_images;
 	for (size_t i = 0; i < in->n_images && same; i++) {
-		const struct kp_recipe_image *image = &layout->images[i];
+		const struct kp_recipe_image *image = &b->layout.images[i];
 
 		same = image->size == in->images[i].size &&
 		       (!in->known[i] ||
 			(image->has_xxh3 &&
 			 memcmp(image->xxh3, in->xxh3[i], sizeof(image->xxh3)) == 0));
 	}
-	return same;
-}
-
-/* Whether MARKER names the files of all archives that the plan stores B in. */
-static bool names_archives(const struct packing *p, const struct kp_marker *marker,
-			   const struct plan_binary *b)
-{
-	struct texts files = {0};
-	bool all = true;
-
-	list_archives(p, b, false, &files);
+	list_archives(p, binary, false, &files);
 	for (size_t i = 0; i < files.n; i++) {
 		bool named = false;
 
@@ -229,36 +234,16 @@ static bool names_archives(const struct packing *p, const struct kp_marker *mark
 		all &= named;
 	}
 	texts_fini(&files);
-	return all;
-}
-
-static kpack_error_t resume_binary(struct packing *p, size_t entry, struct binary *b,
-				   struct kpackx_error *why)
-{
-	struct scan_entry *entries = p->scan.entries;
-	const struct plan_binary *binary;
-	const struct input *in;
-	const char *other = NULL;
-	KP_AUTO_FREE size_t *links = NULL;
-	size_t n = 0, head;
-
-	/* faults of a marker are not reported here */
-	if (binary_read_marker(b, NULL) || !names_group(&b->marker, p->args.group) ||
-	    !(binary = plan_find(&p->plan, b->marker.kernel_name)))
-		return KPACK_SUCCESS;
-	in = binary->input;
-	head = in->entry;
-	if (binary_read_layout(b, NULL) || !b->has_layout ||
-	    !has_objects_of(&b->layout, in))
-		other = "code now is another";
-	else if (!names_archives(p, &b->marker, binary))
-		other = "code would go to other archives now";
-	if (other)
+	if (!same || !all)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "its marker names %s, whose %s: give another --group or a "
-			       "--key-prefix",
-			       in->key, other);
+			       "its marker names %s, whose code %s: give another --group "
+			       "or a --key-prefix",
+			       in->key,
+			       same ? "would go to other archives now"
+				    : "now is another");
+
 	/* the first path is converted last, and converting preserves attributes */
+	head = in->entry;
 	if (entry < head || p->dispositions.items[head].fate != FATE_CONVERTED ||
 	    b->st.st_mode != in->st.st_mode || b->st.st_uid != in->st.st_uid ||
 	    b->st.st_gid != in->st.st_gid ||

@@ -124,28 +124,6 @@ static uint64_t cost_of_job(void *arg, size_t job)
 	return own > most ? own : most;
 }
 
-static kpack_error_t write_file(const struct converter *c, struct input *in, int fd,
-				struct written *w, struct kpackx_error *why)
-{
-	const struct scan_entry *e = &c->scan->entries[in->entry];
-	KP_AUTO_FREE char *path =
-		c->output ? xasprintf("%s/%s", c->output, e->relative) : xstrdup(e->path);
-	const struct stat *st = &in->st;
-	struct stat now;
-
-	/* no other user may read it before it has its permissions */
-	KP_TRY(below_outfile_open(&w->out, path, 0600, why));
-	KP_TRY(c->rewrite(c->arg, in, fd, &w->out, why));
-	KP_TRY(attributes_copy(fd, w->out.fd, st, why));
-	if (fstat(w->out.fd, &now) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
-	w->size = (uint64_t)now.st_size;
-	if (!c->output && (now.st_uid != st->st_uid || now.st_gid != st->st_gid))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "cannot keep its owner %u:%u",
-			       (unsigned)st->st_uid, (unsigned)st->st_gid);
-	return KPACK_SUCCESS;
-}
-
 static void discard_written(void *arg, void *result)
 {
 	struct written *w = result;
@@ -161,8 +139,13 @@ static kpack_error_t write_job(void *arg, void *state, size_t job, void **result
 {
 	const struct converter *c = arg;
 	struct input *in = c->inputs[job];
+	const struct scan_entry *e = &c->scan->entries[in->entry];
+	const struct stat *st = &in->st;
+	KP_AUTO_FREE char *path =
+		c->output ? xasprintf("%s/%s", c->output, e->relative) : xstrdup(e->path);
 	struct written *w = xcalloc(1, sizeof(*w));
 	struct kpackx_error fault = {0};
+	struct stat now = {0};
 	kpack_error_t err;
 	int fd;
 
@@ -173,9 +156,20 @@ static kpack_error_t write_job(void *arg, void *state, size_t job, void **result
 		return KPACK_SUCCESS;
 	err = input_hold(in, &fd, &fault);
 	if (!err) {
-		err = write_file(c, in, fd, w, &fault);
+		/* no other user may read it before it has its permissions */
+		err = below_outfile_open(&w->out, path, 0600, &fault);
+		if (!err)
+			err = c->rewrite(c->arg, in, fd, &w->out, &fault);
+		if (!err)
+			err = attributes_copy(fd, w->out.fd, st, &fault);
+		if (!err && fstat(w->out.fd, &now) < 0)
+			err = kp_fail_errno(&fault, errno, "cannot stat");
 		input_release(in);
 	}
+	w->size = (uint64_t)now.st_size;
+	if (!err && !c->output && (now.st_uid != st->st_uid || now.st_gid != st->st_gid))
+		err = kp_fail(&fault, KPACK_ERROR_IO_ERROR, "cannot keep its owner %u:%u",
+			      (unsigned)st->st_uid, (unsigned)st->st_gid);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 		kp_outfile_close(&w->out);
 		w->refused = xstrdup(fault.text);
@@ -184,7 +178,7 @@ static kpack_error_t write_job(void *arg, void *state, size_t job, void **result
 	if (err) {
 		*result = NULL;
 		discard_written(NULL, w);
-		kp_fail_prefix(&fault, err, "%s", c->scan->entries[in->entry].path);
+		kp_fail_prefix(&fault, err, "%s", e->path);
 		if (why)
 			*why = fault;
 	}
@@ -252,27 +246,6 @@ static bool is_written(const char *path, const struct written *w)
 	return kp_source_same(&there, &written);
 }
 
-/* LINKS[AT] is a path of another file: split that file's paths off. */
-static void split_links(const struct converter *c, size_t *links, size_t *n, size_t at)
-{
-	const struct scan_entry *e = &c->scan->entries[links[at]];
-	KP_AUTO_FREE size_t *others = xmalloc(*n * sizeof(*others));
-	size_t n_others = 0, kept = 0;
-
-	for (size_t i = 0; i < *n; i++) {
-		const struct scan_entry *l = &c->scan->entries[links[i]];
-
-		if (l->id.dev == e->id.dev && l->id.ino == e->id.ino)
-			others[n_others++] = links[i];
-		else
-			links[kept++] = links[i];
-	}
-	scan_chain(c->scan, links, kept);
-	scan_chain(c->scan, others, n_others);
-	c->dispositions->items[others[0]].fate = FATE_ALREADY_CONVERTED;
-	*n = kept;
-}
-
 static kpack_error_t commit_job(void *arg, size_t job, void *result,
 				struct kpackx_error *why)
 {
@@ -291,11 +264,27 @@ static kpack_error_t commit_job(void *arg, size_t job, void *result,
 		/* of converted files, only what this run would write is replaced */
 		for (size_t i = 1; i < n;) {
 			const struct scan_entry *e = &c->scan->entries[links[i]];
+			KP_AUTO_FREE size_t *others = NULL;
+			size_t n_others = 0, kept = 0;
 
-			if (e->converted && !is_written(e->path, w))
-				split_links(c, links, &n, i);
-			else
+			if (!e->converted || is_written(e->path, w)) {
 				i++;
+				continue;
+			}
+			/* the paths of that other file are split off */
+			others = xmalloc(n * sizeof(*others));
+			for (size_t k = 0; k < n; k++) {
+				const struct scan_entry *l = &c->scan->entries[links[k]];
+
+				if (l->id.dev == e->id.dev && l->id.ino == e->id.ino)
+					others[n_others++] = links[k];
+				else
+					links[kept++] = links[k];
+			}
+			scan_chain(c->scan, links, kept);
+			scan_chain(c->scan, others, n_others);
+			c->dispositions->items[others[0]].fate = FATE_ALREADY_CONVERTED;
+			n = kept;
 		}
 		err = c->output ? kp_outfile_publish(&w->out, why)
 				: publish_in_place(c, links, n, w, why);

@@ -47,14 +47,7 @@ struct clash {
 	struct clash_file *files; /* sorted by path */
 	size_t n_files, cap;
 	size_t n_faults;
-};
-
-/* The archive or file that has other bytes. */
-struct clash_other {
-	const char *path; /* of the archive, or the file */
-	const char *arch;
-	bool is_file;
-	const char *fixed; /* why it cannot be replaced; NULL: it can */
+	bool in_tree; /* they are compared with the output's tree, not with its archives */
 };
 
 /* --- our files ----------------------------------------------------------------------- */
@@ -135,12 +128,13 @@ static void list_files(struct clash *c)
 }
 
 /*
- * Report that F and OTHER differ, and apply the preference.  Where the output is preferred, F is
- * left out; but a packed file whose path an archive has stays visible in the tree, so its
+ * Report that OTHER, an archive with code for ARCH or a file for it, has other bytes than F, and apply
+ * the preference; FIXED is why --prefer input cannot replace these, or NULL.  Where the output is
+ * preferred, F is left out; but a packed file whose path an archive has stays visible in the tree, so its
  * disposition does not change.
  */
-static void report_clash(struct clash *c, struct clash_file *f,
-			 const struct clash_other *other)
+static void report_clash(struct clash *c, struct clash_file *f, const char *other,
+			 const char *arch, const char *fixed)
 {
 	const struct pack_args *args = &c->p->args;
 	const char *path = c->p->scan.entries[f->entry].path;
@@ -152,61 +146,62 @@ static void report_clash(struct clash *c, struct clash_file *f,
 		if (!args->quiet)
 			report_error(path,
 				     "note: left out, because %s (%s) has other bytes",
-				     other->path, other->arch);
+				     other, arch);
 		f->dropped = true;
 		if (args->mode == PACK_ARCHIVES)
 			return;
 		o = &c->p->dispositions.items[f->entry];
-		if (o->fate == FATE_PACKED && tree && !other->is_file)
+		if (o->fate == FATE_PACKED && tree && !c->in_tree)
 			return;
-		snprintf(reason, sizeof(reason), "%.360s has other bytes", other->path);
+		snprintf(reason, sizeof(reason), "%.360s has other bytes", other);
 		disposition_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason);
-	} else if (args->prefer == PREFER_INPUT && !other->fixed) {
+	} else if (args->prefer == PREFER_INPUT && !fixed) {
 		if (!args->quiet)
-			report_error(path, "note: replaces other bytes in %s (%s)",
-				     other->path, other->arch);
-	} else if (++c->n_faults <= REPORTED_MAX) {
-		if (other->fixed && args->prefer == PREFER_INPUT)
-			report_error(path,
-				     "other bytes than in %s (%s), which --prefer input "
-				     "cannot replace: %s",
-				     other->path, other->arch, other->fixed);
-		else
-			report_error(path,
-				     "other bytes than in %s (%s): one path cannot have "
-				     "both; --prefer input or output",
-				     other->path, other->arch);
+			report_error(path, "note: replaces other bytes in %s (%s)", other,
+				     arch);
+	} else if (++c->n_faults > REPORTED_MAX) {
+		return;
+	} else if (args->prefer == PREFER_INPUT) {
+		report_error(path,
+			     "other bytes than in %s (%s), which --prefer input cannot "
+			     "replace: %s",
+			     other, arch, fixed);
+	} else {
+		report_error(path,
+			     "other bytes than in %s (%s): one path cannot have both; "
+			     "--prefer input or output",
+			     other, arch);
 	}
 }
 
-/* Say how many faults there are more, or let the plan store nothing of what was dropped. */
-static kpack_error_t settle_clashes(struct clash *c, struct kpackx_error *why)
+/*
+ * End a comparison: say how many faults there are more, or let the plan store nothing of what was
+ * dropped.  ERR, if it failed, is returned.
+ */
+static kpack_error_t settle_clashes(struct clash *c, kpack_error_t err,
+				    struct kpackx_error *why)
 {
 	struct plan *plan = &c->p->plan;
-	KP_AUTO_FREE bool *drop = NULL;
+	KP_AUTO_FREE bool *drop = xcalloc(plan->n_objects, 1);
 
-	if (c->n_faults > REPORTED_MAX)
+	if (!err && c->n_faults > REPORTED_MAX)
 		report_error(NULL, "and %zu files more have other bytes there",
 			     c->n_faults - REPORTED_MAX);
-	if (c->n_faults)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "nothing was packed because of the faults above");
-	drop = xcalloc(plan->n_objects, 1);
-	for (size_t i = 0; i < plan->n_objects; i++) {
+	if (!err && c->n_faults)
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "nothing was packed because of the faults above");
+	for (size_t i = 0; i < plan->n_objects && c->n_files; i++) {
 		const char *path = path_of(&plan->objects[i]);
 		const struct clash_file *f = path ? find_file(c, path) : NULL;
 
 		drop[i] = f && f->dropped;
 	}
-	plan_drop(plan, drop);
-	return KPACK_SUCCESS;
-}
-
-static void free_files(struct clash *c)
-{
+	if (!err && c->n_files)
+		plan_drop(plan, drop);
 	for (size_t i = 0; i < c->n_files; i++)
 		free(c->files[i].path);
 	free(c->files);
+	return err;
 }
 
 /* --- archives ------------------------------------------------------------------------ */
@@ -273,21 +268,14 @@ static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *
 	if (same)
 		return KPACK_SUCCESS;
 	snprintf(arch, sizeof(arch), "%.*s", (int)info.arch.size, info.arch.data);
-	report_clash(
-		c, f,
-		&(struct clash_other){
-			.path = kp_archive_path(a),
-			.arch = arch,
-			.fixed = stored ? NULL
-				 : f->link
-					 ? "a symbolic link replaces nothing in archives"
-				 : !f->stored ? "archives are not changed when databases "
-						"stay plain"
-				 : !ours      ? "it is another group's"
-				 : p->args.mode == PACK_IN_PLACE
-					 ? NULL
-					 : "an entry for another architecture exists",
-		});
+	report_clash(c, f, kp_archive_path(a), arch,
+		     stored       ? NULL
+		     : f->link    ? "a symbolic link replaces nothing in archives"
+		     : !f->stored ? "archives are not changed when databases stay plain"
+		     : !ours      ? "it is another group's"
+		     : p->args.mode == PACK_IN_PLACE
+			     ? NULL
+			     : "an entry for another architecture exists");
 	return KPACK_SUCCESS;
 }
 
@@ -337,10 +325,7 @@ kpack_error_t clash_check_archives(struct packing *p, struct kpackx_error *why)
 		free(paths[i]);
 	}
 	free(paths);
-	if (!err && c.n_files)
-		err = settle_clashes(&c, why);
-	free_files(&c);
-	return err;
+	return settle_clashes(&c, err, why);
 }
 
 /* --- the tree ------------------------------------------------------------------------ */
@@ -380,7 +365,7 @@ static bool is_rebuilt(const struct library_object *a, const struct library_obje
 kpack_error_t clash_check_tree(struct packing *p, struct kpackx_error *why)
 {
 	const struct library_set *set = &p->args.libraries;
-	struct clash c = {.p = p};
+	struct clash c = {.p = p, .in_tree = true};
 	/*
 	 * Of all files that both sides have: libraries identify files by their neighbours, so
 	 * those with the same bytes are here as well.
@@ -430,21 +415,15 @@ kpack_error_t clash_check_tree(struct packing *p, struct kpackx_error *why)
 		struct clash_file *f = find_file(&c, ours.items[i].path);
 
 		if (a && f->differs && !is_rebuilt(a, b))
-			report_clash(&c, f,
-				     &(struct clash_other){
-					     .path = theirs.items[i].disk,
-					     .arch = b ? b->arches[0] : "damaged",
-					     .is_file = true,
-				     });
+			report_clash(&c, f, theirs.items[i].disk,
+				     b ? b->arches[0] : "damaged", NULL);
 	}
-	if (!err && c.n_files)
-		err = settle_clashes(&c, why);
+	err = settle_clashes(&c, err, why);
 	if (our_found.objects)
 		library_found_fini(&our_found);
 	if (their_found.objects)
 		library_found_fini(&their_found);
 	file_tree_fini(&ours);
 	file_tree_fini(&theirs);
-	free_files(&c);
 	return err;
 }

@@ -4,7 +4,7 @@
  *
  *	check_closure		with --check: are the databases of the tree complete?
  *	dispositions_open	what is expected of each path, by its kind
- *	check_binaries		what cannot be converted keeps its code, and none of it is planned
+ *	converter_check		what cannot be converted keeps its code, and none of it is planned
  *	plan_objects		the objects of everything else
  *	decide_..._databases	files of kernel databases, of which the plan has to have something
  *	..._check		what would fail while files are written
@@ -12,8 +12,8 @@
  *	none_selected, ...	is there anything to do, and does the runtime take it?
  *
  * Whatever would be lost or fail is reported here, for all files and not only the first one, since
- * a run over a large tree takes minutes.  PACKING_APART stops
- * before the last line, because one of its trees may well have nothing.
+ * a run over a large tree takes minutes.  PACKING_APART stops before the last line, because one of its
+ * trees may well have nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -57,29 +57,6 @@ const char *disposition_name(enum fate fate)
 	return names[fate];
 }
 
-static enum fate expected_fate(const struct scan *scan, size_t entry, bool in_place)
-{
-	const struct scan_entry *e = &scan->entries[entry];
-
-	if (e->leftover)
-		return FATE_LEFT_OUT;
-	if (S_ISDIR(e->mode) || (in_place && e->archive))
-		return FATE_NOTHING;
-	if (e->first != entry)
-		return FATE_LINKED;
-	if (S_ISLNK(e->mode))
-		return FATE_SYMLINK;
-	if (!S_ISREG(e->mode))
-		return FATE_SPECIAL;
-	if (e->input && !e->database)
-		return e->input->kind == INPUT_HOST ? FATE_CONVERTED : FATE_KEPT;
-	if (e->converted)
-		return FATE_ALREADY_CONVERTED;
-	if (e->note)
-		return FATE_LEFT_ALONE;
-	return in_place ? FATE_UNCHANGED : FATE_COPIED;
-}
-
 void disposition_set(struct disposition *o, enum fate fate, const char *reason)
 {
 	free(o->reason);
@@ -93,13 +70,29 @@ void dispositions_open(const struct scan *scan, bool in_place, struct dispositio
 		.items = xcalloc(scan->n_entries, sizeof(*out->items)),
 		.count = scan->n_entries};
 	for (size_t i = 0; i < scan->n_entries; i++) {
-		enum fate fate = expected_fate(scan, i, in_place);
+		const struct scan_entry *e = &scan->entries[i];
+		struct disposition *d = &out->items[i];
 
-		disposition_set(&out->items[i], fate,
-				fate == FATE_LEFT_OUT
-					? "a temporary file of a run that was killed"
-				: fate == FATE_LEFT_ALONE ? scan->entries[i].note
-							  : NULL);
+		if (e->leftover)
+			disposition_set(d, FATE_LEFT_OUT,
+					"a temporary file of a run that was killed");
+		else if (S_ISDIR(e->mode) || (in_place && e->archive))
+			d->fate = FATE_NOTHING;
+		else if (e->first != i)
+			d->fate = FATE_LINKED;
+		else if (S_ISLNK(e->mode))
+			d->fate = FATE_SYMLINK;
+		else if (!S_ISREG(e->mode))
+			d->fate = FATE_SPECIAL;
+		else if (e->input && !e->database)
+			d->fate =
+				e->input->kind == INPUT_HOST ? FATE_CONVERTED : FATE_KEPT;
+		else if (e->converted)
+			d->fate = FATE_ALREADY_CONVERTED;
+		else if (e->note)
+			disposition_set(d, FATE_LEFT_ALONE, e->note);
+		else
+			d->fate = in_place ? FATE_UNCHANGED : FATE_COPIED;
 	}
 }
 
@@ -132,29 +125,6 @@ bool packing_converts(const struct packing *p)
 }
 
 /* --- binaries ------------------------------------------------------------------------ */
-
-/*
- * Find the binaries that cannot be converted: their code stays in them, and none of it is
- * planned; apart, none of files that are no binaries either.
- */
-static void check_binaries(struct packing *p)
-{
-	const struct converter c = packing_converter(p);
-
-	converter_check(&c, &p->faults);
-	for (size_t i = 0; i < p->scan.n_inputs; i++) {
-		struct input *in = p->scan.inputs[i];
-		enum fate fate = fate_of_input(p, in);
-
-		if (in->kind == INPUT_DATABASE ||
-		    (fate != FATE_REFUSED &&
-		     !(fate == FATE_KEPT && p->kind == PACKING_APART)))
-			continue;
-		memset(in->packed, 0, in->n_images * sizeof(*in->packed));
-		if (fate == FATE_KEPT)
-			keep_as_it_is(p, in);
-	}
-}
 
 /*
  * Check that GPU, which finds code in IN that it can load, still does if only what the filter
@@ -329,35 +299,19 @@ static void decide_packed_databases(struct packing *p)
 
 /* --- whether there is something to do ------------------------------------------------ */
 
-static bool any_matched(const struct arch_filter *filter)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < filter->chosen.count; i++)
-		any |= filter->matched[i];
-	return any;
-}
-
 /* Match the archives of earlier runs; false: there are none. */
 static bool match_archives(struct packing *p)
 {
-	char **paths = NULL;
-	size_t n = 0;
+	struct shown_files list = {0};
+	bool any = !shown_files_open(p->archives, &list, NULL) &&
+		   (list.n_archives || list.unreadable);
 
-	if (below_archives_find(p->archives, &paths, &n, NULL))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		struct kpack_archive *a = NULL;
-
-		if (!below_archive_open(paths[i], &a, NULL))
-			for (size_t k = 0; k < kp_archive_arch_count(a); k++)
-				arch_filter_match(&p->args.filter,
-						  kp_span_str(kp_archive_arch(a, k)));
-		kp_archive_close(a);
-		free(paths[i]);
-	}
-	free(paths);
-	return n;
+	for (size_t i = 0; i < list.n_archives; i++)
+		for (size_t k = 0; k < kp_archive_arch_count(list.archives[i]); k++)
+			arch_filter_match(&p->args.filter, kp_span_str(kp_archive_arch(
+								   list.archives[i], k)));
+	shown_files_close(&list);
+	return any;
 }
 
 /*
@@ -368,6 +322,7 @@ static bool none_selected(struct packing *p)
 {
 	const struct arch_filter *filter = &p->args.filter;
 	bool all_refused = p->dispositions.count; /* each binary with code keeps it */
+	bool any = false;
 
 	for (size_t i = 0; i < p->scan.n_inputs && all_refused; i++)
 		all_refused = fate_of_input(p, p->scan.inputs[i]) == FATE_REFUSED;
@@ -378,9 +333,14 @@ static bool none_selected(struct packing *p)
 	/* what an upgrade brings may have no code beside the archives of earlier runs */
 	if (!arch_filter_given(filter))
 		return p->plan.n_objects == 0 && !match_archives(p);
-	if (!any_matched(filter))
-		match_archives(p);
-	return !any_matched(filter);
+	/* first in the tree; if none of the targets has code there, in archives of earlier runs */
+	for (int archives = 0; archives < 2 && !any; archives++) {
+		if (archives)
+			match_archives(p);
+		for (size_t i = 0; i < filter->chosen.count; i++)
+			any |= filter->matched[i];
+	}
+	return !any;
 }
 
 void packing_runtimes(const struct scan *scan, struct hip_runtimes *list)
@@ -392,23 +352,6 @@ void packing_runtimes(const struct scan *scan, struct hip_runtimes *list)
 		    runtime_is_name(kp_path_name(e->relative)))
 			runtimes_add(list, e->path);
 	}
-}
-
-/*
- * Whether the run may go on.  A tree that is used as it stands would lose its GPU code if
- * its runtime refuses converted binaries.
- */
-static bool check_runtimes(const struct packing *p)
-{
-	bool in_place = p->args.mode == PACK_IN_PLACE, fine;
-	struct hip_runtimes list = {0};
-
-	if (p->args.any_runtime || !packing_converts(p) || (p->args.quiet && !in_place))
-		return true;
-	packing_runtimes(&p->scan, &list);
-	fine = runtimes_judge(&list, p->args.input, in_place);
-	runtimes_fini(&list);
-	return fine || !in_place;
 }
 
 /* Print what the scan has to say: of files with, or seemingly with, device code that stays. */
@@ -502,8 +445,22 @@ int packing_plan(struct packing *p)
 	if (!check_closure(p))
 		return EXIT_FAULT;
 	if (tree) {
+		const struct converter c = packing_converter(p);
+
 		dispositions_open(&p->scan, in_place, &p->dispositions);
-		check_binaries(p);
+		converter_check(&c, &p->faults);
+	}
+	/* binaries that cannot be converted keep their code; apart, all that are no binaries do */
+	for (size_t i = 0; i < p->scan.n_inputs && tree; i++) {
+		struct input *in = p->scan.inputs[i];
+		enum fate fate = fate_of_input(p, in);
+		bool kept = fate == FATE_KEPT && p->kind == PACKING_APART;
+
+		if (in->kind == INPUT_DATABASE || (fate != FATE_REFUSED && !kept))
+			continue;
+		memset(in->packed, 0, in->n_images * sizeof(*in->packed));
+		if (kept)
+			keep_as_it_is(p, in);
 	}
 	if (plan_objects(p, &why)) {
 		report_why(NULL, &why);
@@ -549,8 +506,17 @@ int packing_plan(struct packing *p)
 			     p->scan.n_files, plural(p->scan.n_files));
 		return EXIT_FAULT;
 	}
-	if (!check_runtimes(p))
-		return EXIT_FAULT;
+	if (!args->any_runtime && packing_converts(p) && (!args->quiet || in_place)) {
+		struct hip_runtimes list = {0};
+		bool fine;
+
+		packing_runtimes(&p->scan, &list);
+		fine = runtimes_judge(&list, args->input, in_place);
+		runtimes_fini(&list);
+		/* a tree that is used as it stands would lose its GPU code */
+		if (!fine && in_place)
+			return EXIT_FAULT;
+	}
 	if (!args->quiet)
 		note_missing(p);
 	return EXIT_OK;

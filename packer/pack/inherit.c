@@ -105,49 +105,6 @@ static kpack_error_t check_shown(const char *from, const char *to,
 
 /* --- the copies ---------------------------------------------------------------------- */
 
-/* Copy FROM to TO, or, if that exists, check that it has every entry of FROM. */
-static kpack_error_t copy_archive(const char *from, const char *to,
-				  struct kpackx_error *why)
-{
-	struct kpack_archive *a = NULL, *b = NULL;
-	struct file_identity seen;
-	struct stat st, there;
-	kpack_error_t err;
-
-	if (below_lstat(from, &st) < 0)
-		return below_fail(why, "%s", from);
-	if (S_ISDIR(st.st_mode))
-		return KPACK_SUCCESS;
-	if (below_lstat(to, &there) < 0) {
-		seen = file_identity_of(&st);
-		return copy_seen(
-			from, S_ISLNK(st.st_mode) || S_ISREG(st.st_mode) ? &seen : NULL,
-			to, why);
-	}
-	err = below_archive_open(from, &a, why);
-	if (!err)
-		err = below_archive_open(to, &b, why);
-	for (size_t i = 0, k; !err && i < kp_archive_entry_count(a); i++) {
-		struct kp_entry_info info;
-		bool same;
-
-		kp_archive_entry(a, i, &info);
-		same = kp_archive_find(b, info.key, info.arch, &k);
-		if (same)
-			err = content_hash_same(a, i, b, k, &same, why);
-		if (!err && !same)
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "already exists, without the %.*s %.*s of %s: "
-				      "remove it, or give another OUTPUT",
-				      (int)info.key.size, info.key.data,
-				      (int)info.arch.size, info.arch.data,
-				      kp_archive_path(a));
-	}
-	kp_archive_close(a);
-	kp_archive_close(b);
-	return err;
-}
-
 kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_error *why)
 {
 	kpack_error_t err = check_shown(from, to, why);
@@ -160,13 +117,50 @@ kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_e
 		const char *name = kp_path_name(paths[i]);
 		KP_AUTO_FREE char *source = xasprintf("%s/%s", from, name),
 				  *target = xasprintf("%s/%s", to, name);
+		struct kpack_archive *ours = NULL, *theirs = NULL;
+		struct file_identity seen;
+		struct stat st = {0}, there;
 
-		if (!err) {
-			err = copy_archive(source, target, why);
-			if (err)
-				kp_fail_prefix(why, err, "%s", target);
-		}
 		free(paths[i]);
+		if (err)
+			continue;
+		if (below_lstat(source, &st) < 0) {
+			err = below_fail(why, "%s", source);
+		} else if (S_ISDIR(st.st_mode)) {
+			continue;
+		} else if (below_lstat(target, &there) < 0) {
+			/* one that cannot be read, too: what names it names the copy then */
+			bool file = S_ISLNK(st.st_mode) || S_ISREG(st.st_mode);
+
+			seen = file_identity_of(&st);
+			err = copy_seen(source, file ? &seen : NULL, target, why);
+		} else { /* it stays, and must have every entry of ours */
+			err = below_archive_open(source, &ours, why);
+			if (!err)
+				err = below_archive_open(target, &theirs, why);
+		}
+		for (size_t e = 0, k; !err && theirs && e < kp_archive_entry_count(ours);
+		     e++) {
+			struct kp_entry_info info;
+			bool same;
+
+			kp_archive_entry(ours, e, &info);
+			same = kp_archive_find(theirs, info.key, info.arch, &k);
+			if (same)
+				err = content_hash_same(ours, e, theirs, k, &same, why);
+			if (!err && !same)
+				err = kp_fail(
+					why, KPACK_ERROR_INVALID_ARGUMENT,
+					"already exists, without the %.*s %.*s of %s: "
+					"remove it, or give another OUTPUT",
+					(int)info.key.size, info.key.data,
+					(int)info.arch.size, info.arch.data,
+					kp_archive_path(ours));
+		}
+		kp_archive_close(ours);
+		kp_archive_close(theirs);
+		if (err)
+			kp_fail_prefix(why, err, "%s", target);
 	}
 	free(paths);
 	return err;

@@ -74,7 +74,7 @@ void large_end_raw(struct large *l)
 	l->raw = (struct kp_source){.fd = -1};
 }
 
-/* A mapped part of a file. */
+/* A mapped part of a file, which may begin anywhere; mappings begin at pages. */
 struct mapping {
 	uint8_t *start; /* of a page */
 	size_t size;
@@ -137,6 +137,7 @@ kpack_error_t large_encode(struct large *l, struct kp_encoder *encoder,
 	int error;
 
 	KP_TRY(open_temporary(&l->frame_fd, why));
+	/* a disk that becomes full under a mapping would end the process by SIGBUS */
 	error = kp_spill_reserve(l->frame_fd, cap);
 	if (error)
 		return kp_fail_errno(why, error, "cannot make a temporary file");

@@ -73,6 +73,7 @@ static void add_object(struct planner *p, struct input *in, size_t image)
 		b->needs = xrealloc(b->needs, (i + 1) * sizeof(*b->needs));
 		b->needs[b->n_needs++] = (struct archive_need){.place = img->arch};
 	}
+	/* with the frame's length word; what it takes compressed is not known before it is stored */
 	b->needs[i].bytes += 4 + kp_encode_bound((size_t)img->size, chunk);
 	b->needs[i].frames++;
 }
@@ -107,6 +108,10 @@ static void add_place(uint32_t index, size_t container, void *arg)
 	c->indices[c->n_indices++] = index;
 }
 
+/*
+ * Add the containers of IN that are stored, by their first index.  One that several wrappers lead to is
+ * stored once and has the index of each.
+ */
 static void add_containers(struct planner *p, struct input *in)
 {
 	const struct kp_containers *list = &in->fat.containers;
@@ -150,10 +155,31 @@ static void add_key(struct planner *p, const char *key, const char *arch,
 	plan->objects[plan->n_objects - 1].n_keys++;
 }
 
-static void add_database(struct planner *p, struct input *in)
+static void add_binary(struct planner *p, struct input *in)
 {
 	unsigned stored = 0;
 
+	for (size_t i = 0; i < in->n_images; i++) {
+		bool cut = chunk_of(p, in, i);
+		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
+
+		if (!in->packed[i] || in->images[i].size <= limit)
+			continue;
+		/* it could not be read from an archive */
+		report_error(in->path, "%llu bytes, limit %llu%s",
+			     (unsigned long long)in->images[i].size,
+			     (unsigned long long)limit,
+			     cut ? "" : " of what is not stored in chunks");
+		p->plan->n_faults++;
+		return;
+	}
+	p->plan->binaries[p->plan->n_binaries++] =
+		(struct plan_binary){.input = in, .key = in->key, .volume = 1};
+	if (in->kind != INPUT_DATABASE) {
+		add_containers(p, in);
+		return;
+	}
+	/* each object once, with a key for each of its architectures that is selected */
 	add_container(p);
 	for (size_t i = 0; i < in->n_images; i++) {
 		const struct library_object *o = &in->objects[i];
@@ -175,30 +201,6 @@ static void add_database(struct planner *p, struct input *in)
 		}
 	}
 	input_expect(in, KP_NOWHERE, stored);
-}
-
-static void add_binary(struct planner *p, struct input *in)
-{
-	for (size_t i = 0; i < in->n_images; i++) {
-		bool cut = chunk_of(p, in, i);
-		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
-
-		if (!in->packed[i] || in->images[i].size <= limit)
-			continue;
-		/* it could not be read from an archive */
-		report_error(in->path, "%llu bytes, limit %llu%s",
-			     (unsigned long long)in->images[i].size,
-			     (unsigned long long)limit,
-			     cut ? "" : " of what is not stored in chunks");
-		p->plan->n_faults++;
-		return;
-	}
-	p->plan->binaries[p->plan->n_binaries++] =
-		(struct plan_binary){.input = in, .key = in->key, .volume = 1};
-	if (in->kind == INPUT_DATABASE)
-		add_database(p, in);
-	else
-		add_containers(p, in);
 }
 
 /* --- the whole ----------------------------------------------------------------------- */

@@ -64,29 +64,6 @@ static const struct row sum_rows[] = {
 	ROW("containers_bytes", ROW_JSON, struct sums, containers_size),
 };
 
-static void add_sizes(struct sums *s, const struct scan_entry *e,
-		      const struct disposition *o)
-{
-	switch (o->fate) {
-	case FATE_CONVERTED:
-		s->total_before += o->before;
-		s->total_after += o->after;
-		break;
-	case FATE_PACKED:
-	case FATE_REMOVED:
-	case FATE_NOT_WANTED:
-		s->total_before += e->id.size;
-		break;
-	case FATE_NOTHING:
-	case FATE_LEFT_OUT:
-		break;
-	default:
-		s->total_before += e->id.size;
-		s->total_after += e->id.size;
-		s->twice |= e->input != NULL;
-	}
-}
-
 static struct sums sum_up(const struct packing *p)
 {
 	struct sums s = {.twice = p->args.keep_device_code ||
@@ -103,16 +80,24 @@ static struct sums sum_up(const struct packing *p)
 			   o->fate != FATE_NOT_WANTED;
 		s.packed += o->fate == FATE_PACKED;
 		s.kept += o->fate == FATE_KEPT;
-		if (S_ISREG(e->mode) && e->first == i)
-			add_sizes(&s, e, o);
-		if (o->fate != FATE_CONVERTED)
-			continue;
-		s.converted++;
-		s.before += o->before;
-		s.after += o->after;
-		s.containers += o->n_kept;
-		s.containers_size += o->kept_size;
+		if (o->fate == FATE_CONVERTED) {
+			s.converted++;
+			s.before += o->before;
+			s.after += o->after;
+			s.containers += o->n_kept;
+			s.containers_size += o->kept_size;
+		} else if (S_ISREG(e->mode) && e->first == i && o->fate != FATE_NOTHING &&
+			   o->fate != FATE_LEFT_OUT) {
+			bool gone = o->fate == FATE_PACKED || o->fate == FATE_REMOVED ||
+				    o->fate == FATE_NOT_WANTED;
+
+			s.total_before += e->id.size;
+			s.total_after += gone ? 0 : e->id.size;
+			s.twice |= !gone && e->input;
+		}
 	}
+	s.total_before += s.before;
+	s.total_after += s.after;
 	for (size_t i = 0; i < n; i++) {
 		KP_AUTO_FREE char *path = xasprintf("%s/%s", p->archives, names[i]);
 		struct stat st;
@@ -134,7 +119,7 @@ static struct sums sum_up(const struct packing *p)
 
 /* --- an output that is larger -------------------------------------------------------- */
 
-/* SIZE, of which so many DIGITS are known. */
+/* SIZE, of which so many DIGITS are known: what is estimated does not look as if it were exact. */
 static uint64_t round_up(uint64_t size, uint64_t digits)
 {
 	uint64_t unit = 1, most = digits == 3 ? 999 : 99;
@@ -242,6 +227,7 @@ static void print_table(const struct packing *p)
 		}
 		print_arch(&all);
 	}
+	/* no tree was written, so there is nothing to compare */
 	if (p->args.mode == PACK_ARCHIVES)
 		return;
 	s = sum_up(p);
@@ -278,16 +264,50 @@ static void json_add_database(json_t *file, const struct input *in)
 	json_object_set_new(file, "arches", arches);
 }
 
-/* The files of a run that writes archives only: those with code. */
-static void json_add_inputs(json_t *list, const struct scan *scan)
+/*
+ * The files: in a tree each path and what became of it; of a run that writes archives only, those with
+ * code.
+ */
+static json_t *json_files(const struct packing *p)
 {
+	const struct scan *scan = &p->scan;
+	json_t *list = json_array(), *file;
+
+	for (size_t i = 0; i < p->dispositions.count; i++) {
+		const struct disposition *o = &p->dispositions.items[i];
+		const struct scan_entry *e = &scan->entries[i];
+
+		if (o->fate == FATE_NOTHING)
+			continue;
+		file = json_pack("{so ss}", "path", report_json_text(e->relative),
+				 "status", disposition_name(o->fate));
+		if (e->input)
+			json_object_set_new(file, "key", report_json_text(e->input->key));
+		if (e->database && e->input)
+			json_add_database(file, e->input);
+		if (o->reason)
+			json_object_set_new(file, "reason",
+					    report_json_message(o->reason));
+		if (o->fate == FATE_LINKED)
+			json_object_set_new(
+				file, "link_to",
+				report_json_text(scan->entries[e->first].relative));
+		if (o->fate == FATE_CONVERTED) {
+			json_object_set_new(file, "size_before",
+					    json_integer((json_int_t)o->before));
+			json_object_set_new(file, "size_after",
+					    json_integer((json_int_t)o->after));
+		}
+		json_array_append_new(list, file);
+	}
+	if (p->args.mode != PACK_ARCHIVES)
+		return list;
 	for (size_t i = 0; i < scan->n_inputs; i++) {
 		const struct input *in = scan->inputs[i];
-		json_t *file =
-			json_pack("{so so ss}", "path",
-				  report_json_text(scan->entries[in->entry].path), "key",
-				  report_json_text(in->key), "status", "packed");
 
+		file = json_pack("{so so ss}", "path",
+				 report_json_text(scan->entries[in->entry].path), "key",
+				 report_json_text(in->key), "status", "packed");
 		if (in->kind == INPUT_DATABASE)
 			json_add_database(file, in);
 		json_array_append_new(list, file);
@@ -298,63 +318,30 @@ static void json_add_inputs(json_t *list, const struct scan *scan)
 				list, json_pack("{so sn ss}", "path",
 						report_json_text(scan->entries[i].path),
 						"key", "status", scan->entries[i].note));
-}
-
-static json_t *json_disposition(const struct scan *scan, const struct disposition *o,
-				const struct scan_entry *e)
-{
-	json_t *file = json_pack("{so ss}", "path", report_json_text(e->relative),
-				 "status", disposition_name(o->fate));
-
-	if (e->input)
-		json_object_set_new(file, "key", report_json_text(e->input->key));
-	if (e->database && e->input)
-		json_add_database(file, e->input);
-	if (o->reason)
-		json_object_set_new(file, "reason", report_json_message(o->reason));
-	if (o->fate == FATE_LINKED)
-		json_object_set_new(file, "link_to",
-				    report_json_text(scan->entries[e->first].relative));
-	if (o->fate == FATE_CONVERTED) {
-		json_object_set_new(file, "size_before",
-				    json_integer((json_int_t)o->before));
-		json_object_set_new(file, "size_after",
-				    json_integer((json_int_t)o->after));
-	}
-	return file;
+	return list;
 }
 
 static void print_json(const struct packing *p, const struct pack_result *r)
 {
-	bool tree = p->args.mode != PACK_ARCHIVES;
 	const struct scan *scan = &p->scan;
-	json_t *all, *files = json_array(), *others = json_array();
+	json_t *all, *others = json_array();
 	size_t n_names, n_stats;
 	const char *const *names = archive_set_names(p->set, &n_names);
 	const struct arch_stats *stats = archive_set_stats(p->set, &n_stats);
 	struct sums s;
 
-	for (size_t i = 0; i < p->dispositions.count && tree && !r->done; i++)
-		if (p->dispositions.items[i].fate != FATE_NOTHING)
-			json_array_append_new(
-				files, json_disposition(scan, &p->dispositions.items[i],
-							&scan->entries[i]));
-	if (!tree && !r->done)
-		json_add_inputs(files, scan);
 	for (size_t i = 0; pack_args_take_databases(&p->args) && i < scan->n_entries; i++)
 		if (p->args.libraries.count && scan_unrecognised(scan, i, NULL))
 			json_array_append_new(
 				others, report_json_text(scan->entries[i].relative));
-	all = json_pack("{so so so so so so so so so}", "output",
+	all = json_pack("{so so so so so so ss? ss? ss?}", "output",
 			report_json_text(p->args.output), "group",
 			report_json_text(p->args.group), "archives",
 			report_json_list(names, n_names), "arches",
 			rows_array(ROWS(arch_rows), stats, n_stats, sizeof(*stats)),
-			"files", files, "unrecognised", others, "mount",
-			r->mount ? json_string(r->mount) : json_null(), "boot",
-			r->boot ? json_string(r->boot) : json_null(), "undo",
-			r->undo ? json_string(r->undo) : json_null());
-	if (tree && !r->done) {
+			"files", r->done ? json_array() : json_files(p), "unrecognised",
+			others, "mount", r->mount, "boot", r->boot, "undo", r->undo);
+	if (p->args.mode != PACK_ARCHIVES && !r->done) {
 		s = sum_up(p);
 		json_object_set_new(all, "summary",
 				    rows_object(sum_rows,

@@ -158,68 +158,51 @@ static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 
 /* --- files --------------------------------------------------------------------------- */
 
-static kpack_error_t write_tree(struct packing *p, struct kpackx_error *why)
-{
-	const struct converter c = packing_converter(p);
-
-	KP_TRY(clash_check_tree(p, why));
-	if (p->plan.n_objects || p->inherit)
-		KP_TRY(write_archives(p, why));
-	else
-		KP_TRY(clash_check_archives(p, why));
-	/* leave the files of other shards to them */
-	for (size_t i = 0; i < p->dispositions.count && p->mine; i++)
-		if (!S_ISDIR(p->scan.entries[i].mode) &&
-		    !p->mine[p->scan.entries[i].first])
-			p->dispositions.items[i].fate = FATE_NOTHING;
-	KP_TRY(output_write(&c, p->args.input, &p->tree, why));
-	return p->kind == PACKING_APART ? KPACK_SUCCESS
-					: tree_write_finish(&p->tree, why);
-}
-
-static kpack_error_t write_in_place(struct packing *p, struct kpackx_error *why)
-{
-	const struct converter c = packing_converter(p);
-	bool archives = p->plan.n_objects;
-
-	for (size_t i = 0; i < p->scan.n_entries; i++) {
-		enum fate fate = p->dispositions.items[i].fate;
-
-		/* entries of an earlier run may be obsolete, and another run may be at work:
-		 * temporary files may be its own, so wait for it */
-		archives |= fate == FATE_CONVERTED || fate == FATE_REMOVED ||
-			    p->scan.entries[i].leftover;
-	}
-	if (archives) {
-		KP_AUTO_CLOSE int fd = -1;
-
-		KP_TRY(write_archives(p, why));
-		/* without its directory archives that are on the disk would still be lost */
-		fd = below_open_following(p->args.output, O_RDONLY | O_DIRECTORY);
-		if (fd < 0)
-			return kp_fail_prefix(
-				why, below_fail(why, "cannot open the directory"), "%s",
-				p->args.output);
-		if (kp_flush_dir(fd))
-			return kp_fail_errno(why, errno, "%s: cannot flush",
-					     p->args.output);
-		KP_TRY(originals_keep(p, why));
-	} else {
-		KP_TRY(clash_check_archives(p, why));
-	}
-	return output_write(&c, p->args.input, NULL, why);
-}
-
 kpack_error_t packing_write(struct packing *p, struct kpackx_error *why)
 {
+	const struct converter c = packing_converter(p);
+	bool in_place = p->args.mode == PACK_IN_PLACE;
+	bool archives = p->plan.n_objects || p->inherit;
+
 	if (p->kind == PACKING_MEASURED) {
 		KP_TRY(open_set(p, why));
 		KP_TRY(store_objects(p, why));
 		return archive_set_publish(p->set, why);
 	}
-	return p->args.mode == PACK_TREE       ? write_tree(p, why)
-	       : p->args.mode == PACK_IN_PLACE ? write_in_place(p, why)
-					       : write_archives(p, why);
+	if (p->args.mode == PACK_ARCHIVES)
+		return write_archives(p, why);
+	if (!in_place)
+		KP_TRY(clash_check_tree(p, why));
+	/* in place, entries of an earlier run may be obsolete, and another run may be at work:
+	 * temporary files may be its own, so wait for it */
+	for (size_t i = 0; i < p->scan.n_entries && in_place; i++) {
+		enum fate fate = p->dispositions.items[i].fate;
+
+		archives |= fate == FATE_CONVERTED || fate == FATE_REMOVED ||
+			    p->scan.entries[i].leftover;
+	}
+	KP_TRY(archives ? write_archives(p, why) : clash_check_archives(p, why));
+	if (in_place && archives) {
+		/* without its directory archives that are on the disk would still be lost */
+		KP_AUTO_CLOSE int fd =
+			below_open_following(p->args.output, O_RDONLY | O_DIRECTORY);
+
+		if (fd < 0)
+			return below_fail(why, "%s: cannot open the directory",
+					  p->args.output);
+		if (kp_flush_dir(fd))
+			return kp_fail_errno(why, errno, "%s: cannot flush",
+					     p->args.output);
+		KP_TRY(originals_keep(p, why));
+	}
+	/* leave the files of other shards to them */
+	for (size_t i = 0; i < p->dispositions.count && p->mine; i++)
+		if (!S_ISDIR(p->scan.entries[i].mode) &&
+		    !p->mine[p->scan.entries[i].first])
+			p->dispositions.items[i].fate = FATE_NOTHING;
+	KP_TRY(output_write(&c, p->args.input, in_place ? NULL : &p->tree, why));
+	return in_place || p->kind == PACKING_APART ? KPACK_SUCCESS
+						    : tree_write_finish(&p->tree, why);
 }
 
 int packing_run(struct packing *p)

@@ -176,52 +176,6 @@ static void key_suffixes_fini(struct key_suffixes *n)
 }
 
 /*
- * Choose what follows the path in the key of an object of ARCH and KIND that is stored
- * under ORDINAL; equal bytes have equal ordinals.  The first object of an architecture
- * has no suffix; an object that differs from it gets "@kind", further ones of that kind
- * "@kind.2" and so on.  Bytes of the kind other than ASCII letters, digits, "_", "+" and
- * "-" become "_".
- * false: the very same object was already named, so it needs no other entry.
- * The objects of one architecture must come one after another.
- */
-static bool key_suffix_choose(struct key_suffixes *n, const char *arch,
-			      struct kp_span kind, uint32_t ordinal,
-			      char out[KEY_SUFFIX_MAX])
-{
-	char shown[41];
-	struct suffix_seen *row;
-	size_t size = kind.size < sizeof(shown) - 1 ? kind.size : sizeof(shown) - 1;
-
-	if (!n->arch || strcmp(n->arch, arch) != 0)
-		key_suffixes_fini(n);
-	n->arch = arch;
-	row = find_row(n, kp_slot_hash(&ordinal, sizeof(ordinal), 1));
-	out[0] = 0;
-	if (row->times++)
-		return false;
-	/* the first object of the architecture has no suffix, whatever its kind */
-	if (n->n_objects++ == 0)
-		return true;
-	/* keys cannot have all bytes, and "/", "#", and "." before a number have a meaning */
-	for (size_t i = 0; i < size; i++) {
-		char c = (char)kind.data[i];
-
-		shown[i] = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-					   (c >= '0' && c <= '9') || c == '_' ||
-					   c == '+' || c == '-'
-				   ? c
-				   : '_';
-	}
-	shown[size] = 0;
-	row = find_row(n, kp_slot_hash(shown, size, 2));
-	if (++row->times == 1)
-		snprintf(out, KEY_SUFFIX_MAX, "@%s", shown);
-	else
-		snprintf(out, KEY_SUFFIX_MAX, "@%s.%u", shown, row->times);
-	return true;
-}
-
-/*
  * No loader reads longer facts than these, which are left out: real containers state about ten
  * pairs of less than a hundred bytes.
  */
@@ -561,6 +515,7 @@ static kpack_error_t pack_in_memory(const struct packer *p, struct worker *w,
 	struct kp_encoder *encoder;
 	struct kp_content content;
 	struct kp_source source;
+	kpack_error_t err;
 	bool shared;
 
 	if (size > w->raw_cap || !w->raw) {
@@ -570,7 +525,11 @@ static kpack_error_t pack_in_memory(const struct packer *p, struct worker *w,
 		if (!w->raw)
 			return kp_fail_memory(why, size, "an object");
 	}
-	KP_TRY(input_read(o->input, o->image, w->raw, why));
+	KP_TRY(input_open_image(o->input, o->image, &source, why));
+	err = kp_source_read(&source, 0, w->raw, size, why);
+	input_close_image(o->input, o->image);
+	if (err)
+		return err;
 	source = kp_source_memory(w->raw, size);
 	KP_TRY(describe_object(o, &source, out, why));
 	content = kp_content_of((struct kp_span){w->raw, size}, 0);
@@ -648,35 +607,55 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 
 /* --- in order ------------------------------------------------------------------------ */
 
-static struct kp_writer_entry entry_of(const struct packed *packed)
-{
-	return (struct kp_writer_entry){
-		.type = kp_span_str(packed->type),
-		.ordinal = packed->object.ordinal,
-		.size = packed->object.content.size,
-	};
-}
-
-/* Add the entries of an image: one for each index of its container. */
+/*
+ * Add the entries of an image: one for each index of its container, KEY[@KIND]#INDEX.
+ *
+ * The first object of an architecture in a container has no "@kind"; an object that differs from it
+ * gets one, further ones of that kind "@kind.2" and so on.  The very same object needs no other entry:
+ * equal bytes have equal ordinals.  The objects of one architecture come one after another.
+ */
 static kpack_error_t name_image(struct packer *p, const struct plan_object *o,
-				const struct packed *packed, struct kpackx_error *why)
+				const struct packed *packed, struct kp_writer_entry entry,
+				struct kpackx_error *why)
 {
 	const struct plan_container *c = &p->plan->containers[o->container];
-	struct kp_writer_entry entry = entry_of(packed);
 	const struct kp_image *img = image_of(o);
 	/* the offload kind of the entry ID, which is not cut; else the kind of image */
 	struct kp_span kind = kp_span_str(img->kind[0] ? img->kind : packed->type);
 	KP_AUTO_FREE uint8_t *metadata = NULL;
-	char suffix[KEY_SUFFIX_MAX];
+	char shown[41], suffix[KEY_SUFFIX_MAX] = "";
+	struct key_suffixes *n = &p->names;
+	struct suffix_seen *row;
 	struct kp_entry_id id;
 	size_t size;
 
+	if (!n->arch || strcmp(n->arch, img->arch) != 0)
+		key_suffixes_fini(n);
+	n->arch = img->arch;
+	row = find_row(n, kp_slot_hash(&entry.ordinal, sizeof(entry.ordinal), 1));
+	if (row->times++)
+		return KPACK_SUCCESS;
 	if (img->kind[0] && img->id && kp_entry_id_parse(kp_span_str(img->id), &id) &&
 	    kp_span_starts(id.kind, img->kind, strlen(img->kind)))
 		kind = id.kind;
-	if (!key_suffix_choose(&p->names, img->arch, kind, packed->object.ordinal,
-			       suffix))
-		return KPACK_SUCCESS;
+	if (n->n_objects++ > 0) {
+		size = kind.size < sizeof(shown) - 1 ? kind.size : sizeof(shown) - 1;
+		/* keys cannot have all bytes, and "/", "#", and "." before a number have a meaning */
+		for (size_t i = 0; i < size; i++) {
+			char b = (char)kind.data[i];
+			bool plain = (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') ||
+				     (b >= '0' && b <= '9') || b == '_' || b == '+' ||
+				     b == '-';
+
+			shown[i] = plain ? b : '_';
+		}
+		shown[size] = 0;
+		row = find_row(n, kp_slot_hash(shown, size, 2));
+		if (++row->times == 1)
+			snprintf(suffix, sizeof(suffix), "@%s", shown);
+		else
+			snprintf(suffix, sizeof(suffix), "@%s.%u", shown, row->times);
+	}
 	KP_TRY(entry_metadata(o->input, o->image, &packed->object.content, &packed->facts,
 			      &metadata, &size, why));
 	entry.metadata = (struct kp_span){metadata, size};
@@ -692,10 +671,9 @@ static kpack_error_t name_image(struct packer *p, const struct plan_object *o,
 
 /* Add the keys of a database's object. */
 static kpack_error_t name_database(struct packer *p, const struct plan_object *o,
-				   const struct packed *packed, struct kpackx_error *why)
+				   const struct packed *packed,
+				   struct kp_writer_entry entry, struct kpackx_error *why)
 {
-	struct kp_writer_entry entry = entry_of(packed);
-
 	for (size_t i = o->first_key; i < o->first_key + o->n_keys; i++) {
 		const struct plan_key *key = &p->plan->keys[i];
 		KP_AUTO_FREE uint8_t *metadata = NULL;
@@ -710,42 +688,42 @@ static kpack_error_t name_database(struct packer *p, const struct plan_object *o
 	return KPACK_SUCCESS;
 }
 
-/* Count what was stored for O; FIRST: it is the first of its container. */
-static void add_sizes(struct bundle_sizes *sizes, const struct plan_object *o,
-		      const struct packed *packed, bool first)
-{
-	const struct kp_container *bundle = bundle_of(o);
-	uint64_t stored = packed->object.stored.size;
-
-	sizes->bundles += bundle && first ? bundle->size : 0;
-	if (packed->object.shared)
-		return;
-	sizes->all += stored;
-	sizes->objects += bundle ? stored : 0;
-	sizes->measured += packed->measured ? stored : 0;
-	sizes->debug += packed->debug;
-	sizes->pressed_debug += packed->pressed_debug;
-	sizes->pressed += packed->pressed;
-}
-
 static kpack_error_t commit_packed(void *arg, size_t job, void *result,
 				   struct kpackx_error *why)
 {
 	struct packer *p = arg;
 	const struct plan_object *o = &p->plan->objects[p->jobs[job]];
 	struct packed *packed = result;
+	struct bundle_sizes *sizes = p->options->sizes;
+	const struct kp_container *bundle = bundle_of(o);
 	bool first = job == 0 || o->container != p->container;
+	struct kp_writer_entry entry;
 	kpack_error_t err;
 
 	if (first)
 		key_suffixes_fini(&p->names);
 	p->container = o->container;
 	err = archive_set_store(p->set, &packed->object, why);
-	if (!err && p->options->sizes)
-		add_sizes(p->options->sizes, o, packed, first);
+	if (!err && sizes && bundle && first)
+		sizes->bundles += bundle->size;
+	if (!err && sizes && !packed->object.shared) {
+		uint64_t stored = packed->object.stored.size;
+
+		sizes->all += stored;
+		sizes->objects += bundle ? stored : 0;
+		sizes->measured += packed->measured ? stored : 0;
+		sizes->debug += packed->debug;
+		sizes->pressed_debug += packed->pressed_debug;
+		sizes->pressed += packed->pressed;
+	}
+	entry = (struct kp_writer_entry){
+		.type = kp_span_str(packed->type),
+		.ordinal = packed->object.ordinal,
+		.size = packed->object.content.size,
+	};
 	if (!err)
-		err = of_database(o) ? name_database(p, o, packed, why)
-				     : name_image(p, o, packed, why);
+		err = of_database(o) ? name_database(p, o, packed, entry, why)
+				     : name_image(p, o, packed, entry, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", o->input->shown);
 	progress_add(image_of(o)->size);

@@ -124,75 +124,6 @@ static bool is_inherited(const struct scan_entry *e)
 		(!strchr(e->archive, '/') && kp_is_archive_name(e->archive)));
 }
 
-static kpack_error_t write_output(const struct converter *c, const char *root,
-				  struct tree_write *w, struct kpackx_error *why)
-{
-	const struct scan_entry *entries = c->scan->entries;
-	struct disposition *items = c->dispositions->items;
-	size_t n = c->scan->n_entries;
-	struct stat st;
-	char *left;
-
-	if (below_stat(root, &st) < 0)
-		return below_fail(why, "%s: cannot look at it", root);
-	if (S_ISDIR(st.st_mode)) {
-		KP_TRY(tree_write_root(w, why));
-		KP_TRY(tree_write_directory(w, "", root, why));
-	} else { /* OUTPUT is any directory and keeps its attributes */
-		KP_TRY(below_make_root(w->root, 0777, why));
-	}
-	if (!w->staged && w->lock < 0)
-		KP_TRY(leftovers_lock(w->root, &w->lock, why));
-	for (size_t i = 0; i < n; i++)
-		if (S_ISDIR(entries[i].mode))
-			KP_TRY(tree_write_directory(w, entries[i].relative,
-						    entries[i].path, why));
-	KP_TRY(converter_run(c, why));
-	for (size_t i = 0; i < n; i++) {
-		const struct scan_entry *e = &entries[i];
-
-		if (is_inherited(e))
-			continue;
-		switch (items[i].fate) {
-		case FATE_COPIED:
-		case FATE_ALREADY_CONVERTED:
-		case FATE_REFUSED:
-		case FATE_LEFT_ALONE:
-		case FATE_KEPT:
-		case FATE_SYMLINK:
-		case FATE_SPECIAL:
-			KP_TRY(tree_write_file(w, e->relative, e->path, &e->id, &left,
-					       why));
-			if (left)
-				disposition_set(&items[i], FATE_LEFT_OUT, left);
-			free(left);
-			break;
-		case FATE_PACKED: /* an earlier run may have copied it */
-		case FATE_REMOVED:
-			KP_TRY(tree_write_remove(w, e->relative, why));
-			break;
-		default:
-			break;
-		}
-	}
-	/* a further path is what became of the first one */
-	for (size_t i = 0; i < n; i++) {
-		const struct scan_entry *e = &entries[i];
-		const struct disposition *first = &items[e->first];
-
-		if (is_inherited(e) || items[i].fate != FATE_LINKED)
-			continue;
-		if (first->fate == FATE_LEFT_OUT || first->fate == FATE_NOT_WANTED)
-			disposition_set(&items[i], first->fate, first->reason);
-		else
-			KP_TRY(tree_write_link(w, e->relative, entries[e->first].relative,
-					       first->fate == FATE_CONVERTED ? NULL
-									     : e->path,
-					       &e->id, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 /* --- in place ------------------------------------------------------------------------ */
 
 static bool is_to_remove(const struct disposition *o)
@@ -318,12 +249,76 @@ static kpack_error_t remove_leftover(struct scan *scan, const struct scan_entry 
 kpack_error_t output_write(const struct converter *c, const char *root,
 			   struct tree_write *w, struct kpackx_error *why)
 {
-	if (c->output)
-		return write_output(c, root, w, why);
-	for (size_t i = 0; i < c->scan->n_entries; i++)
-		if (c->scan->entries[i].leftover)
-			KP_TRY(remove_leftover(c->scan, &c->scan->entries[i], why));
-	/* first what makes room */
-	KP_TRY(remove_databases(c, why));
-	return converter_run(c, why);
+	const struct scan_entry *entries = c->scan->entries;
+	struct disposition *items = c->dispositions->items;
+	size_t n = c->scan->n_entries;
+	struct stat st;
+	char *left;
+
+	if (!c->output) {
+		for (size_t i = 0; i < n; i++)
+			if (entries[i].leftover)
+				KP_TRY(remove_leftover(c->scan, &entries[i], why));
+		/* first what makes room */
+		KP_TRY(remove_databases(c, why));
+		return converter_run(c, why);
+	}
+	if (below_stat(root, &st) < 0)
+		return below_fail(why, "%s: cannot look at it", root);
+	if (S_ISDIR(st.st_mode)) {
+		KP_TRY(tree_write_root(w, why));
+		KP_TRY(tree_write_directory(w, "", root, why));
+	} else { /* OUTPUT is any directory and keeps its attributes */
+		KP_TRY(below_make_root(w->root, 0777, why));
+	}
+	if (!w->staged && w->lock < 0)
+		KP_TRY(leftovers_lock(w->root, &w->lock, why));
+	for (size_t i = 0; i < n; i++)
+		if (S_ISDIR(entries[i].mode))
+			KP_TRY(tree_write_directory(w, entries[i].relative,
+						    entries[i].path, why));
+	KP_TRY(converter_run(c, why));
+	for (size_t i = 0; i < n; i++) {
+		const struct scan_entry *e = &entries[i];
+
+		if (is_inherited(e))
+			continue;
+		switch (items[i].fate) {
+		case FATE_COPIED:
+		case FATE_ALREADY_CONVERTED:
+		case FATE_REFUSED:
+		case FATE_LEFT_ALONE:
+		case FATE_KEPT:
+		case FATE_SYMLINK:
+		case FATE_SPECIAL:
+			KP_TRY(tree_write_file(w, e->relative, e->path, &e->id, &left,
+					       why));
+			if (left)
+				disposition_set(&items[i], FATE_LEFT_OUT, left);
+			free(left);
+			break;
+		case FATE_PACKED: /* an earlier run may have copied it */
+		case FATE_REMOVED:
+			KP_TRY(tree_write_remove(w, e->relative, why));
+			break;
+		default:
+			break;
+		}
+	}
+	/* a further path is what became of the first one */
+	for (size_t i = 0; i < n; i++) {
+		const struct scan_entry *e = &entries[i];
+		const struct disposition *first = &items[e->first];
+
+		if (is_inherited(e) || items[i].fate != FATE_LINKED)
+			continue;
+		if (first->fate == FATE_LEFT_OUT || first->fate == FATE_NOT_WANTED)
+			disposition_set(&items[i], first->fate, first->reason);
+		else
+			KP_TRY(tree_write_link(w, e->relative, entries[e->first].relative,
+					       first->fate == FATE_CONVERTED ? NULL
+									     : e->path,
+					       &e->id, why));
+	}
+	return KPACK_SUCCESS;
 }

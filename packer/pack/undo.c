@@ -21,6 +21,7 @@
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
+#include "core/base/sink.h"
 #include "core/base/text.h"
 #include "packer/archives/content.h"
 #include "packer/cli/exit.h"
@@ -44,16 +45,35 @@ static kpack_error_t look_for(const char *path, bool *there, struct kpackx_error
 
 /* --- what packing keeps -------------------------------------------------------------- */
 
-/* A directory for which something is kept, and the attributes that it gets back. */
-struct kept_dir {
-	char *from, *to;
-	struct stat st;
-};
+static void add_time(struct kept_times *list, const char *path,
+		     const struct timespec *mtime)
+{
+	xgrow(&list->items, list->n, &list->cap, sizeof(*list->items));
+	list->items[list->n++] = (struct kept_time){xstrdup(path), *mtime};
+}
 
-struct kept_dirs {
-	struct kept_dir *items;
-	size_t n, cap;
-};
+/* Give the directories of LIST, of which each comes before those in it, their times. */
+static kpack_error_t give_times(const struct kept_times *list, struct kpackx_error *why)
+{
+	for (size_t i = list->n; i-- > 0;) {
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+						  list->items[i].mtime};
+		KP_AUTO_CLOSE int fd =
+			below_open_following(list->items[i].path, O_RDONLY | O_DIRECTORY);
+
+		if (fd < 0 || futimens(fd, times) < 0)
+			return below_fail(why, "%s: cannot give it its time",
+					  list->items[i].path);
+	}
+	return KPACK_SUCCESS;
+}
+
+static void kept_times_fini(struct kept_times *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->items[i].path);
+	free(list->items);
+}
 
 static kpack_error_t flush_tree(const char *path, struct kpackx_error *why)
 {
@@ -64,34 +84,24 @@ static kpack_error_t flush_tree(const char *path, struct kpackx_error *why)
 }
 
 /*
- * Make TO for the directory FROM of the tree, which was last changed at TIME when it was scanned.
+ * Make PATH for the directory FROM of the tree, which was last changed at TIME when it was scanned.
  * Packing only makes directories newer: the older time of the two is that before any run, also if this
  * one goes on where a killed one ended.
  */
-static kpack_error_t keep_directory(struct kept_dirs *dirs, const char *from,
-				    const char *to, const struct timespec *time,
-				    struct kpackx_error *why)
+static kpack_error_t keep_directory(struct tree_write *w, const char *path,
+				    const char *from, const struct timespec *time,
+				    struct kept_times *times, struct kpackx_error *why)
 {
-	struct kept_dir dir = {0};
-	struct stat kept;
+	KP_AUTO_FREE char *to = xasprintf(*path ? "%s/%s" : "%s", w->root, path);
+	const struct timespec *first = time;
+	struct stat st;
 
-	if (below_stat(from, &dir.st) < 0)
-		return below_fail(why, "%s: cannot look at it", from);
-	dir.st.st_mtim = *time;
-	if (below_mkdir(to, 0700) < 0) {
-		if (errno != EEXIST || below_lstat(to, &kept) < 0 ||
-		    below_chmod(to, (kept.st_mode & 07777) | 0700) < 0)
-			return below_fail(why, "%s: cannot make the directory", to);
-		if (kept.st_mtim.tv_sec < time->tv_sec ||
-		    (kept.st_mtim.tv_sec == time->tv_sec &&
-		     kept.st_mtim.tv_nsec < time->tv_nsec))
-			dir.st.st_mtim = kept.st_mtim;
-	}
-	dir.from = xstrdup(from);
-	dir.to = xstrdup(to);
-	xgrow(&dirs->items, dirs->n, &dirs->cap, sizeof(dir));
-	dirs->items[dirs->n++] = dir;
-	return KPACK_SUCCESS;
+	if (below_lstat(to, &st) == 0 &&
+	    (st.st_mtim.tv_sec < time->tv_sec ||
+	     (st.st_mtim.tv_sec == time->tv_sec && st.st_mtim.tv_nsec < time->tv_nsec)))
+		first = &st.st_mtim;
+	add_time(times, to, first);
+	return tree_write_directory(w, path, from, why);
 }
 
 /*
@@ -121,109 +131,84 @@ static kpack_error_t keep_file_attributes(const struct scan_entry *e, bool remov
 	return attributes_copy(from, fd, &st, why);
 }
 
-/* Keep the directories above the entry E that were not kept before, as MADE says, and the root. */
-static kpack_error_t keep_parents(const struct packing *p, const struct scan_entry *e,
-				  const char *kept, bool *made, struct kept_dirs *dirs,
-				  struct kpackx_error *why)
-{
-	if (!dirs->n)
-		KP_TRY(keep_directory(dirs, p->args.output, kept, &p->scan.root.mtime,
-				      why));
-	for (const char *slash = strchr(e->relative, '/'); slash;
-	     slash = strchr(slash + 1, '/')) {
-		KP_AUTO_FREE char *path =
-			xstrndup(e->relative, (size_t)(slash - e->relative));
-		KP_AUTO_FREE char *to = xasprintf("%s/%s", kept, path);
-		size_t dir;
-
-		if (!scan_find(&p->scan, kp_span_str(path), &dir) || made[dir])
-			continue;
-		made[dir] = true;
-		KP_TRY(keep_directory(dirs, p->scan.entries[dir].path, to,
-				      &p->scan.entries[dir].id.mtime, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-/* Whether the run has written the archive of E, or it is none of the tree's. */
-static bool is_ours(const struct packing *p, const struct scan_entry *e)
-{
-	size_t n;
-	const char *const *names = archive_set_names(p->set, &n);
-	bool ours = !e->archive || S_ISDIR(e->mode) || strchr(e->archive, '/') ||
-		    !kp_is_archive_name(e->archive);
-
-	for (size_t i = 0; i < n && !ours; i++)
-		ours = strcmp(names[i], e->archive) == 0;
-	return ours;
-}
-
 static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
-			      struct kept_dirs *dirs, struct kpackx_error *why)
+			      struct kept_times *times, struct kpackx_error *why)
 {
 	const struct scan *scan = &p->scan;
-	KP_AUTO_FREE bool *made = xcalloc(scan->n_entries + 1, 1);
-	KP_AUTO_FREE size_t *links = xcalloc(scan->n_entries + 1, sizeof(*links));
-	size_t n_links = 0;
-	bool again;
+	KP_AUTO_FREE bool *kept = xcalloc(scan->n_entries + 1, 1);
+	size_t n_names;
+	const char *const *names = archive_set_names(p->set, &n_names);
+	bool again, any = false;
 
+	/*
+	 * Choose: files of databases that go, the first time the archives that are of no run of ours,
+	 * and the directories above these and above what is converted.
+	 */
 	KP_TRY(look_for(w->root, &again, why));
-
 	for (size_t i = 0; i < scan->n_entries; i++) {
-		const struct scan_entry *e = &scan->entries[i], *link = NULL;
+		const struct scan_entry *e = &scan->entries[i];
 		enum fate fate = p->dispositions.items[i].fate;
-		KP_AUTO_FREE char *to = xasprintf("%s/%s", w->root, e->relative);
-		bool kept = fate == FATE_PACKED || fate == FATE_REMOVED ||
-			    (!again && !is_ours(p, e));
+		bool foreign = !again && e->archive && !S_ISDIR(e->mode) &&
+			       !strchr(e->archive, '/') && kp_is_archive_name(e->archive);
 
-		if (!kept && p->dispositions.items[e->first].fate != FATE_CONVERTED)
+		for (size_t k = 0; k < n_names && foreign; k++)
+			foreign = strcmp(names[k], e->archive) != 0;
+		kept[i] |= fate == FATE_PACKED || fate == FATE_REMOVED || foreign;
+		if (!kept[i] && p->dispositions.items[e->first].fate != FATE_CONVERTED)
 			continue;
-		KP_TRY(keep_parents(p, e, w->root, made, dirs, why));
-		for (size_t k = 0; k < n_links && kept && e->id.nlink > 1 && !link; k++)
-			if (scan->entries[links[k]].id.ino == e->id.ino &&
-			    scan->entries[links[k]].id.dev == e->id.dev)
-				link = &scan->entries[links[k]];
-		if (link)
-			KP_TRY(tree_write_link(w, e->relative, link->relative, NULL,
-					       &link->id, why));
-		else if (kept)
-			KP_TRY(keep_file_attributes(e, fate == FATE_REMOVED, to, why));
-		if (kept && !link && e->id.nlink > 1)
-			links[n_links++] = i;
-	}
-	/* each change of a directory gives it a new time, so their attributes come last */
-	for (size_t i = dirs->n; i-- > 0;) {
-		const struct kept_dir *dir = &dirs->items[i];
-		KP_AUTO_CLOSE int from =
-			below_open_following(dir->from, O_RDONLY | O_DIRECTORY);
-		KP_AUTO_CLOSE int to =
-			from < 0 ? -1 : below_open(dir->to, O_RDONLY | O_DIRECTORY, 0);
+		any = true;
+		for (const char *slash = strchr(e->relative, '/'); slash;
+		     slash = strchr(slash + 1, '/')) {
+			const struct kp_span path = {(const uint8_t *)e->relative,
+						     (size_t)(slash - e->relative)};
+			size_t dir;
 
-		if (to < 0)
-			return below_fail(why, "%s: cannot open the directory",
-					  from < 0 ? dir->from : dir->to);
-		KP_TRY(attributes_copy(from, to, &dir->st, why));
+			if (scan_find(scan, path, &dir))
+				kept[dir] = true;
+		}
 	}
-	return dirs->n ? flush_tree(w->root, why) : KPACK_SUCCESS;
+	if (!any)
+		return KPACK_SUCCESS;
+
+	/* make it: in the order of the scan a directory comes before what is in it */
+	KP_TRY(keep_directory(w, "", p->args.output, &scan->root.mtime, times, why));
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+		bool removed = p->dispositions.items[i].fate == FATE_REMOVED;
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", w->root, e->relative);
+		const char *first;
+
+		if (!kept[i])
+			continue;
+		if (S_ISDIR(e->mode)) {
+			KP_TRY(keep_directory(w, e->relative, e->path, &e->id.mtime,
+					      times, why));
+			continue;
+		}
+		first = tree_write_first(w, e->relative, &e->id);
+		if (first)
+			KP_TRY(tree_write_link(w, e->relative, first, NULL, &e->id, why));
+		else
+			KP_TRY(keep_file_attributes(e, removed, to, why));
+	}
+	KP_TRY(tree_write_finish(w, why));
+	KP_TRY(give_times(times, why));
+	return flush_tree(w->root, why);
 }
 
 kpack_error_t originals_keep(const struct packing *p, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *archives = xasprintf("%s/" KP_ARCHIVES_DIR, p->args.output);
 	KP_AUTO_FREE char *kept = xasprintf("%s/" KP_UNDO_DIR, p->args.output);
-	struct kept_dirs dirs = {0};
+	struct kept_times times = {0};
 	struct tree_write w;
 	kpack_error_t err = below_mkdirs(archives, 0777, why);
 
 	tree_write_begin(&w, kept, false);
 	if (!err)
-		err = keep_all(p, &w, &dirs, why);
+		err = keep_all(p, &w, &times, why);
 	tree_write_end(&w);
-	for (size_t i = 0; i < dirs.n; i++) {
-		free(dirs.items[i].from);
-		free(dirs.items[i].to);
-	}
-	free(dirs.items);
+	kept_times_fini(&times);
 	return err;
 }
 
@@ -242,14 +227,13 @@ static kpack_error_t remove_kept(const char *tree, struct kpackx_error *why)
 kpack_error_t originals_forget(const char *tree, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *archives = xasprintf("%s/" KP_ARCHIVES_DIR, tree);
-	char **paths = NULL;
-	size_t n = 0;
+	struct shown_files list = {0};
+	bool any;
 
-	KP_TRY(below_archives_find(archives, &paths, &n, why));
-	for (size_t i = 0; i < n; i++)
-		free(paths[i]);
-	free(paths);
-	return n ? KPACK_SUCCESS : remove_kept(tree, why);
+	KP_TRY(shown_files_open(archives, &list, why));
+	any = list.n_archives || list.unreadable;
+	shown_files_close(&list);
+	return any ? KPACK_SUCCESS : remove_kept(tree, why);
 }
 
 /* --- what is there ------------------------------------------------------------------- */
@@ -283,20 +267,6 @@ static void add_gone(struct unpacking *u, const char *path, const char *arch, bo
 		return;
 	xgrow(&u->lacking, u->n_lacking, &u->lacking_cap, sizeof(char *));
 	u->lacking[u->n_lacking++] = xstrdup(path);
-}
-
-/* Find the archives that were there before the tree was first packed in place: they stay. */
-static kpack_error_t find_foreign(struct unpacking *u, struct kpackx_error *why)
-{
-	u->foreign = xcalloc(u->shown.n_archives + 1, 1);
-	for (size_t i = 0; i < u->shown.n_archives; i++) {
-		const char *name = kp_path_name(kp_archive_path(u->shown.archives[i]));
-		KP_AUTO_FREE char *before =
-			xasprintf("%s/%s/%s", u->kept, u->archive_dir, name);
-
-		KP_TRY(look_for(before, &u->foreign[i], why));
-	}
-	return KPACK_SUCCESS;
 }
 
 /* Whether an archive that may go has code of the binary NAME, which may have a --key-prefix there. */
@@ -442,52 +412,25 @@ static int look_at_tree(struct unpacking *u, struct converter *c)
 	return EXIT_OK;
 }
 
-/* What became of the binaries, in order.  One that is damaged now may have been converted. */
-static void take_stock(struct unpacking *u)
-{
-	for (size_t i = 0; i < u->scan.n_entries; i++) {
-		const struct scan_entry *e = &u->scan.entries[i];
-		const struct disposition *d = &u->dispositions.items[i];
-		bool refused = d->fate == FATE_REFUSED;
-
-		if (e->fault && has_code(u, e->relative)) {
-			u->left = true;
-			report_error(e->path, "left as it is: %s", e->fault);
-		}
-		if (!e->converted)
-			continue;
-		if (refused)
-			report_error(e->path, "left as it is: %s", d->reason);
-		add_undone(u, e->relative, true, refused ? "refused" : "restored");
-		u->files[u->n_files - 1].how = u->restored[i];
-	}
-}
-
 /* --- files of databases -------------------------------------------------------------- */
 
-struct sink {
-	struct kp_outfile *out;
-	uint64_t at;
-};
-
-static kpack_error_t write_bytes(const void *data, size_t size, void *arg,
-				 struct kpackx_error *why)
+static kpack_error_t put_piece(const void *data, size_t size, void *sink,
+			       struct kpackx_error *why)
 {
-	struct sink *s = arg;
-	uint64_t at = s->at;
-
-	s->at += size;
-	return kp_outfile_pwrite(s->out, at, data, size, why);
+	return kp_sink_put(sink, data, size, why);
 }
 
-/* Write the file PATH, which does not exist, with the attributes of KEPT, if that is not NULL. */
+/*
+ * Write the file PATH, which does not exist, with the attributes of KEPT; NULL: nothing was kept, as of a
+ * tree that was packed into another one, and it gets ordinary ones.
+ */
 static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 			      const char *path, const char *kept,
 			      struct kpackx_error *why)
 {
 	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
 	KP_AUTO_CLOSE int fd = -1;
-	struct sink sink = {&out, 0};
+	struct kp_sink sink = {.out = &out};
 	struct kp_meta meta;
 	struct stat st = {0};
 	kpack_error_t err;
@@ -501,7 +444,7 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 	out.keep = true;
 	out.lazy = true; /* everything is flushed at once */
 	if (!err)
-		err = archive_decode(a, entry, write_bytes, &sink, why);
+		err = archive_decode(a, entry, put_piece, &sink, why);
 	/*
 	 * Whoever may write into the directory of KEPT can give this name to another user's file.
 	 * What makes a file run with that user's rights does no database any good.
@@ -527,77 +470,13 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
-/* The architecture of the file of which KEPT was kept, if no archive got it; else "". */
-static kpack_error_t removed_arch(const char *kept, char arch[KP_TARGET_TEXT_MAX],
-				  struct kpackx_error *why)
-{
-	KP_AUTO_CLOSE int fd = below_open(kept, O_RDONLY, 0);
-	struct stat st = {0};
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return below_fail(why, "%s: cannot open it", kept);
-	memset(arch, 0, KP_TARGET_TEXT_MAX);
-	return kp_file_pread(fd, 0, arch,
-			     st.st_size < KP_TARGET_TEXT_MAX ? (size_t)st.st_size
-							     : KP_TARGET_TEXT_MAX - 1,
-			     why);
-}
-
-/* The first path of a file with several hard links, by what was kept for it. */
-struct kept_link {
-	dev_t dev;
-	ino_t ino;
-	char *path;
-};
-
-struct kept_links {
-	struct kept_link *items;
-	size_t n, cap;
-};
-
 /*
- * Put back the file at REST, which the archive shows in F, unless the tree has one by now.  Further hard
- * links lead to the first path that is back, perhaps by a run that was killed.  Without anything kept, as
- * of a tree that was packed into another one, it gets ordinary attributes.
- */
-static kpack_error_t put_at(struct unpacking *u, const struct shown *f, const char *rest,
-			    struct tree_write *w, struct kept_links *links,
-			    struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *path = tree_path(u, rest);
-	KP_AUTO_FREE char *kept = xasprintf("%s/%s", u->kept, rest);
-	const char *first = NULL;
-	struct file_identity id;
-	struct stat st = {0};
-	bool there, has_kept;
-
-	KP_TRY(look_for(path, &there, why));
-	KP_TRY(look_for(kept, &has_kept, why));
-	if (has_kept && below_lstat(kept, &st) < 0)
-		return below_fail(why, "%s: cannot look at it", kept);
-	for (size_t i = 0; i < links->n && st.st_nlink > 1 && !first; i++)
-		if (links->items[i].ino == st.st_ino && links->items[i].dev == st.st_dev)
-			first = links->items[i].path;
-	id = file_identity_of(&st);
-	if (!there && (!first || tree_write_link(w, rest, first, NULL, &id, NULL)))
-		KP_TRY(put_file(f->archive, f->entry, path, has_kept ? kept : NULL, why));
-	if (!there)
-		add_undone(u, rest, false, "restored");
-	if (st.st_nlink > 1 && !first) {
-		xgrow(&links->items, links->n, &links->cap, sizeof(*links->items));
-		links->items[links->n++] =
-			(struct kept_link){st.st_dev, st.st_ino, xstrdup(rest)};
-	}
-	return KPACK_SUCCESS;
-}
-
-/*
- * Put back the files that archives show.  With --key-prefix their paths begin with directories that the
- * tree does not have; a library that was removed since, with its directory, needs no files.
+ * Put back the files that archives show, unless the tree has them by now.  With --key-prefix their paths
+ * begin with directories that the tree does not have; a library that was removed since, with its
+ * directory, needs no files.
  */
 static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
 {
-	struct kept_links links = {0};
 	struct tree_write w;
 	kpack_error_t err = KPACK_SUCCESS;
 
@@ -606,29 +485,54 @@ static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
 		const struct shown *f = &u->shown.items[i];
 		KP_AUTO_FREE char *name =
 			xstrndup((const char *)f->path.data, f->path.size);
-		bool done = !kp_path_ok(f->path);
+		KP_AUTO_FREE char *path = NULL, *kept = NULL;
+		const char *rest = kp_path_ok(f->path) ? name : NULL, *first = NULL;
+		bool has_dir = false, there = false, has_kept = false;
+		struct file_identity id;
+		struct stat st = {0};
 
 		for (size_t k = 0; k < u->shown.n_archives; k++)
-			done |= u->foreign[k] && u->shown.archives[k] == f->archive;
-		for (const char *rest = name; rest && !done && !err;) {
-			KP_AUTO_FREE char *path = tree_path(u, rest);
+			if (u->foreign[k] && u->shown.archives[k] == f->archive)
+				rest = NULL;
+		while (rest && !has_dir && !err) {
+			KP_AUTO_FREE char *dir = tree_path(u, rest);
 
-			*strrchr(path, '/') = '\0';
-			err = look_for(path, &done, why);
-			if (!err && done)
-				err = put_at(u, f, rest, &w, &links, why);
-			rest = strchr(rest, '/');
-			rest += rest != NULL;
+			*strrchr(dir, '/') = '\0';
+			err = look_for(dir, &has_dir, why);
+			if (!err && !has_dir) {
+				rest = strchr(rest, '/');
+				rest += rest != NULL;
+			}
 		}
+		if (err || !rest)
+			continue;
+		path = tree_path(u, rest);
+		kept = xasprintf("%s/%s", u->kept, rest);
+		err = look_for(path, &there, why);
+		if (!err)
+			err = look_for(kept, &has_kept, why);
+		if (!err && has_kept && below_lstat(kept, &st) < 0)
+			err = below_fail(why, "%s: cannot look at it", kept);
+		/* further links lead to the first path that is back, perhaps by a killed run */
+		id = file_identity_of(&st);
+		if (!err)
+			first = tree_write_first(&w, rest, &id);
+		if (err || there)
+			continue;
+		if (!first || tree_write_link(&w, rest, first, NULL, &id, NULL))
+			err = put_file(f->archive, f->entry, path, has_kept ? kept : NULL,
+				       why);
+		if (!err)
+			add_undone(u, rest, false, "restored");
 	}
 	tree_write_end(&w);
-	while (links.n)
-		free(links.items[--links.n].path);
-	free(links.items);
 	return err;
 }
 
-/* Find what is not back of that for which something was kept; and the times of directories. */
+/*
+ * Find what is not back of that for which something was kept, and the times of directories.  What was
+ * kept for a file that no archive got has its architecture (keep_file_attributes).
+ */
 static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
 {
 	struct tree_list *list = tree_list_open(u->kept);
@@ -638,33 +542,35 @@ static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
 	while (!err && tree_list_next(list, &item)) {
 		KP_AUTO_FREE char *path = tree_path(u, item.rest);
 		KP_AUTO_FREE char *dir = xstrndup(path, kp_path_directory(path).size);
-		char arch[KP_TARGET_TEXT_MAX];
+		KP_AUTO_CLOSE int fd = -1;
+		char arch[KP_TARGET_TEXT_MAX] = "";
 		bool there = false, has_dir = false;
+		ssize_t size;
 
 		if (item.kind == TREE_FAULT)
 			err = kp_fail_errno(why, item.error, "%s", item.path);
 		if (!err)
 			err = look_for(path, &there, why);
-		if (!err && item.kind == TREE_DIR && there) {
-			xgrow(&u->dirs, u->n_dirs, &u->dirs_cap, sizeof(*u->dirs));
-			u->dirs[u->n_dirs++] =
-				(struct kept_time){xstrdup(path), item.st.st_mtim};
-		}
+		if (!err && item.kind == TREE_DIR && there)
+			add_time(&u->dirs, path, &item.st.st_mtim);
 		/* those of archives only tell which were there before */
 		if (err || there || item.kind != TREE_OTHER ||
 		    kp_path_below(item.rest, u->archive_dir))
 			continue;
 		err = look_for(dir, &has_dir, why);
-		if (!err && has_dir)
-			err = removed_arch(item.path, arch, why);
 		if (err || !has_dir)
 			continue;
-		if (*arch || u->allow_missing) {
+		fd = below_open(item.path, O_RDONLY, 0);
+		size = fd < 0 ? -1 : read(fd, arch, sizeof(arch) - 1);
+		if (size < 0) {
+			err = below_fail(why, "%s: cannot read it", item.path);
+		} else if (*arch || u->allow_missing) {
 			add_gone(u, item.rest, *arch ? arch : "unknown GPUs", false);
-			continue;
+		} else {
+			report_error(path,
+				     "is in no archive; --allow-missing does without it");
+			u->left = true;
 		}
-		report_error(path, "is in no archive; --allow-missing does without it");
-		u->left = true;
 	}
 	tree_list_close(list);
 	return err;
@@ -721,8 +627,15 @@ int unpacking_run(struct unpacking *u)
 	u->shown.reports = true;
 	if (!err && there)
 		err = shown_files_open(u->archives, &u->shown, &why);
-	if (!err)
-		err = find_foreign(u, &why);
+	/* archives that were there before the tree was first packed in place stay */
+	u->foreign = xcalloc(u->shown.n_archives + 1, 1);
+	for (size_t i = 0; i < u->shown.n_archives && !err; i++) {
+		const char *name = kp_path_name(kp_archive_path(u->shown.archives[i]));
+		KP_AUTO_FREE char *before =
+			xasprintf("%s/%s/%s", u->kept, u->archive_dir, name);
+
+		err = look_for(before, &u->foreign[i], &why);
+	}
 	if (err)
 		return report_why(NULL, &why);
 	u->left = u->shown.unreadable;
@@ -731,8 +644,23 @@ int unpacking_run(struct unpacking *u)
 		return status;
 	spill_dir_begin(u->tree);
 	err = output_write(&c, u->tree, NULL, &why);
-	if (!err)
-		take_stock(u);
+	for (size_t i = 0; i < u->scan.n_entries && !err; i++) {
+		const struct scan_entry *e = &u->scan.entries[i];
+		const struct disposition *d = &u->dispositions.items[i];
+		bool refused = d->fate == FATE_REFUSED;
+
+		/* what is damaged now may have been converted before */
+		if (e->fault && has_code(u, e->relative)) {
+			u->left = true;
+			report_error(e->path, "left as it is: %s", e->fault);
+		}
+		if (!e->converted)
+			continue;
+		if (refused)
+			report_error(e->path, "left as it is: %s", d->reason);
+		add_undone(u, e->relative, true, refused ? "refused" : "restored");
+		u->files[u->n_files - 1].how = u->restored[i];
+	}
 	if (!err)
 		err = put_files(u, &why);
 	if (!err)
@@ -743,16 +671,8 @@ int unpacking_run(struct unpacking *u)
 		err = flush_tree(u->tree, &why);
 	if (!err && !u->left)
 		err = remove_archives(u, &why);
-	for (size_t i = u->n_dirs; i-- > 0 && !err;) {
-		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
-						  u->dirs[i].mtime};
-		KP_AUTO_CLOSE int fd =
-			below_open_following(u->dirs[i].path, O_RDONLY | O_DIRECTORY);
-
-		if (fd < 0 || futimens(fd, times) < 0)
-			err = below_fail(&why, "%s: cannot give it its time",
-					 u->dirs[i].path);
-	}
+	if (!err)
+		err = give_times(&u->dirs, &why);
 	if (err)
 		return report_why(NULL, &why);
 	u->done = true;
@@ -768,12 +688,10 @@ void unpacking_close(struct unpacking *u)
 		free(u->gone[i].arch);
 	for (size_t i = 0; i < u->n_lacking; i++)
 		free(u->lacking[i]);
-	for (size_t i = 0; i < u->n_dirs; i++)
-		free(u->dirs[i].path);
 	free(u->files);
 	free(u->gone);
 	free(u->lacking);
-	free(u->dirs);
+	kept_times_fini(&u->dirs);
 	free(u->restored);
 	free(u->costs);
 	free(u->foreign);

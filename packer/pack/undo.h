@@ -42,6 +42,11 @@ struct kept_time {
 	struct timespec mtime;
 };
 
+struct kept_times {
+	struct kept_time *items;
+	size_t n, cap;
+};
+
 struct unpacking {
 	const char *tree, *archive_dir;
 	unsigned jobs;
@@ -57,8 +62,7 @@ struct unpacking {
 	struct dispositions dispositions;
 	struct restored *restored; /* per entry of the scan */
 	uint64_t *costs;           /* the same: memory that it needs */
-	struct kept_time *dirs;
-	size_t n_dirs, dirs_cap;
+	struct kept_times dirs;    /* of the tree */
 	size_t n_faults;
 
 	/* for the report */

@@ -58,42 +58,38 @@ static void begin_input(struct input *out, const char *path, const char *key)
 	pthread_cond_init(&out->loaded, NULL);
 }
 
-static kpack_error_t look_at_file(struct input *in, const struct input_look *how,
-				  struct kpackx_error *why)
-{
-	struct kp_fatbin *fat = &in->fat;
-	bool any = false;
-	int fd;
-
-	KP_TRY(how->guarded   ? below_file_open_guarded(in->path, &fd, &in->st, why)
-	       : how->in_tree ? below_file_open_nofollow(in->path, &fd, &in->st, why)
-			      : below_file_open(in->path, &fd, &in->st, why));
-	in->fd = fd;
-	KP_TRY(kp_fatbin_nest(fd, (uint64_t)in->st.st_size, how->sections, fat, why));
-	in->kind = fat->kind == KP_FATBIN_ELF || fat->kind == KP_FATBIN_CONVERTED
-			   ? INPUT_HOST
-			   : INPUT_BARE;
-	in->images = fat->containers.images;
-	in->n_images = fat->containers.n_images;
-	make_tables(in);
-	if (fat->containers.count == 0 || fat->kind == KP_FATBIN_CONVERTED)
-		return KPACK_SUCCESS;
-	KP_TRY(device_code_settle(fat, in->path, how->in_tree, in->packed, why));
-	for (size_t i = 0; i < in->n_images; i++)
-		any |= in->packed[i];
-	if (!any && (fat->kind == KP_FATBIN_NESTED ||
-		     (fat->kind == KP_FATBIN_BARE && how->in_tree)))
-		fat->kind = KP_FATBIN_NONE;
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t input_open(const char *path, const char *key, const struct input_look *look,
 			 struct input *out, struct kpackx_error *why)
 {
+	struct kp_fatbin *fat = &out->fat;
 	kpack_error_t err;
+	bool any = false;
 
 	begin_input(out, path, key);
-	err = look_at_file(out, look, why);
+	err = look->guarded   ? below_file_open_guarded(path, &out->fd, &out->st, why)
+	      : look->in_tree ? below_file_open_nofollow(path, &out->fd, &out->st, why)
+			      : below_file_open(path, &out->fd, &out->st, why);
+	if (!err)
+		err = kp_fatbin_nest(out->fd, (uint64_t)out->st.st_size, look->sections,
+				     fat, why);
+	if (err)
+		goto out;
+	out->kind = fat->kind == KP_FATBIN_ELF || fat->kind == KP_FATBIN_CONVERTED
+			    ? INPUT_HOST
+			    : INPUT_BARE;
+	out->images = fat->containers.images;
+	out->n_images = fat->containers.n_images;
+	make_tables(out);
+	if (fat->containers.count == 0 || fat->kind == KP_FATBIN_CONVERTED)
+		goto out;
+	err = device_code_settle(fat, path, look->in_tree, out->packed, why);
+	for (size_t i = 0; i < out->n_images; i++)
+		any |= out->packed[i];
+	/* a file with containers, but without code to pack, is as any other file */
+	if (!any && (fat->kind == KP_FATBIN_NESTED ||
+		     (fat->kind == KP_FATBIN_BARE && look->in_tree)))
+		fat->kind = KP_FATBIN_NONE;
+out:
 	close_file(out);
 	if (err)
 		input_fini(out);
@@ -287,22 +283,19 @@ bool input_image_spilled(const struct input *in, size_t image)
 	return container != KP_NOWHERE && in->payloads[container].payload.spilled;
 }
 
-/* Whether C is CONTAINER or around it. */
-static bool is_around(const struct input *in, size_t c, size_t container)
-{
-	while (container != KP_NOWHERE && container != c)
-		container = container_around(in, container);
-	return container == c;
-}
-
 void input_end_peek(struct input *in, size_t image, size_t next)
 {
-	size_t needed = next == KP_NOWHERE ? KP_NOWHERE : in->images[next].container;
-	size_t c = in->images[image].container;
-
 	pthread_mutex_lock(&in->lock);
-	for (; c != KP_NOWHERE && !is_around(in, c, needed);
+	for (size_t c = in->images[image].container; c != KP_NOWHERE;
 	     c = container_around(in, c)) {
+		size_t needed =
+			next == KP_NOWHERE ? KP_NOWHERE : in->images[next].container;
+
+		/* it stays if NEXT is in it, and so does what is around it */
+		while (needed != KP_NOWHERE && needed != c)
+			needed = container_around(in, needed);
+		if (needed == c)
+			break;
 		kp_payload_fini(&in->payloads[c].payload);
 		in->payloads[c].state = EMPTY;
 	}
@@ -326,18 +319,6 @@ kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
 	if (!err)
 		err = kp_source_read(&source, (img->size - *out) / 2, buf, *out, why);
 	pthread_mutex_unlock(&in->lock);
-	return err;
-}
-
-kpack_error_t input_read(struct input *in, size_t image, void *buf,
-			 struct kpackx_error *why)
-{
-	struct kp_source source;
-	kpack_error_t err;
-
-	KP_TRY(input_open_image(in, image, &source, why));
-	err = kp_source_read(&source, 0, buf, (size_t)source.size, why);
-	input_close_image(in, image);
 	return err;
 }
 

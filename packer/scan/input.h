@@ -72,16 +72,10 @@ kpack_error_t input_open_database(const char *path, const char *key,
 void input_fini(struct input *in);
 
 /*
- * Read the bytes of an image.  The first use of a compressed container decodes it; the
- * last release of its images frees it.  Every image must be read exactly once.
+ * Open an image: OUT is where its bytes are until it is closed, which is due only when opening
+ * succeeded.  The first use of a compressed container decodes it; the last close of its images
+ * frees it.  Every image must be opened and closed exactly once.
  * IO_ERROR: the file changed since it was scanned.
- */
-kpack_error_t input_read(struct input *in, size_t image, void *buf,
-			 struct kpackx_error *why);
-
-/*
- * As input_read, in pieces: OUT is where the image's bytes are until it is closed.
- * Closing counts as having read the image; it is due only when opening succeeded.
  */
 kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source *out,
 			       struct kpackx_error *why);

@@ -4,7 +4,7 @@
  *
  *	list_tree		every path, sorted, so that equal trees give equal archives; the regular
  *				files, under their keys, for the libraries
- *	find_databases		which files are a library's: they are taken as they are, by path
+ *	library_find_all	which files are a library's: they are taken as they are, by path
  *	scan_chain_files	hard links: the first path of a file stands for all of them
  *	classify_file		each other file is opened once: is there device code in it?
  *	scan_sort		the inputs by key
@@ -86,6 +86,7 @@ static void list_tree(struct scan *scan, const char *root, const char *prefix)
 	}
 	tree_list_close(list);
 	scan->n_faults += failed;
+	/* before anything refers to entries by their numbers */
 	kp_sort(scan->entries, scan->n_entries, KP_BY_TEXT(struct scan_entry, relative));
 	scan->file_entries = xmalloc(scan->n_entries * sizeof(size_t));
 	for (size_t i = 0; i < scan->n_entries; i++) {
@@ -357,42 +358,6 @@ static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 	scan->entries[scan->file_entries[file]].faulty = true;
 }
 
-static kpack_error_t find_databases(struct scan *scan,
-				    const struct library_set *libraries,
-				    enum scan_databases databases,
-				    struct kpackx_error *why)
-{
-	KP_TRY(library_find_all(libraries, &scan->files, report_fault, scan, &scan->found,
-				&scan->n_faults, why));
-	for (size_t i = 0; i < scan->files.count && databases != SCAN_FIND; i++) {
-		const struct library_object *o = scan->found.objects[i];
-		size_t entry = scan->file_entries[i];
-		struct scan_entry *e = &scan->entries[entry];
-		const struct scan_database d = {.path = e->path,
-						.key = scan->files.items[i].path,
-						.objects = o,
-						.n_objects = 1};
-		struct kpackx_error fault = {0};
-
-		if (!o)
-			continue;
-		scan->n_files++;
-		if (databases == SCAN_IDENTIFY) {
-			e->database = true;
-		} else if (o->is_archive) { /* in ours, or merged, it is lost */
-			e->note = "an archive that its library opens by path";
-		} else if (scan_add_database(scan, entry, &d, &e->input, &fault) ||
-			   check_same(e, e->input, &fault)) {
-			report_why(e->path, &fault);
-			scan->n_faults++;
-			e->faulty = true;
-		} else {
-			e->database = true;
-		}
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code code,
 			const struct library_set *libraries,
 			enum scan_databases databases, struct scan *out,
@@ -418,10 +383,38 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 	}
 	list_tree(out, root, prefix);
 	if (libraries)
-		err = find_databases(out, libraries, databases, why);
+		err = library_find_all(libraries, &out->files, report_fault, out,
+				       &out->found, &out->n_faults, why);
 	if (err) {
 		scan_close(out);
 		return err;
+	}
+	/* before other files are looked at: code in a database's file belongs to the database */
+	for (size_t i = 0; libraries && i < out->files.count && databases != SCAN_FIND;
+	     i++) {
+		const struct library_object *o = out->found.objects[i];
+		size_t entry = out->file_entries[i];
+		struct scan_entry *e = &out->entries[entry];
+		const struct scan_database d = {.path = e->path,
+						.key = out->files.items[i].path,
+						.objects = o,
+						.n_objects = 1};
+		struct kpackx_error fault = {0};
+
+		if (!o)
+			continue;
+		out->n_files++;
+		if (databases == SCAN_IDENTIFY) {
+			e->database = true;
+		} else if (o->is_archive) { /* in ours, or merged, it is lost */
+			e->note = "an archive that its library opens by path";
+		} else if (scan_add_database(out, entry, &d, &e->input, &fault) ||
+			   check_same(e, e->input, &fault)) {
+			report_fault(out, i, &fault);
+			out->n_faults++;
+		} else {
+			e->database = true;
+		}
 	}
 	linked = xmalloc(out->n_entries * sizeof(*linked));
 	for (size_t i = 0; i < out->n_entries; i++) {
