@@ -462,6 +462,40 @@ void scan_close(struct scan *scan)
 	*scan = (struct scan){0};
 }
 
+void scan_count_code(const struct scan *scan, struct code_table *table)
+{
+	char target[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; i < scan->n_inputs; i++) {
+		const struct input *in = scan->inputs[i];
+
+		/* files of databases are below, with all GPUs that each is for */
+		for (size_t k = 0; k < in->n_images && !in->objects; k++)
+			if (in->packed[k] && in->images[k].size)
+				code_table_add(table, kp_span_str(in->images[k].arch),
+					       in->entry, in->images[k].size, 0);
+	}
+	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++) {
+		const struct library_object *o = scan->found.objects[i];
+
+		for (size_t k = 0; o && k < o->n_arches; k++) {
+			library_object_target(o, k, target);
+			code_table_add(table, kp_span_str(target), scan->file_entries[i],
+				       scan->files.items[i].size, 0);
+		}
+	}
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+		struct kpack_archive *a = NULL;
+
+		if (S_ISREG(e->mode) && e->first == i && !e->database && !e->leftover &&
+		    kp_is_archive_name(e->relative) &&
+		    !below_archive_open(e->path, &a, NULL))
+			code_table_add_archive(table, a, i, false);
+		kp_archive_close(a);
+	}
+}
+
 /* --- reports ------------------------------------------------------------------------- */
 
 void scan_report_left(const struct scan *scan, bool quiet)

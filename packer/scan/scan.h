@@ -10,6 +10,7 @@
 
 #include "input.h"
 #include "packer/files/identity.h"
+#include "packer/gpu/code_table.h"
 
 /* What it means that device code is left alone. */
 enum scan_left {
@@ -135,6 +136,12 @@ bool scan_damaged(const struct scan *scan);
 bool scan_unrecognised(const struct scan *scan, size_t entry, char *out);
 /* Report each as a note; after the first 20, only how many more there are. */
 void scan_report_unrecognised(const struct scan *scan);
+
+/*
+ * Add what was found to TABLE: code that can be packed, kernel databases' files for single GPUs, and
+ * the archives that stand in the tree.
+ */
+void scan_count_code(const struct scan *scan, struct code_table *table);
 
 /* --- further inputs ------------------------------------------------------------------ */
 

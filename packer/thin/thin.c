@@ -500,6 +500,7 @@ int thin_run(struct thin *t)
 	struct thin_args *args = &t->args;
 	const struct arch_filter *filter = &args->filter;
 	struct hip_runtimes runtimes = {0};
+	KP_AUTO(code_table) table = {0};
 	struct kpackx_error why = {0};
 	bool fine;
 
@@ -541,9 +542,11 @@ int thin_run(struct thin *t)
 	fine = t->n_files == 0 || args->skip.known || !arch_filter_given(filter);
 	for (size_t i = 0; i < filter->chosen.count; i++)
 		fine |= filter->matched[i];
-	if (!fine)
-		report_error(args->tree, "no code is for the wanted GPUs: nothing is "
-					 "removed; see kpack detect");
+	if (!fine) {
+		scan_count_code(&t->scan, &table);
+		code_table_refuse(&table, args->tree,
+				  "no code is for the wanted GPUs: nothing is removed");
+	}
 	/* the HIP runtimes of the tree, or else this system's, read compressed bundles */
 	if (fine && args->compress && !args->any_runtime) {
 		fine = !t->scan.file_entries || runtimes_add_tree(&runtimes, args->tree);
