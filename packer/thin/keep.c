@@ -286,6 +286,7 @@ static kpack_error_t keep_file(struct keeping *k, const char *path,
 		if (err)
 			break;
 		kp_hasher_add(whole, bytes, n);
+		progress_add(n);
 		if (n == BLOCK && find_block(&blocks, r, bytes, &offset)) {
 			kp_hasher_add(copied, bytes, n);
 			err = kp_recipe_add(r,
@@ -361,6 +362,7 @@ static kpack_error_t read_piece(void *arg, size_t number, void *buf,
 
 	if (there)
 		kp_archive_entry(p->a, entry, &info);
+	progress_add(p->r->images[number].size);
 	if (!there || info.size != p->r->images[number].size)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "the archive lacks kept bytes of the file");
@@ -386,6 +388,7 @@ static kpack_error_t restore_original(const struct kpack_archive *a, struct kp_s
 
 	KP_TRY(kp_recipe_restore(r, &source, out, &result, why));
 	KP_TRY(content_hash_source(&written, &hash, why));
+	progress_add(r->size);
 	return kp_hash_is(&hash, r->file.xxh3)
 		       ? KPACK_SUCCESS
 		       : kp_fail(why, KPACK_ERROR_INVALID_METADATA,
@@ -660,6 +663,7 @@ static kpack_error_t choose_existing(struct undo *u, struct undo_file *f, size_t
 	KP_TRY(below_file_open_again(e->path, &e->id, &fd, why));
 	file = kp_source_fd(fd, 0, e->id.size);
 	KP_TRY(content_hash_source(&file, &hash, why));
+	progress_add(file.size);
 	/* a killed run has kept the original for a file that it did not write */
 	for (size_t i = 0; i < n; i++) {
 		struct undo_file first = f[0];
@@ -751,6 +755,7 @@ static kpack_error_t restore_file(void *arg, struct input *in, int fd,
 	while (f->entry != in->entry || f->state != UNDO_RESTORED)
 		f++;
 	KP_TRY(content_hash_source(&changed, &hash, why));
+	progress_add(changed.size);
 	if (!kp_hash_is(&hash, f->recipe.file.changed_xxh3))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
 	return restore_original(f->archive, f->path, &f->recipe, &changed, out, why);
@@ -785,7 +790,7 @@ static kpack_error_t make_file(const struct undo *u, const struct undo_file *f,
 	return err;
 }
 
-int undo_run(struct undo *u)
+static int restore_all(struct undo *u)
 {
 	struct converter c = {.scan = &u->scan,
 			      .dispositions = &u->dispositions,
@@ -796,7 +801,7 @@ int undo_run(struct undo *u)
 	size_t refused = 0;
 	kpack_error_t err;
 
-	if (!open_kept(u) || !open_tree(u))
+	if (!open_tree(u))
 		return EXIT_FAULT;
 	c.inputs = u->restored;
 	c.n_inputs = u->n_restored;
@@ -816,6 +821,27 @@ int undo_run(struct undo *u)
 		return report_why(NULL, &why);
 	u->done = true;
 	return refused ? EXIT_FAULT : EXIT_OK;
+}
+
+int undo_run(struct undo *u)
+{
+	uint64_t bytes = 0;
+	int status;
+
+	if (!open_kept(u))
+		return EXIT_FAULT;
+	/* a file in the tree is hashed when it is chosen and when it is read, and the original at last */
+	for (size_t i = 0; i < u->n_files; i++) {
+		const struct kp_recipe *r = &u->files[i].recipe;
+
+		bytes += r->size + (r->file.removed ? 0 : 2 * r->file.changed_size);
+		for (size_t k = 0; k < r->n_images; k++)
+			bytes += r->images[k].size;
+	}
+	progress_begin("restoring", bytes, u->args.progress);
+	status = restore_all(u);
+	progress_end();
+	return status;
 }
 
 void undo_close(struct undo *u)

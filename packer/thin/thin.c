@@ -502,6 +502,7 @@ int thin_run(struct thin *t)
 	struct hip_runtimes runtimes = {0};
 	KP_AUTO(code_table) table = {0};
 	struct kpackx_error why = {0};
+	uint64_t bytes = 0;
 	bool fine;
 
 	t->scan.skip = args->skip;
@@ -556,10 +557,20 @@ int thin_run(struct thin *t)
 	if (!fine)
 		return EXIT_FAULT;
 	pthread_mutex_init(&t->debug_lock, NULL);
+	/* the code of a file is read, and if the original is kept the whole file once more */
+	for (size_t i = 0; i < t->n_files; i++) {
+		const struct input *in = t->scan.entries[t->files[i].entry].input;
+
+		bytes += args->keep ? t->files[i].before : 0;
+		for (size_t k = 0; t->files[i].gone && k < in->n_images; k++)
+			bytes += in->packed[k] ? in->images[k].size : 0;
+	}
+	progress_begin("thinning", bytes, args->progress);
 	if (args->dry)
 		measure_all(t);
 	else
 		write_all(t);
+	progress_end();
 	if (t->n_faults)
 		return EXIT_FAULT;
 	for (size_t i = 0; i < t->n_files; i++) {
