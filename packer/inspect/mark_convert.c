@@ -39,7 +39,6 @@
 struct mark_convert {
 	struct kp_marker marker;
 	bool keep;
-	const char *in, *out;
 };
 
 static const struct option_help convert_options[] = {
@@ -92,6 +91,7 @@ int mark_convert(int argc, char **argv)
 	struct rewrite r = {0};
 	char before[24], after[24];
 	bool converted;
+	const char *in, *to;
 	struct binary b;
 	struct stat st;
 	kpack_error_t err;
@@ -101,19 +101,19 @@ int mark_convert(int argc, char **argv)
 		options_usage(o.help, "--kernel-name and --search-path are needed");
 	if (argc - optind != 2)
 		options_usage(o.help, "IN and OUT are needed");
-	c.in = argv[optind];
-	c.out = argv[optind + 1];
-	err = binary_open(c.in, &b, &why);
+	in = argv[optind];
+	to = argv[optind + 1];
+	err = binary_open(in, &b, &why);
 	if (err)
 		goto out;
 	converted = b.fat.kind == KP_FATBIN_CONVERTED;
 	if (converted)
-		report_error(c.in, "is converted already; its marker stays");
+		report_error(in, "is converted already; its marker stays");
 	else
 		err = kp_convert_check(b.fd, b.size, &b.fat, c.keep, &why);
-	if (err || (converted && rewrite_is_same(&b, c.out)))
+	if (err || (converted && rewrite_is_same(&b, to)))
 		goto out;
-	err = rewrite_open(&r, &b, c.out, &why);
+	err = rewrite_open(&r, &b, to, &why);
 	if (!err)
 		err = converted ? kp_outfile_copy(&r.out, 0, b.fd, 0, b.size, &why)
 				: write_converted(&c, &b, &r.out, &why);
@@ -123,15 +123,15 @@ int mark_convert(int argc, char **argv)
 		err = rewrite_publish(&r, &why);
 	if (err || converted)
 		goto out;
-	report_text(c.out);
+	report_text(to);
 	printf(": converted, %s became %s\n", report_size(b.size, before),
 	       report_size((uint64_t)st.st_size, after));
 	/* warn if this system's HIP runtimes refuse what was converted */
-	runtimes_judge(&list, c.in, false);
+	runtimes_judge(&list, in, false);
 	runtimes_fini(&list);
 out:
 	if (err)
-		report_why(c.in, &why);
+		report_why(in, &why);
 	rewrite_close(&r);
 	binary_close(&b);
 	kp_marker_fini(&c.marker);
@@ -149,8 +149,7 @@ struct missing_object {
 struct mark_restore {
 	const char *file, *out;
 	bool allow_missing;
-	char **archives; /* operands of --archive */
-	int n_archives;
+	struct option_texts archives; /* operands of --archive */
 
 	struct binary b;
 	struct installed set;
@@ -166,24 +165,13 @@ struct mark_restore {
 	struct kp_recipe_result result;
 };
 
-static int take_archive(const struct options *o, const struct option_help *row,
-			void *slot)
-{
-	struct mark_restore *r = slot;
-
-	(void)row;
-	r->archives = xrealloc(r->archives, ((size_t)r->n_archives + 1) * sizeof(char *));
-	r->archives[r->n_archives++] = (char *)o->arg;
-	return EXIT_OK;
-}
-
 static const struct option_help restore_options[] = {
 	{'o', "output", "OUT", "write OUT, and leave FILE as it is",
 	 OPTION_PLACE(struct mark_restore, out)},
 	{0, "archive", "ARCHIVE|DIR",
 	 "take objects from here, not from FILE's search paths; may be "
 	 "repeated",
-	 OPTION_TAKE_ALL(take_archive)},
+	 OPTION_PLACE(struct mark_restore, archives)},
 	{0, "allow-missing", NULL, "leave out objects that are in no archive",
 	 OPTION_PLACE(struct mark_restore, allow_missing)},
 	{0},
@@ -216,8 +204,9 @@ static kpack_error_t find_objects(struct mark_restore *r, struct kpackx_error *w
 	const struct kp_recipe *layout = &r->b.layout;
 	size_t n = layout->n_images;
 
-	if (r->n_archives) {
-		r->failed |= !archives_paths(r->n_archives, r->archives, add_archive, r);
+	if (r->archives.count) {
+		r->failed |= !archives_paths((int)r->archives.count,
+					     (char **)r->archives.items, add_archive, r);
 	} else {
 		KP_TRY(installed_reach(&r->set, &r->b.marker, r->file, &r->reach, why));
 		for (size_t i = 0; i < r->set.count; i++)
@@ -443,7 +432,7 @@ int mark_restore(int argc, char **argv)
 	free(r.found);
 	free(r.have);
 	free(r.missing);
-	free(r.archives);
+	free(r.archives.items);
 	return report_finish(err || r.failed ? EXIT_FAULT : EXIT_OK);
 }
 
