@@ -323,7 +323,7 @@ static void print_code(struct detect *d, const char *path)
 	struct library_set libraries = {0};
 	struct report_array array = {0};
 	struct kpackx_error why = {0};
-	struct scan scan = {0};
+	struct scan scan = {.progress = !d->json};
 
 	if (library_set_open(NULL, NULL, &libraries, &why) ||
 	    scan_open(path, "", SCAN_TO_MEASURE, &libraries, SCAN_IDENTIFY, &scan, &why))

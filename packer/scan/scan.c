@@ -400,11 +400,13 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 	const struct scan_skip *skip = &out->skip;
 	KP_AUTO_FREE size_t *linked = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
+	uint64_t bytes = 0;
 	struct stat st;
 	size_t n = 0;
 
 	*out = (struct scan){.code = code,
 			     .skip = out->skip,
+			     .progress = out->progress,
 			     .archives_dir = out->archives_dir ? out->archives_dir
 							       : KP_ARCHIVES_DIR};
 	if (below_stat(root, &st) < 0)
@@ -426,11 +428,14 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 		struct scan_entry *e = &out->entries[i];
 
 		e->first = i;
+		bytes += S_ISREG(e->mode) ? e->id.size : 0;
 		/* the paths of a database's file are files of their own */
 		if (e->id.nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
 			linked[n++] = i;
 	}
 	scan_chain_files(out, linked, n);
+	if (out->progress)
+		progress_begin("looking at files", bytes, true);
 	for (size_t i = 0; i < out->n_entries; i++) {
 		const struct scan_entry *e = &out->entries[i];
 
@@ -438,7 +443,11 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 		    !e->faulty && !e->note && !e->archive &&
 		    !(skip->known && skip->known(skip->arg, e->relative, &e->id)))
 			classify_file(out, i, prefix, false);
+		if (out->progress && S_ISREG(e->mode))
+			progress_add(e->id.size);
 	}
+	if (out->progress)
+		progress_end();
 	scan_sort(out);
 	return KPACK_SUCCESS;
 }

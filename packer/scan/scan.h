@@ -71,6 +71,7 @@ struct scan_skip {
 
 struct scan {
 	struct scan_skip skip; /* set by the caller; zeros: every file is looked at */
+	bool progress; /* set by the caller: files that are looked at have a bar */
 	struct scan_entry *entries; /* by relative path, bytewise, without the root */
 	size_t n_entries, entries_cap;
 	struct input **inputs; /* with device code, by key, bytewise */
@@ -103,7 +104,7 @@ enum scan_databases {
  * are found, unless that is NULL, and treated as DATABASES says.  Among the other files,
  * fat binaries are taken; the tree's own archives are not inspected.  A file given by
  * itself may also be a bare container.
- * CODE says which code is taken.  The caller zeroes OUT, but may set `skip`: a known
+ * CODE says which code is taken.  The caller zeroes OUT, but may set `progress`, and `skip`: a known
  * file is listed, and taken for one without device code unless it is a database's; and
  * `archives_dir`, which is borrowed; NULL: KP_ARCHIVES_DIR.
  * Faults of single files are reported and counted.  An error is returned when the walk

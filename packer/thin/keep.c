@@ -701,7 +701,9 @@ static bool open_tree(struct undo *u)
 {
 	struct kpackx_error why = {0};
 	size_t entry, n = 0;
+	uint64_t bytes = 0;
 
+	u->scan.progress = u->args.progress;
 	if (scan_open(u->args.tree, "", SCAN_CONVERTIBLE, &u->args.libraries,
 		      SCAN_IDENTIFY, &u->scan, &why)) {
 		report_why(u->args.tree, &why);
@@ -710,6 +712,15 @@ static bool open_tree(struct undo *u)
 	u->n_faults = u->scan.n_faults;
 	dispositions_open(&u->scan, true, &u->dispositions);
 	u->restored = xcalloc(u->n_files, sizeof(*u->restored));
+	/* a file in the tree is hashed when it is chosen and when it is read, and the original at last */
+	for (size_t i = 0; i < u->n_files; i++) {
+		const struct kp_recipe *r = &u->files[i].recipe;
+
+		bytes += r->size + (r->file.removed ? 0 : 2 * r->file.changed_size);
+		for (size_t k = 0; k < r->n_images; k++)
+			bytes += r->images[k].size;
+	}
+	progress_begin("restoring", bytes, u->args.progress);
 	for (size_t i = 0, end; i < u->n_files; i = end) {
 		struct undo_file *f = &u->files[i];
 		KP_AUTO_FREE char *dir = path_of(u, f);
@@ -790,7 +801,7 @@ static kpack_error_t make_file(const struct undo *u, const struct undo_file *f,
 	return err;
 }
 
-static int restore_all(struct undo *u)
+int undo_run(struct undo *u)
 {
 	struct converter c = {.scan = &u->scan,
 			      .dispositions = &u->dispositions,
@@ -801,14 +812,16 @@ static int restore_all(struct undo *u)
 	size_t refused = 0;
 	kpack_error_t err;
 
-	if (!open_tree(u))
+	if (!open_kept(u) || !open_tree(u))
 		return EXIT_FAULT;
 	c.inputs = u->restored;
 	c.n_inputs = u->n_restored;
 	converter_check(&c, &u->n_faults);
-	if (u->n_faults)
+	if (u->n_faults) {
+		progress_end();
 		return report_error(u->args.tree,
 				    "nothing was restored because of the faults above");
+	}
 	err = output_write(&c, u->args.tree, NULL, &why);
 	for (size_t i = 0; i < u->n_files && !err; i++) {
 		const struct undo_file *f = &u->files[i];
@@ -817,31 +830,11 @@ static int restore_all(struct undo *u)
 			err = make_file(u, f, &why);
 		refused += f->state == UNDO_REFUSED;
 	}
+	progress_end();
 	if (err)
 		return report_why(NULL, &why);
 	u->done = true;
 	return refused ? EXIT_FAULT : EXIT_OK;
-}
-
-int undo_run(struct undo *u)
-{
-	uint64_t bytes = 0;
-	int status;
-
-	if (!open_kept(u))
-		return EXIT_FAULT;
-	/* a file in the tree is hashed when it is chosen and when it is read, and the original at last */
-	for (size_t i = 0; i < u->n_files; i++) {
-		const struct kp_recipe *r = &u->files[i].recipe;
-
-		bytes += r->size + (r->file.removed ? 0 : 2 * r->file.changed_size);
-		for (size_t k = 0; k < r->n_images; k++)
-			bytes += r->images[k].size;
-	}
-	progress_begin("restoring", bytes, u->args.progress);
-	status = restore_all(u);
-	progress_end();
-	return status;
 }
 
 void undo_close(struct undo *u)

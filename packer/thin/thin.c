@@ -506,6 +506,7 @@ int thin_run(struct thin *t)
 	bool fine;
 
 	t->scan.skip = args->skip;
+	t->scan.progress = args->progress;
 	if (scan_open(args->tree, "", SCAN_CONVERTIBLE, &args->libraries, SCAN_IDENTIFY,
 		      &t->scan, &why)) {
 		report_why(args->tree, &why);
