@@ -81,7 +81,7 @@ complete -c kpack -n '__fish_seen_subcommand_from verify' -l arch -x -d 'Only fi
 complete -c kpack -n '__fish_seen_subcommand_from pack verify' -s q -l quiet -d 'No progress'
 complete -c kpack -n '__fish_seen_subcommand_from pack ls info inspect' -l json -d 'As JSON'
 complete -c kpack -n '__fish_seen_subcommand_from inspect' -l extract -r -d 'Write every image into'
-complete -c kpack -n '__fish_seen_subcommand_from inspect' -l kernels -d 'List kernels even where there are many'
+complete -c kpack -n '__fish_seen_subcommand_from inspect' -l kernels -d 'List the kernels'
 complete -c kpack -n '__fish_seen_subcommand_from ls' -s l -l long -d 'Sizes and types'
 complete -c kpack -n '__fish_seen_subcommand_from cat' -s o -l output -r -d 'Write to a file'
 complete -c kpack -n '__fish_seen_subcommand_from extract' -s C -l directory -r -d 'Where to'

@@ -108,13 +108,19 @@ bool arches_find(struct kp_choice *s, const char *topology)
 
 /*
  * Log a warning for each named target ID for which no archive has a file: it may be a
- * typing error.  Target IDs that suit every GPU are not checked.
+ * typing error.  Target IDs that suit every GPU are not checked.  If there was one, or arch=auto found
+ * no GPU, log what can be chosen.
  */
 static void arches_warn(const struct kp_choice *s, struct kpack_archive *const *archives,
 			size_t count)
 {
+	enum { LISTED_MAX = 32 };
+	const char *listed[LISTED_MAX];
+	KP_AUTO(kp_compose) line = {0};
 	char text[KP_TARGET_TEXT_MAX];
 	struct kp_target code;
+	bool missing = s->limited && !s->all && !s->count;
+	size_t n_listed = 0;
 
 	for (size_t i = 0; i < s->named && !s->all; i++) {
 		const struct kp_target *gpu = &s->gpus[i];
@@ -134,7 +140,25 @@ static void arches_warn(const struct kp_choice *s, struct kpack_archive *const *
 			continue;
 		kp_target_format(gpu, text);
 		log_print(LOG_WARNING, "arch=%s: no archive has a file for it", text);
+		missing = true;
 	}
+	/* what could be meant instead */
+	for (size_t k = 0; k < count && missing; k++)
+		for (size_t n = 0; n < kp_archive_arch_count(archives[k]); n++) {
+			const char *arch = kp_archive_arch(archives[k], n);
+			size_t i = 0;
+
+			while (i < n_listed && strcmp(listed[i], arch) != 0)
+				i++;
+			if (i < n_listed || n_listed == LISTED_MAX)
+				continue;
+			listed[n_listed++] = arch;
+			kp_compose_print(&line, "%s%s", i ? ", " : "", arch);
+		}
+	if (n_listed && line.text)
+		log_print(LOG_WARNING,
+			  "choose with -o arch=LIST what the archives have: %s",
+			  line.text);
 }
 
 char *arches_line_new(const struct kp_choice *s, const char *separator)

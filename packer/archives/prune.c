@@ -33,6 +33,7 @@
 #include "packer/files/below.h"
 #include "packer/files/staging.h"
 #include "packer/files/tree_list.h"
+#include "packer/gpu/code_table.h"
 
 /* --- the tree ------------------------------------------------------------------------ */
 
@@ -218,6 +219,7 @@ bool prune_changes(const struct prune_archive *a)
 static bool check_choice(const struct prune *p)
 {
 	const struct arch_filter *filter = &p->args.filter;
+	KP_AUTO(code_table) table = {0};
 	size_t n[PRUNE_REASONS] = {0}, matched = 0;
 	bool any = false, fine = true;
 
@@ -229,9 +231,11 @@ static bool check_choice(const struct prune *p)
 	for (size_t i = 0; i < filter->chosen.count; i++)
 		matched += filter->matched[i];
 	if (n[PRUNE_OTHER_GPU] && !matched) {
-		report_error(p->args.tree,
-			     "no code is for the wanted GPUs: nothing is removed; see "
-			     "kpack detect");
+		for (size_t i = 0; i < p->n_archives; i++)
+			code_table_add_archive(&table, p->archives[i].archive->archive, i,
+					       false);
+		code_table_refuse(&table, p->args.tree,
+				  "no code is for the wanted GPUs: nothing is removed");
 		return false;
 	}
 	/* a part with the archives of a GPU has no host binaries: the generic one has them */

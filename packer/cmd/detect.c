@@ -4,7 +4,8 @@
  *
  * What is printed is one of: facts about each kind of GPU; the names of archives, packages or
  * wheels for it; the archives among the operands that it can use; one word for pip, or one line
- * for apt; the packages to install and to remove; or all facts and names as JSON.
+ * for apt; the packages to install and to remove; or all facts and names as JSON.  Of an installation
+ * it is the other way round: which GPUs it has code for, and whether those of this machine can load it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "packer/files/below.h"
 #include "packer/gpu/installed.h"
 #include "packer/gpu/names.h"
+#include "packer/scan/scan.h"
 
 struct detect {
 	const char *topology;
@@ -63,11 +65,13 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_detect_help = {
 	"detect",
-	"[OPTION]... [ARCHIVE|DIR...]",
+	"[OPTION]... [ARCHIVE|DIR... | TREE]",
 	"print the GPUs of this machine and what they need",
 	options,
 	"Without names, a line for each kind of GPU: architecture, sub-family, family,\n"
-	"the paper's family, generic target.  With archives: which of them it can use.",
+	"the paper's family, generic target.  With archives: which of them it can use.\n"
+	"With a TREE, or a file: which GPUs it has code for, and which of it can be "
+	"loaded.",
 };
 
 /* --- what a kind of GPU is and needs -------------------------------------------------- */
@@ -278,6 +282,77 @@ static void print_needs(struct detect *d, int n, char **operands)
 	archives_close(&set);
 }
 
+/* --- the code in a tree ------------------------------------------------------------------ */
+
+/*
+ * Whether PATH is an archive, or a directory with some, or with PACKED a tree that has them in its
+ * .kpack.  What is missing counts as an archive, and is reported as one.
+ */
+static bool is_archives(const char *path, bool packed)
+{
+	KP_AUTO_FREE char *inner = xasprintf("%s/" KP_ARCHIVES_DIR, path);
+	const char *places[] = {path, inner};
+	struct kpackx_error why = {0};
+	struct kpack_archive *a = NULL;
+	size_t all = 0;
+	struct stat st;
+
+	if (below_root_if_directory(path, &why) || below_stat(path, &st) < 0)
+		return true;
+	if (!S_ISDIR(st.st_mode)) {
+		all = kp_is_archive_name(path) || !below_archive_open(path, &a, NULL);
+		kp_archive_close(a);
+	}
+	for (int i = 0; S_ISDIR(st.st_mode) && i < 1 + packed; i++) {
+		char **paths = NULL;
+		size_t n = 0;
+
+		if (!below_archives_find(places[i], &paths, &n, NULL))
+			all += n;
+		while (n)
+			free(paths[--n]);
+		free(paths);
+	}
+	return all;
+}
+
+/* Print which GPUs the tree, or the file, PATH has code for, and what our kinds can load of it. */
+static void print_code(struct detect *d, const char *path)
+{
+	KP_AUTO(code_table) table = {0};
+	struct library_set libraries = {0};
+	struct report_array array = {0};
+	struct kpackx_error why = {0};
+	struct scan scan = {.progress = !d->json};
+
+	if (library_set_open(NULL, NULL, &libraries, &why) ||
+	    scan_open(path, "", SCAN_TO_MEASURE, &libraries, SCAN_IDENTIFY, &scan, &why))
+		d->failed = report_why(path, &why);
+	scan_report_left(&scan, true);
+	scan_count_code(&scan, &table);
+	code_table_match(&table, &d->kinds);
+	for (size_t i = 0; i < table.count && d->json; i++) {
+		const struct code_table_row *row = &table.rows[i];
+
+		report_array_add(&array, json_pack("{so sI sI so}", "arch",
+						   report_json_text(row->arch), "files",
+						   (json_int_t)row->count, "bytes",
+						   (json_int_t)row->bytes, "loadable",
+						   row->loads == CODE_UNKNOWN
+							   ? json_null()
+							   : json_boolean(row->loads)));
+	}
+	if (d->json)
+		report_array_end(&array);
+	else if (table.count)
+		code_table_print(&table, stdout, "files", CODE_TABLE_LOADS, SIZE_MAX);
+	d->failed |= scan.n_faults || scan_damaged(&scan);
+	if (!table.count && !d->failed)
+		d->failed = report_error(path, "no code for GPUs in it");
+	scan_close(&scan);
+	library_set_close(&libraries);
+}
+
 /* --- installed packages -------------------------------------------------------------- */
 
 /* A machine has a few thousand packages, of some kilobytes each. */
@@ -373,6 +448,7 @@ int cmd_detect(int argc, char **argv)
 	struct kpackx_error why = {0};
 	struct kp_gpus gpus;
 	kpack_error_t err;
+	bool tree = n == 1 && !is_archives(argv[0], true);
 	const struct option_rule rules[] = {
 		{d.chosen && !d.kinds.find && d.topology,
 		 "--arch and --topology exclude each other, except for --arch auto"},
@@ -385,6 +461,8 @@ int cmd_detect(int argc, char **argv)
 		{d.installed && (d.pip || d.json || n || names->family || names->group ||
 				 names->package || names->dist),
 		 "--installed excludes names, archives, --pip and --json"},
+		{tree && (names->family || names->group || names->package || names->dist),
+		 "--family, --group, --package and --dist are not for a TREE"},
 		{0},
 	};
 
@@ -397,7 +475,12 @@ int cmd_detect(int argc, char **argv)
 			report_error(NULL, "%s", gpus.faults.items[i].text);
 		for (size_t i = 0; i < gpus.count && !err; i++)
 			gpu_kinds_add(&d.kinds, &gpus.list[i].target);
-		if (err == KPACK_ERROR_FILE_NOT_FOUND)
+		/* what a packed tree has can be told without a GPU, too */
+		tree |= !d.kinds.count && n == 1 && !names->group &&
+			!is_archives(argv[0], false);
+		if (tree)
+			err = KPACK_SUCCESS;
+		else if (err == KPACK_ERROR_FILE_NOT_FOUND)
 			report_error(place, "no GPU, because the KFD driver is missing: "
 					    "name the GPUs with --arch");
 		else if (err)
@@ -405,10 +488,13 @@ int cmd_detect(int argc, char **argv)
 		else if (gpus.count == 0)
 			report_error(place, "no GPU: name the GPUs with --arch");
 		/* packages of a GPU that cannot be read must not go, either */
-		d.failed |= err || gpus.count == 0 || (d.installed && gpus.faults.kept);
+		d.failed |= err || (gpus.count == 0 && !tree) ||
+			    (d.installed && gpus.faults.kept);
 		kp_gpus_fini(&gpus);
 	}
-	if (d.installed)
+	if (tree)
+		print_code(&d, argv[0]);
+	else if (d.installed)
 		print_installed(&d);
 	else
 		print_needs(&d, n, argv);

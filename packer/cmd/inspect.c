@@ -11,6 +11,7 @@
 #include "core/archive/archive.h"
 #include "core/base/bounds.h"
 #include "packer/command.h"
+#include "packer/gpu/code_table.h"
 #include "packer/inspect/inspect.h"
 #include "packer/inspect/mark.h"
 
@@ -25,8 +26,7 @@ static const struct option_help inspect_options[] = {
 	 OPTION_PLACE(struct inspect, extract.dir)},
 	OPTION_FORCE_FILES(struct inspect, extract.force),
 	OPTION_SWITCH(0, "json", "print one JSON object", struct inspect, json),
-	OPTION_SWITCH(0, "kernels", "list kernels even where there are many",
-		      struct inspect, kernels),
+	OPTION_SWITCH(0, "kernels", "list the kernels", struct inspect, kernels),
 	{0},
 };
 
@@ -49,6 +49,7 @@ static kpack_error_t explain_archive(const struct inspect *in,
 				     struct kpackx_error *why)
 {
 	struct kpack_archive *a = NULL;
+	KP_AUTO(code_table) table = {0};
 	json_t *arches;
 	size_t entries, n;
 	int fd;
@@ -73,12 +74,11 @@ static kpack_error_t explain_archive(const struct inspect *in,
 				      "entries", (json_int_t)entries, "arches", arches));
 	} else {
 		report_text(file->path);
-		printf(": kpack archive, %zu entr%s for", entries, plural_y(entries));
-		for (size_t i = 0; i < n; i++) {
-			fputs(i ? ", " : " ", stdout);
-			report_text(kp_archive_arch(a, i));
-		}
-		puts("\n'kpack ls' lists them, 'kpack info' prints more");
+		printf(": kpack archive, %zu entr%s\n", entries, plural_y(entries));
+		code_table_add_archive(&table, a, 0, true);
+		code_table_match(&table, NULL);
+		code_table_print(&table, stdout, "objects", CODE_TABLE_SHORT, SIZE_MAX);
+		puts("'kpack ls' lists them, 'kpack info' prints more");
 	}
 	kp_archive_close(a);
 	return KPACK_SUCCESS;

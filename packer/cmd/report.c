@@ -342,14 +342,13 @@ static void print_tables(const struct report_input *in, const struct report_figu
 /* --- the run ------------------------------------------------------------------------------- */
 
 /*
- * What is not packed yet is packed for its figures, which takes time: a bar shows it, unless the
- * figures go to the terminal anyway.
+ * What is not packed yet is packed for its figures, which takes time: a bar shows it.
  */
 int cmd_report(int argc, char **argv)
 {
 	struct args args = {0};
 	int n = options_parse(&cmd_report_help, argc, &argv, &args), status = EXIT_FAULT;
-	bool quiet = args.quiet || args.json || !args.output;
+	bool quiet = args.quiet || args.json;
 	KP_AUTO_FREE char *names = NULL;
 	const char *title = args.title;
 	struct report_input in;

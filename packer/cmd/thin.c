@@ -180,7 +180,8 @@ static int undo_thin(struct thin_command *c)
 	struct undo u = {.args = {.dir = c->undo,
 				  .tree = args->tree,
 				  .libraries = args->libraries,
-				  .jobs = args->jobs}};
+				  .jobs = args->jobs,
+				  .progress = args->progress}};
 	size_t n[UNDO_REFUSED + 1] = {0};
 	int status;
 
@@ -267,6 +268,7 @@ int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 		options_usage(help, "%s", why.text);
 	/* databases stay files, whose content the scan need not check */
 	args->libraries.plain = true;
+	args->progress = !c.quiet && !c.json;
 	status = c.undo ? undo_thin(&c) : thin_run(&c.thin);
 	if (!status && !c.undo && (c.json || !c.quiet))
 		report_thin(&c);

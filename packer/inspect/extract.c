@@ -220,7 +220,8 @@ kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file
 		.used = xcalloc(list->count, sizeof(*e.used)),
 		.faults = xcalloc(list->n_images, sizeof(*e.faults)),
 	};
-	const struct inspect_walk walk = {.file = file, .arg = &e, .leaf = extract_leaf};
+	const struct inspect_walk walk = {
+		.file = file, .progress = "extracting", .arg = &e, .leaf = extract_leaf};
 	kpack_error_t err = below_make_root(x->dir, 0777, why);
 	size_t failed = 0;
 

@@ -114,7 +114,8 @@ struct inspect_thread {
 
 struct inspect_walk {
 	struct inspect_file *file;
-	void *arg; /* for the functions */
+	const char *progress; /* what the bar says; NULL: there is none */
+	void *arg;            /* for the functions */
 
 	/*
 	 * Process IMAGE, whose bytes are SRC, on any thread.  A failure is reported and
@@ -130,7 +131,7 @@ kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_er
 
 /* ---- output ---- */
 
-/* Kernels are listed if the list is short, else counted; ALL: they are always listed. */
+/* Print a summary by GPU, then all rows; ALL: with every kernel. */
 kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 				 struct kpackx_error *why);
 /* Print one JSON object. */

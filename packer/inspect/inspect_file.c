@@ -428,6 +428,7 @@ static kpack_error_t visit_leaf(struct walker *w, size_t image,
 	struct kpackx_error fault = {0};
 	kpack_error_t err = w->walk->leaf(w->walk->arg, w->thread, image, src, &fault);
 
+	progress_add(src->size);
 	return judge_fault(w, image, err, &fault, why);
 }
 
@@ -601,6 +602,7 @@ kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_er
 		.discard = free_notes,
 	};
 	uint64_t there = WORK_MIN / WORK_RATIO + file->source.size, wanted = 0;
+	kpack_error_t err;
 
 	/* refuse files whose images overlap so often that reading them takes too long */
 	for (size_t i = 0; i < file->list.count; i++)
@@ -616,5 +618,8 @@ kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_er
 			       "its images overlap: they have %" PRIu64
 			       " bytes in all, in %" PRIu64,
 			       wanted, there);
-	return pipeline_run(&p, NULL, why);
+	progress_begin(walk->progress, wanted, walk->progress != NULL);
+	err = pipeline_run(&p, NULL, why);
+	progress_end();
+	return err;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two outputs of kpack inspect.  Threads hash and describe every image, and the rows that a job
- * completes are printed as soon as it is their turn.  For JSON the threads also turn images into
- * text, so that files with many kernels need little memory; the tree follows at the end and refers
- * to images by number.
+ * The two outputs of kpack inspect.  Threads hash and describe every image.  For JSON they also turn
+ * images into text, which is printed as soon as it is its turn; the tree follows at the end and refers to
+ * images by number.  As text a summary comes first, for which everything has been read.
  *
- *	text   one line for the file, a table of rows, "N kernels", a table of wrappers
+ *	text   one line for the file, a table of GPUs, a table of rows, "N kernels", a table of wrappers
  *	JSON   {file, format, images: [...], wrappers: [...], converted, tree: [...]}
  *
  * A library of AMD's has thousands of images and millions of kernels.  So whatever a thread learned of an
- * image is dropped as soon as it is printed, or is text; in long lists kernels are counted and not kept.
+ * image is dropped as soon as it is printed, or is text.  Of many images only numbers stay for the summary;
+ * if their kernels are listed, the file is read once more.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 #include "inspect.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
+#include "packer/gpu/code_table.h"
 #include "packer/library/cutile_signature.h"
 
 /* The numbers of a kernel, with their labels for people and their JSON keys. */
@@ -74,7 +75,7 @@ struct printing {
 
 	/* Text: */
 	bool all;      /* list every kernel */
-	bool details;  /* print facts about objects, and kernels if they are few */
+	bool details;  /* objects stay until they are printed, with facts about them */
 	size_t hidden; /* kernels that were only counted */
 	int width;     /* of the first column */
 
@@ -192,7 +193,9 @@ static kpack_error_t see_image(void *arg, struct inspect_thread *thread, size_t 
 		KP_TRY(kp_source_read(src, 0, thread->buf, (size_t)src->size, why));
 		own = kp_source_memory(thread->buf, (size_t)src->size);
 	}
-	if (hold) {
+	if (seen->sha256[0]) {
+		/* known: it is read again for its kernels */
+	} else if (hold) {
 		KP_TRY(digest_text((struct kp_span){own.mem, (size_t)own.size},
 				   seen->sha256, why));
 	} else {
@@ -225,12 +228,8 @@ static kpack_error_t see_image(void *arg, struct inspect_thread *thread, size_t 
 
 /* ---- text ---- */
 
-/*
- * Beyond these limits kernels are counted and not listed: images of a file, kernels of an
- * object.
- */
+/* Of more images in a file, facts about their objects are printed with --kernels only. */
 #define IMAGES_MAX 16
-#define KERNELS_MAX 100
 
 static void print_name(const struct kp_image *image)
 {
@@ -297,7 +296,7 @@ static void print_image(struct printing *t, const struct inspect_row *row)
 	}
 	if (object)
 		print_pairs(&object->facts, margin, " ");
-	if (!t->all && !(t->details && seen->n_kernels <= KERNELS_MAX)) {
+	if (!t->all) {
 		t->hidden += seen->n_kernels;
 		object = NULL;
 	}
@@ -386,27 +385,36 @@ static void job_done(void *arg, const struct inspect_job *job)
 	print_rows(arg, job->end_row);
 }
 
-/* Read all images, and print all rows. */
-static kpack_error_t print_images(struct printing *p, struct kpackx_error *why)
+/* Read all images. */
+static kpack_error_t see_images(struct printing *p, const char *progress,
+				void (*done)(void *arg, const struct inspect_job *job),
+				struct kpackx_error *why)
 {
 	const struct kp_containers *list = &p->file->list;
-	const struct inspect_walk walk = {
-		.file = p->file, .arg = p, .leaf = see_image, .done = job_done};
-	kpack_error_t err;
+	const struct inspect_walk walk = {.file = p->file,
+					  .progress = progress,
+					  .arg = p,
+					  .leaf = see_image,
+					  .done = done};
 
-	p->seen = xcalloc(list->n_images, sizeof(*p->seen));
-	/* what is known until an image is read */
-	for (size_t i = 0; i < list->n_images; i++)
-		memcpy(p->seen[i].arch, list->images[i].arch, sizeof(p->seen[i].arch));
-	err = inspect_walk_run(&walk, why);
-	if (!err)
-		print_rows(p, p->file->n_rows);
-	for (size_t i = 0; i < list->n_images; i++) {
+	if (!p->seen) {
+		p->seen = xcalloc(list->n_images, sizeof(*p->seen));
+		/* what is known until an image is read */
+		for (size_t i = 0; i < list->n_images; i++)
+			memcpy(p->seen[i].arch, list->images[i].arch,
+			       sizeof(p->seen[i].arch));
+	}
+	return inspect_walk_run(&walk, why);
+}
+
+static void printing_fini(struct printing *p)
+{
+	for (size_t i = 0; p->seen && i < p->file->list.n_images; i++) {
 		drop_object(&p->seen[i]);
 		free(p->seen[i].json);
 	}
 	free(p->seen);
-	return err;
+	free(p->positions);
 }
 
 static void print_count(size_t n, const char *what)
@@ -417,14 +425,16 @@ static void print_count(size_t n, const char *what)
 kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 				 struct kpackx_error *why)
 {
-	struct printing t = {
+	KP_AUTO(printing)
+	t = {
 		.file = file,
 		.all = all,
-		.details = all || file->n_leaves <= IMAGES_MAX,
+		.details = file->n_leaves <= IMAGES_MAX,
 		.width = (int)(2 * file->depth) + 8,
 	};
-	kpack_error_t err;
+	KP_AUTO(code_table) table = {0};
 
+	KP_TRY(see_images(&t, "reading", NULL, why));
 	report_text(file->path);
 	printf(": %s", file->format);
 	print_count(file->n_numbered, "container");
@@ -432,10 +442,28 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 	if (file->elf.type)
 		print_count(file->elf.n_wrappers, "wrapper");
 	puts(file->converted ? ", converted" : "");
+	for (size_t i = 0; i < file->n_rows; i++) {
+		size_t number = file->rows[i].image;
+		const struct seen_image *seen = &t.seen[number];
+
+		if (file->rows[i].kind == INSPECT_IMAGE && seen->arch[0] &&
+		    !file->list.images[number].host)
+			code_table_add(&table, kp_span_str(seen->arch), number,
+				       file->list.images[number].size, seen->n_kernels);
+	}
+	code_table_match(&table, NULL);
+	if (table.count) {
+		code_table_print(&table, stdout, "objects", CODE_TABLE_KERNELS, SIZE_MAX);
+		putchar('\n');
+	}
 	if (file->n_leaves)
 		printf("%-*s  %-24s  %12s  %12s  %7s  %-64s  %s\n", t.width, "FORMAT",
 		       "ARCH", "SIZE", "OFFSET", "KERNELS", "SHA256", "TARGET");
-	err = print_images(&t, why);
+	if (all && !t.details) {
+		t.details = true;
+		KP_TRY(see_images(&t, NULL, job_done, why));
+	}
+	print_rows(&t, file->n_rows);
 	if (t.hidden)
 		printf("%zu kernel%s; --kernels lists them\n", t.hidden,
 		       plural(t.hidden));
@@ -447,7 +475,7 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 		else
 			printf("%9zu  %td\n", i, file->wrapper_number[i]);
 	}
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* ---- JSON ---- */
@@ -513,7 +541,8 @@ static void write_tree(const struct printing *w, size_t first)
 
 kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error *why)
 {
-	struct printing p = {
+	KP_AUTO(printing)
+	p = {
 		.file = file,
 		.json = true,
 		.positions = xmalloc(file->list.n_images * sizeof(*p.positions)),
@@ -525,10 +554,12 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 	fputs("{\n \"file\": ", stdout);
 	report_json_put(stdout, report_json_text(file->path), 0);
 	printf(",\n \"format\": \"%s\",\n \"images\": [", file->format);
-	err = print_images(&p, why);
+	err = see_images(&p, NULL, job_done, why);
+	if (!err)
+		print_rows(&p, file->n_rows);
 	fputs(p.printed ? "\n ],\n" : "],\n", stdout);
 	if (err)
-		goto out;
+		return err;
 	fputs(" \"wrappers\": [", stdout);
 	for (size_t i = 0; i < file->elf.n_wrappers; i++) {
 		ptrdiff_t number = file->wrapper_number[i];
@@ -544,7 +575,5 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 	       file->converted ? "true" : "false");
 	write_tree(&p, 0);
 	fputs("\n}\n", stdout);
-out:
-	free(p.positions);
-	return err;
+	return KPACK_SUCCESS;
 }

@@ -135,6 +135,7 @@ static void measure(struct report_input *in, const char *root, const char *name,
 	p.kind = PACKING_MEASURED;
 	p.archives = xstrdup(p.args.output);
 	p.args.quiet = quiet;
+	p.scan.progress = !quiet;
 	p.args.group = xstrdup("measured"); /* nobody sees it */
 	p.args.prefix = xstrdup("");
 	if (library_set_open(NULL, NULL, &p.args.libraries, &why) ||

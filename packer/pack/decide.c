@@ -498,8 +498,12 @@ int packing_plan(struct packing *p)
 		return EXIT_OK;
 
 	if (none_selected(p) && !p->scan.skip.known) {
-		report_error(args->input, "no code object of the targets asked for");
-		return EXIT_FAULT;
+		KP_AUTO(code_table) table = {0};
+
+		scan_count_code(&p->scan, &table);
+		return code_table_refuse(
+			&table, args->input,
+			"no code is for the wanted GPUs: nothing is packed");
 	}
 	if (p->scan.n_inputs == 0 && args->mode == PACK_ARCHIVES) {
 		report_error(args->input, "no device code found in %zu file%s",

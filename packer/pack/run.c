@@ -39,6 +39,7 @@ int packing_scan(struct packing *p)
 	struct kpackx_error why = {0};
 
 	p->scan.archives_dir = args->archive_dir;
+	p->scan.progress = !args->quiet && !args->json;
 	if (scan_open(args->input, args->prefix,
 		      args->mode == PACK_ARCHIVES ? SCAN_ALL_CODE : SCAN_CONVERTIBLE,
 		      looks ? &args->libraries : NULL, treatments[args->databases],

@@ -366,11 +366,13 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 	const struct scan_skip *skip = &out->skip;
 	KP_AUTO_FREE size_t *linked = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
+	uint64_t bytes = 0;
 	struct stat st;
 	size_t n = 0;
 
 	*out = (struct scan){.code = code,
 			     .skip = out->skip,
+			     .progress = out->progress,
 			     .archives_dir = out->archives_dir ? out->archives_dir
 							       : KP_ARCHIVES_DIR};
 	if (below_stat(root, &st) < 0)
@@ -421,11 +423,14 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 		struct scan_entry *e = &out->entries[i];
 
 		e->first = i;
+		bytes += S_ISREG(e->mode) ? e->id.size : 0;
 		/* the paths of a database's file are files of their own */
 		if (e->id.nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
 			linked[n++] = i;
 	}
 	scan_chain_files(out, linked, n);
+	if (out->progress)
+		progress_begin("looking at files", bytes, true);
 	for (size_t i = 0; i < out->n_entries; i++) {
 		const struct scan_entry *e = &out->entries[i];
 
@@ -433,7 +438,11 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 		    !e->faulty && !e->note && !e->archive &&
 		    !(skip->known && skip->known(skip->arg, e->relative, &e->id)))
 			classify_file(out, i, prefix, false);
+		if (out->progress && S_ISREG(e->mode))
+			progress_add(e->id.size);
 	}
+	if (out->progress)
+		progress_end();
 	scan_sort(out);
 	return KPACK_SUCCESS;
 }
@@ -455,6 +464,40 @@ void scan_close(struct scan *scan)
 	free(scan->inputs);
 	free(scan->entries);
 	*scan = (struct scan){0};
+}
+
+void scan_count_code(const struct scan *scan, struct code_table *table)
+{
+	char target[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; i < scan->n_inputs; i++) {
+		const struct input *in = scan->inputs[i];
+
+		/* files of databases are below, with all GPUs that each is for */
+		for (size_t k = 0; k < in->n_images && !in->objects; k++)
+			if (in->packed[k] && in->images[k].size)
+				code_table_add(table, kp_span_str(in->images[k].arch),
+					       in->entry, in->images[k].size, 0);
+	}
+	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++) {
+		const struct library_object *o = scan->found.objects[i];
+
+		for (size_t k = 0; o && k < o->n_arches; k++) {
+			library_object_target(o, k, target);
+			code_table_add(table, kp_span_str(target), scan->file_entries[i],
+				       scan->files.items[i].size, 0);
+		}
+	}
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+		struct kpack_archive *a = NULL;
+
+		if (S_ISREG(e->mode) && e->first == i && !e->database && !e->leftover &&
+		    kp_is_archive_name(e->relative) &&
+		    !below_archive_open(e->path, &a, NULL))
+			code_table_add_archive(table, a, i, false);
+		kp_archive_close(a);
+	}
 }
 
 /* --- reports ------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "core/archive/naming.h"
 #include "input.h"
 #include "packer/files/identity.h"
+#include "packer/gpu/code_table.h"
 
 /* What it means that device code is left alone. */
 enum scan_left {
@@ -75,6 +76,7 @@ struct scan_skip {
 struct scan {
 	struct file_identity root;
 	struct scan_skip skip; /* set by the caller; zeros: every file is looked at */
+	bool progress; /* set by the caller: files that are looked at have a bar */
 	struct scan_entry *entries; /* by relative path, bytewise, without the root */
 	size_t n_entries, entries_cap;
 	struct input **inputs; /* with device code, by key, bytewise */
@@ -107,7 +109,7 @@ enum scan_databases {
  * are found, unless that is NULL, and treated as DATABASES says.  Among the other files,
  * fat binaries are taken; the tree's own archives are not inspected.  A file given by
  * itself may also be a bare container.
- * CODE says which code is taken.  The caller zeroes OUT, but may set `skip`: a known
+ * CODE says which code is taken.  The caller zeroes OUT, but may set `progress`, and `skip`: a known
  * file is listed, and taken for one without device code unless it is a database's; and
  * `archives_dir`, which is borrowed; NULL: KP_ARCHIVES_DIR.
  * Faults of single files are reported and counted.  An error is returned when the walk
@@ -140,6 +142,12 @@ bool scan_damaged(const struct scan *scan);
 bool scan_unrecognised(const struct scan *scan, size_t entry, char *out);
 /* Report each as a note; after the first 20, only how many more there are. */
 void scan_report_unrecognised(const struct scan *scan);
+
+/*
+ * Add what was found to TABLE: code that can be packed, kernel databases' files for single GPUs, and
+ * the archives that stand in the tree.
+ */
+void scan_count_code(const struct scan *scan, struct code_table *table);
 
 /* --- further inputs ------------------------------------------------------------------ */
 

@@ -286,6 +286,7 @@ static kpack_error_t keep_file(struct keeping *k, const char *path,
 		if (err)
 			break;
 		kp_hasher_add(whole, bytes, n);
+		progress_add(n);
 		if (n == BLOCK && find_block(&blocks, r, bytes, &offset)) {
 			kp_hasher_add(copied, bytes, n);
 			err = kp_recipe_add(r,
@@ -361,6 +362,7 @@ static kpack_error_t read_piece(void *arg, size_t number, void *buf,
 
 	if (there)
 		kp_archive_entry(p->a, entry, &info);
+	progress_add(p->r->images[number].size);
 	if (!there || info.size != p->r->images[number].size)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "the archive lacks kept bytes of the file");
@@ -386,6 +388,7 @@ static kpack_error_t restore_original(const struct kpack_archive *a, struct kp_s
 
 	KP_TRY(kp_recipe_restore(r, &source, out, &result, why));
 	KP_TRY(content_hash_source(&written, &hash, why));
+	progress_add(r->size);
 	return kp_hash_is(&hash, r->file.xxh3)
 		       ? KPACK_SUCCESS
 		       : kp_fail(why, KPACK_ERROR_INVALID_METADATA,
@@ -660,6 +663,7 @@ static kpack_error_t choose_existing(struct undo *u, struct undo_file *f, size_t
 	KP_TRY(below_file_open_again(e->path, &e->id, &fd, why));
 	file = kp_source_fd(fd, 0, e->id.size);
 	KP_TRY(content_hash_source(&file, &hash, why));
+	progress_add(file.size);
 	/* a killed run has kept the original for a file that it did not write */
 	for (size_t i = 0; i < n; i++) {
 		struct undo_file first = f[0];
@@ -697,7 +701,9 @@ static bool open_tree(struct undo *u)
 {
 	struct kpackx_error why = {0};
 	size_t entry, n = 0;
+	uint64_t bytes = 0;
 
+	u->scan.progress = u->args.progress;
 	if (scan_open(u->args.tree, "", SCAN_CONVERTIBLE, &u->args.libraries,
 		      SCAN_IDENTIFY, &u->scan, &why)) {
 		report_why(u->args.tree, &why);
@@ -706,6 +712,15 @@ static bool open_tree(struct undo *u)
 	u->n_faults = u->scan.n_faults;
 	dispositions_open(&u->scan, true, &u->dispositions);
 	u->restored = xcalloc(u->n_files, sizeof(*u->restored));
+	/* a file in the tree is hashed when it is chosen and when it is read, and the original at last */
+	for (size_t i = 0; i < u->n_files; i++) {
+		const struct kp_recipe *r = &u->files[i].recipe;
+
+		bytes += r->size + (r->file.removed ? 0 : 2 * r->file.changed_size);
+		for (size_t k = 0; k < r->n_images; k++)
+			bytes += r->images[k].size;
+	}
+	progress_begin("restoring", bytes, u->args.progress);
 	for (size_t i = 0, end; i < u->n_files; i = end) {
 		struct undo_file *f = &u->files[i];
 		KP_AUTO_FREE char *dir = path_of(u, f);
@@ -751,6 +766,7 @@ static kpack_error_t restore_file(void *arg, struct input *in, int fd,
 	while (f->entry != in->entry || f->state != UNDO_RESTORED)
 		f++;
 	KP_TRY(content_hash_source(&changed, &hash, why));
+	progress_add(changed.size);
 	if (!kp_hash_is(&hash, f->recipe.file.changed_xxh3))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
 	return restore_original(f->archive, f->path, &f->recipe, &changed, out, why);
@@ -801,9 +817,11 @@ int undo_run(struct undo *u)
 	c.inputs = u->restored;
 	c.n_inputs = u->n_restored;
 	converter_check(&c, &u->n_faults);
-	if (u->n_faults)
+	if (u->n_faults) {
+		progress_end();
 		return report_error(u->args.tree,
 				    "nothing was restored because of the faults above");
+	}
 	err = output_write(&c, u->args.tree, NULL, &why);
 	for (size_t i = 0; i < u->n_files && !err; i++) {
 		const struct undo_file *f = &u->files[i];
@@ -812,6 +830,7 @@ int undo_run(struct undo *u)
 			err = make_file(u, f, &why);
 		refused += f->state == UNDO_REFUSED;
 	}
+	progress_end();
 	if (err)
 		return report_why(NULL, &why);
 	u->done = true;

@@ -48,6 +48,7 @@ struct undo_args {
 	const char *tree;
 	struct library_set libraries;
 	unsigned jobs;
+	bool progress;
 };
 
 enum undo_state {

@@ -23,6 +23,7 @@
 #include "core/format/ccob.h"
 #include "core/format/strip.h"
 #include "core/restore/recipe.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 
 /* Where compilers align the objects of bundles. */
@@ -321,9 +322,12 @@ static kpack_error_t select_container(struct selecting *s, size_t number,
 	bool may = s->selection->strip ||
 		   (s->selection->compress && c->format == &kp_format_bundle);
 	kpack_error_t err = KPACK_SUCCESS;
+	uint64_t code = 0;
 
-	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
+	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
 		may |= s->selection->gone[i];
+		code += s->fat->containers.images[i].size;
+	}
 	s->changes = false;
 	if (kp_selection_possible(s->fat, number) && may)
 		err = select_bundle(s, c, why);
@@ -331,6 +335,8 @@ static kpack_error_t select_container(struct selecting *s, size_t number,
 		err = select_object(s, c, why);
 	else if (s->measured)
 		err = copy_container(s, c, why);
+	if (s->measured)
+		progress_add(code);
 	return err ? kp_fail_prefix(why, err, "container %zu", number) : err;
 }
 

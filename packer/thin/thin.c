@@ -500,10 +500,13 @@ int thin_run(struct thin *t)
 	struct thin_args *args = &t->args;
 	const struct arch_filter *filter = &args->filter;
 	struct hip_runtimes runtimes = {0};
+	KP_AUTO(code_table) table = {0};
 	struct kpackx_error why = {0};
+	uint64_t bytes = 0;
 	bool fine;
 
 	t->scan.skip = args->skip;
+	t->scan.progress = args->progress;
 	if (scan_open(args->tree, "", SCAN_CONVERTIBLE, &args->libraries, SCAN_IDENTIFY,
 		      &t->scan, &why)) {
 		report_why(args->tree, &why);
@@ -541,9 +544,11 @@ int thin_run(struct thin *t)
 	fine = t->n_files == 0 || args->skip.known || !arch_filter_given(filter);
 	for (size_t i = 0; i < filter->chosen.count; i++)
 		fine |= filter->matched[i];
-	if (!fine)
-		report_error(args->tree, "no code is for the wanted GPUs: nothing is "
-					 "removed; see kpack detect");
+	if (!fine) {
+		scan_count_code(&t->scan, &table);
+		code_table_refuse(&table, args->tree,
+				  "no code is for the wanted GPUs: nothing is removed");
+	}
 	/* the HIP runtimes of the tree, or else this system's, read compressed bundles */
 	if (fine && args->compress && !args->any_runtime) {
 		fine = !t->scan.file_entries || runtimes_add_tree(&runtimes, args->tree);
@@ -553,10 +558,20 @@ int thin_run(struct thin *t)
 	if (!fine)
 		return EXIT_FAULT;
 	pthread_mutex_init(&t->debug_lock, NULL);
+	/* the code of a file is read, and if the original is kept the whole file once more */
+	for (size_t i = 0; i < t->n_files; i++) {
+		const struct input *in = t->scan.entries[t->files[i].entry].input;
+
+		bytes += args->keep ? t->files[i].before : 0;
+		for (size_t k = 0; t->files[i].gone && k < in->n_images; k++)
+			bytes += in->packed[k] ? in->images[k].size : 0;
+	}
+	progress_begin("thinning", bytes, args->progress);
 	if (args->dry)
 		measure_all(t);
 	else
 		write_all(t);
+	progress_end();
 	if (t->n_faults)
 		return EXIT_FAULT;
 	for (size_t i = 0; i < t->n_files; i++) {

@@ -27,6 +27,7 @@ struct thin_args {
 	const char *keep;  /* the directory that gets what undoing needs; NULL: none */
 	bool dry;          /* only find out what would be freed */
 	unsigned jobs;
+	bool progress;
 	/* With it, it is no fault that no code is for the GPUs: files of earlier runs have that. */
 	struct scan_skip skip;
 };
