@@ -378,6 +378,7 @@ void pack_report(const struct packing *p, const struct pack_result *r)
 	} else {
 		print_table(p);
 		if (r->mount)
-			puts(r->mount);
+			printf("%s  # shows the packed files at their old places\n",
+			       r->mount);
 	}
 }
