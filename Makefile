@@ -152,7 +152,9 @@ helper   := $(O)/libkpack_hip.so
 
 # ---- build ------------------------------------------------------------------
 
-say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
+# make -s: no long option, which begins with -- here
+quiet := $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
+say = $(if $(filter 1,$(V)),,@$(if $(quiet),,printf '  %-4s %s\n' $(1) $@;))
 
 all: $(programs) $(library) $(helper) ## build the programs and the library (default)
 debug asan tsan: ## the same in MODE=debug, asan or tsan
@@ -443,7 +445,8 @@ lint: ## check formatting, shellcheck, manual pages, clang-tidy
 
 demo: ## show the main job step by step on a real library
 	$(call install,build demo)
-	@$(MAKE) --no-print-directory $(jobs) MODE=release all $(give_back)
+	@echo 'building in build/release'
+	@$(MAKE) -s $(jobs) MODE=release all $(give_back)
 	@contrib/demo build/release $(give_back)
 
 # Where things are put

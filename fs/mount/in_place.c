@@ -567,8 +567,12 @@ enum end in_place_mount(struct settings *s, mount_program *mount)
 	if (s->place && !s->shared && fuse_opt_add_arg(&s->args, "-oallow_other"))
 		goto out;
 	s->shared |= s->place != 0;
-	if (find_mounted(tree, &p.mounted) && unmount_dead(&p.mounted) &&
-	    (mounted_at(&p.mounted, tree) || decide_places(&p, fd)) &&
+	if (!find_mounted(tree, &p.mounted) || !unmount_dead(&p.mounted))
+		goto out;
+	for (size_t i = 0; i < p.mounted.count; i++)
+		log_about(LOG_WARNING, p.mounted.items[i].path,
+			  "mounted already: it stays, with the options that it has");
+	if ((mounted_at(&p.mounted, tree) || decide_places(&p, fd)) &&
 	    mount_places(&p, mount))
 		end = OK;
 out:

@@ -389,8 +389,8 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 		print_name(p);
 		if (work) {
 			n_new = t.anew ? t.state.n_files : t.n_new;
-			printf("%zu file%s new: would run\n", n_new,
-			       n_new == 1 ? " is" : "s are");
+			printf("%zu file%s to look at: would run\n", n_new,
+			       plural(n_new));
 			for (size_t i = 0; i < p->n_commands; i++) {
 				const struct policy_command *c = &p->commands[i];
 
@@ -458,6 +458,13 @@ static bool open_policies(struct policy_run *r, const struct command_help *help,
 	return policies_read(r->places.policies, argv, (size_t)n, list);
 }
 
+/* A policy under a wrong name is none: say where they are looked for. */
+static void print_no_policy(const struct policy_run *r)
+{
+	report_text(r->places.policies);
+	puts(": no policy (*.conf) here");
+}
+
 /*
  * Runs follow one another: they lock a file beside the states that other users cannot open, so
  * that they cannot lock it.  So does --unmount, although it changes no state: a run that ended after
@@ -485,6 +492,9 @@ int cmd_apply(int argc, char **argv)
 		status = EXIT_FAULT;
 	if (!fine && !r.mounts && !r.unmount)
 		goto out;
+	/* the hooks run without policies, too, and print nothing then */
+	if (list.count == 0 && r.dry && fine)
+		print_no_policy(&r);
 	if (list.count == 0 && !(r.unmount && below_stat(r.places.states, &st) == 0))
 		goto out;
 	if (!r.dry) {
@@ -628,6 +638,8 @@ int cmd_status(int argc, char **argv)
 	struct policies list;
 	bool fine = open_policies(&r, &cmd_status_help, argc, argv, &list);
 
+	if (list.count == 0 && !r.json && fine)
+		print_no_policy(&r);
 	for (size_t i = 0; i < list.count; i++) {
 		KP_AUTO_FREE char *lacking = NULL;
 		struct policy_tree t;

@@ -145,24 +145,12 @@ out:
 struct mark_restore {
 	const char *out;
 	bool allow_missing;
-	char **archives; /* operands of --archive */
-	int n_archives;
+	struct option_texts archives; /* operands of --archive */
 
 	struct installed set;
 	struct reach given; /* the archives of --archive */
 	size_t n_seen, n_faults;
 };
-
-static int take_archive(const struct options *o, const struct option_help *row,
-			void *slot)
-{
-	struct mark_restore *m = slot;
-
-	(void)row;
-	m->archives = xrealloc(m->archives, ((size_t)m->n_archives + 1) * sizeof(char *));
-	m->archives[m->n_archives++] = (char *)o->arg;
-	return EXIT_OK;
-}
 
 static const struct option_help restore_options[] = {
 	{'o', "output", "OUT", "write OUT, and leave FILE as it is",
@@ -170,7 +158,7 @@ static const struct option_help restore_options[] = {
 	{0, "archive", "ARCHIVE|DIR",
 	 "take objects from here, not from FILE's search paths; may be "
 	 "repeated",
-	 OPTION_TAKE_ALL(take_archive)},
+	 OPTION_PLACE(struct mark_restore, archives)},
 	{0, "allow-missing", NULL, "leave out objects that are in no archive",
 	 OPTION_PLACE(struct mark_restore, allow_missing)},
 	{0},
@@ -206,8 +194,8 @@ static void restore_file(struct mark_restore *m, const char *file, const char *o
 	struct kpackx_error why = {0};
 	struct rewrite rewrite = {0};
 	struct restore r;
-	kpack_error_t err =
-		restore_open(&r, file, &m->set, m->n_archives ? &m->given : NULL, &why);
+	kpack_error_t err = restore_open(&r, file, &m->set,
+					 m->archives.count ? &m->given : NULL, &why);
 
 	m->n_seen++;
 	/* large bundles, before they are compressed, are where the binary will be */
@@ -324,8 +312,9 @@ int mark_restore(int argc, char **argv)
 		report_why(m.out, &why);
 		fine = false;
 	}
-	if (fine && m.n_archives)
-		fine = archives_paths(m.n_archives, m.archives, add_archive, &m) &&
+	if (fine && m.archives.count)
+		fine = archives_paths((int)m.archives.count, (char **)m.archives.items,
+				      add_archive, &m) &&
 		       !m.n_faults;
 	for (int i = 0; i < n && fine; i++) {
 		KP_AUTO_FREE char *to =
@@ -341,7 +330,7 @@ int mark_restore(int argc, char **argv)
 	}
 	reach_fini(&m.given);
 	installed_fini(&m.set);
-	free(m.archives);
+	free(m.archives.items);
 	return report_finish(fine && !m.n_faults ? EXIT_OK : EXIT_FAULT);
 }
 

@@ -137,7 +137,7 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 		[ "$(stat -c %a $lock)" = 600 ]
 	done
 	cp "$whole/lib/c.so" tree/lib/late.so
-	[[ $(apply -n) == *": 1 file is new: would run"*"kpack thin --arch gfx1100 $T/tree"* ]]
+	[[ $(apply -n) == *": 1 file to look at: would run"*"kpack thin --arch gfx1100 $T/tree"* ]]
 	[[ $(apply) == *": 1 file changed, 0 removed, 0 packed, "* ]]
 	[ "$(kinds)" = '4 changed 2 packed 4 removed' ]
 	# after a restart; and what is not mounted is seen

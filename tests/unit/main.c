@@ -69,7 +69,8 @@ static size_t print_line(const char *suite, const char *line)
 	bool bad = strncmp(line, "not ", 4) == 0;
 	int rest = 0;
 
-	if (strncmp(line, "1..", 3) == 0)
+	/* later versions of cmocka than 1.1.5 begin each suite with the version, which prove takes once */
+	if (strncmp(line, "1..", 3) == 0 || strncmp(line, "TAP version ", 12) == 0)
 		return 0;
 	if (sscanf(bad ? line + 4 : line, "ok %*u%n", &rest) < 0 || !rest) {
 		fputs(line, stdout);

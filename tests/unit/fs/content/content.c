@@ -237,7 +237,7 @@ static bool compare(struct script *s, const char *name)
 
 	if (!value_of(s, name, &value))
 		return false;
-	strncpy(op, s->word, 2);
+	memcpy(op, s->word, 2);
 	next(s);
 	wanted = number(s);
 	if (op[0] == '='   ? value == wanted
