@@ -352,7 +352,7 @@ static void print_undo(const struct policy_run *a, const struct policy_tree *t)
 			printf(" && kpack thin --undo %s %s", dir, tree);
 		}
 	}
-	puts(lost ? ", then reinstall what its files belong to" : "");
+	puts(lost ? "\n  and then reinstall what its files belong to" : "");
 }
 
 static int apply_policy(const struct policy_run *a, const struct policy *p)
