@@ -19,6 +19,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "core/base/alloc.h"
+#include "core/base/file.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/base/sink.h"
@@ -545,7 +546,7 @@ static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
 		KP_AUTO_CLOSE int fd = -1;
 		char arch[KP_TARGET_TEXT_MAX] = "";
 		bool there = false, has_dir = false;
-		ssize_t size;
+		size_t size;
 
 		if (item.kind == TREE_FAULT)
 			err = kp_fail_errno(why, item.error, "%s", item.path);
@@ -561,10 +562,15 @@ static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
 		if (err || !has_dir)
 			continue;
 		fd = below_open(item.path, O_RDONLY, 0);
-		size = fd < 0 ? -1 : read(fd, arch, sizeof(arch) - 1);
-		if (size < 0) {
+		size = (size_t)item.st.st_size < sizeof(arch) ? (size_t)item.st.st_size
+							      : sizeof(arch) - 1;
+		if (fd < 0)
 			err = below_fail(why, "%s: cannot read it", item.path);
-		} else if (*arch || u->allow_missing) {
+		else if (kp_file_pread(fd, 0, arch, size, why))
+			err = kp_fail_prefix(why, why->code, "%s", item.path);
+		if (err)
+			continue;
+		if (*arch || u->allow_missing) {
 			add_gone(u, item.rest, *arch ? arch : "unknown GPUs", false);
 		} else {
 			report_error(path,
