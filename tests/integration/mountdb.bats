@@ -197,7 +197,8 @@ selected() {
 	for where in "$T/nowhere" "$T/topology" "$T/src/a.kpack"; do
 		m -o "arch=auto,topology=$where" 2>log
 		grep -q "^kpackfs: $where: arch=auto finds no GPU.*only files for every arch" log
-		[ "$(wc -l <log)" = 1 ]
+		[ "$(wc -l <log)" = 2 ]
+		grep -q "^kpackfs: .*gfx942" log
 		[ "$(files | grep -v ^toc/)" = lib/rocblas/library/TensileLibrary.dat ]
 		selected none
 		unmount

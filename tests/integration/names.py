@@ -82,7 +82,7 @@ def kpack(*argv, judge=True, env=None, statuses=(0, 1), stderr=False):
     terminal(where + ", stderr", run.stderr)
     # no text of a file begins a line; after a usage fault there is the usage
     for line in run.stderr.splitlines()[:1 if run.returncode == 2 else None]:
-        if not re.match(rb'kpack: |usage: |match|no-match', line):
+        if not re.match(rb'kpack: |usage: |match|no-match|GPU  |(gfx|sm_|generic)[^ ]*  +\d+  +\d+$', line):
             fault(where, "stderr: %r" % line)
     if judge:
         terminal(where, run.stdout)
