@@ -223,8 +223,9 @@ def table(title, rows, how="interleaved", columns=("what", "ours", "peer", "rati
 
 def markdown(t):
     """A table as the lines of its section."""
-    lines = ["", "### " + t["title"], "", t["machine"] + "; " + t["how"], ""]
-    for row in [t["columns"], ["---"] * len(t["columns"]), *t["rows"]]:
+    lines = ["", "### " + t["title"]]
+    head = ["on " + t["machine"] + "; " + t["how"], *t["columns"][1:]]
+    for row in [head, ["---"] * len(head), *t["rows"]]:
         lines.append("| " + " | ".join(row) + " |")
     return lines
 
