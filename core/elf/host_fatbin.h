@@ -53,7 +53,7 @@ kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,
 
 /*
  * As kp_fatbin_open, for any file: finds containers and objects of every format, and the
- * containers nested in them (core/format/nest.h).  Kind NESTED: the source is the file.
+ * containers nested in them (core/format/format.h).  Kind NESTED: the source is the file.
  * Kind BARE can also have nested containers; they are not searched for in a compressed
  * bundle whose entries are all for HIP, because HIP treats the entries as code objects.
  * A linked host binary gives the result of kp_fatbin_open, which is kind NONE for those that

@@ -47,7 +47,7 @@ kpack_error_t pack_run(const struct plan *plan, const struct pack_options *optio
 
 /*
  * Packing such an object without holding it or its frame in memory: both are in temporary
- * files (core/base/spill.h), whose pages are given back while they are mapped.
+ * files (core/base/file.h), whose pages are given back while they are mapped.
  */
 struct large {
 	struct kp_source raw;   /* the object's bytes */

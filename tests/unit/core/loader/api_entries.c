@@ -196,7 +196,7 @@ static void check_range(kpack_archive_t archive, const uint8_t *data, uint64_t o
 	free(buf);
 }
 
-/* The ways in which bytes may be stored are in tests/unit/core/archive/decode.c. */
+/* The ways in which bytes may be stored are in tests/unit/core/archive/entry.c. */
 TEST(ranges_are_parts_of_the_entry)
 {
 	static const struct {
