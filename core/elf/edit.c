@@ -159,12 +159,12 @@ kpack_error_t kp_edit_patch(struct kp_edit *ed, uint64_t from, const void *bytes
 
 void kp_edit_swap(void *row, const char *sizes)
 {
+	if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+		return;
 	for (uint8_t *p = row; *sizes; p += *sizes++ - '0')
 		for (int i = 0, k = *sizes - '1'; i < k; i++, k--) {
 			uint8_t byte = p[i];
 
-			if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-				return;
 			p[i] = p[k];
 			p[k] = byte;
 		}

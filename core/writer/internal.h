@@ -193,12 +193,12 @@ kpack_error_t kp_writer_place(struct kp_writer *w, uint64_t size,
 
 /*
  * Of a shared archive whose unique bytes are flushed: append the frames that are copied, with
- * their archive's dictionary, and compress the rest in NS nanoseconds of CPU time; 0: at W's level.
+ * their archive's dictionary, and compress the rest in NS nanoseconds of CPU time; 0: at its level.
  * The frames do not depend on the number of threads; memory may allow fewer threads.  The caller
  * frees the tables of OUT, after a failure, too.
  * IO_ERROR; OUT_OF_MEMORY; INVALID_ARGUMENT: a level that zstd does not have.
  */
-kpack_error_t kp_writer_pack_blocks(struct kp_writer *w, uint64_t ns,
+kpack_error_t kp_writer_pack_blocks(struct kp_writer *archive, uint64_t ns,
 				    struct kp_blocks *out, struct kpackx_error *why);
 
 /*

@@ -135,8 +135,7 @@ kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span ke
  * types than readers accept.
  */
 kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
-				  struct kp_span arch,
-				  const struct kp_writer_entry *entry,
+				  struct kp_span arch, const struct kp_writer_entry *from,
 				  struct kpackx_error *why);
 
 /*
