@@ -47,9 +47,9 @@ struct report_input {
 
 /*
  * Read N OPERANDS: archives, directories, files with device code.  What cannot be read is
- * reported, is a fault of OUT, and is left out.
+ * reported, is a fault of IN, and is left out.
  */
-void report_input_open(int n, char **operands, bool quiet, struct report_input *out);
+void report_input_open(int n, char **operands, bool quiet, struct report_input *in);
 void report_input_close(struct report_input *in);
 
 /* Report a fault of NAME and keep it for the page. */

@@ -187,6 +187,7 @@ kpack_error_t offload_input_open(struct offload_input *in, const char *path,
 		return err ? err : read_stream(in, fd, why);
 	in->src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
 	in->fd = fd;
+	/* NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): so that it stays open */
 	fd = -1;
 	return KPACK_SUCCESS;
 }

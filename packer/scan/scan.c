@@ -406,12 +406,12 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 		if (!o)
 			continue;
 		out->n_files++;
-		if (databases == SCAN_IDENTIFY) {
-			e->database = true;
-		} else if (o->is_archive) { /* in ours, or merged, it is lost */
+		if (databases != SCAN_IDENTIFY && o->is_archive) {
+			/* in ours, or merged, it is lost */
 			e->note = "an archive that its library opens by path";
-		} else if (scan_add_database(out, entry, &d, &e->input, &fault) ||
-			   check_same(e, e->input, &fault)) {
+		} else if (databases != SCAN_IDENTIFY &&
+			   (scan_add_database(out, entry, &d, &e->input, &fault) ||
+			    check_same(e, e->input, &fault))) {
 			report_fault(out, i, &fault);
 			out->n_faults++;
 		} else {

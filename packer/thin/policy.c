@@ -152,7 +152,8 @@ kpack_error_t policy_parse(struct kp_span text, struct policy *out,
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "is no text: it has a NUL");
 	policy_hash_of((const char *)text.data, text.size, out->hash);
-	copy = rest = xstrndup((const char *)text.data, text.size);
+	copy = xstrndup((const char *)text.data, text.size);
+	rest = copy;
 	while ((line = strsep(&rest, "\n"))) {
 		number++;
 		kp_text_escape(kp_span_str(line + strspn(line, " \t")), shown,

@@ -245,7 +245,8 @@ static kpack_error_t write_archive(struct part_merge *m, const char *name,
 		if (!stated.size)
 			stated = kp_archive_group(set->items[i]);
 	}
-	options.group = group = xstrndup((const char *)stated.data, stated.size);
+	group = xstrndup((const char *)stated.data, stated.size);
+	options.group = group;
 	if (kp_archive_shared(a))
 		options.level = m->parts[0].line.level;
 	return merge_write(sources, set->count, &options, dir, name, why);

@@ -558,7 +558,7 @@ kpack_error_t dist_info_file_name(const struct dist_info *info,
 				return kp_fail(
 					why, KPACK_ERROR_INVALID_FORMAT,
 					"WHEEL has a Tag of fewer than three parts");
-			for (n = 0, is = text; *is; is += n + (is[n] == '.')) {
+			for (is = text; *is; is += n + (is[n] == '.')) {
 				n = strcspn(is, ".");
 				if (kp_span_eq((struct kp_span){(const uint8_t *)is, n},
 					       one))

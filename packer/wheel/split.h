@@ -251,10 +251,10 @@ struct wheel_extras {
 };
 
 /*
- * Fill OUT, which is zeroed; the caller finishes it even after an error.  INVALID_ARGUMENT: two
+ * Fill LIST, which is zeroed; the caller finishes it even after an error.  INVALID_ARGUMENT: two
  * have one name.
  */
-kpack_error_t wheel_extras_list(const struct split *s, struct wheel_extras *out,
+kpack_error_t wheel_extras_list(const struct split *s, struct wheel_extras *list,
 				struct kpackx_error *why);
 void wheel_extras_fini(struct wheel_extras *extras);
 

@@ -127,6 +127,7 @@ static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **re
 	failed = fchmod(fd, m->mode);
 	if (!failed) {
 		failed = close(fd);
+		/* NOLINTNEXTLINE(clang-analyzer-deadcode.DeadStores): closed once */
 		fd = -1;
 	}
 	return failed ? kp_fail_errno(why, errno, "%s", m->path) : KPACK_SUCCESS;
