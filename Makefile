@@ -369,6 +369,8 @@ check-sweep: all $(stub) ## let calls of kpack fail, one in each run
 	@CHECK_ONLY=sweep tests/run $(MODE)=$(O)
 check-model: all ## run random programs on a mount and on a model of it: MODEL_SEEDS=20, MODEL_SEED=N
 	@CHECK_ONLY=model tests/run $(MODE)=$(O)
+check-python: all $(stub) ## check the packages in contrib/python
+	@CHECK_ONLY=python tests/run $(MODE)=$(O)
 check-layering: all ## check includes between folders, and the library's exports
 	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
 check-abi: all ## compare the library's interface with tests/abi.txt
@@ -608,7 +610,7 @@ help: ## print this list
 
 FORCE:
 .PHONY: all units stub loaders bench-programs examples check check-all check-build check-units \
-	check-integration check-golden check-properties check-sweep check-model check-layering check-abi check-help check-install check-real check-switches check-distributions \
+	check-integration check-golden check-properties check-sweep check-model check-python check-layering check-abi check-help check-install check-real check-switches check-distributions \
 	check-reproducible fuzz fuzz-build fuzz-run dist fmt lint demo install uninstall install-dropin \
 	uninstall-dropin clean help FORCE
 .SECONDARY:

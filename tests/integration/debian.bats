@@ -38,12 +38,12 @@ teardown() {
 	export DEB_BUILD_OPTIONS='nocheck noopt parallel=2'
 	unset CI CC CFLAGS CPPFLAGS LDFLAGS
 	"$contrib/debian/build" out >log 2>&1 || { tail -n 40 log; return 1; }
-	[ "$(ls out/*.deb | grep -vc dbgsym)" = 4 ]
+	[ "$(ls out/*.deb | grep -vc dbgsym)" = 5 ]
 	# silence is what it says when it is content
 	TMPDIR=$T run -0 lintian --allow-root --fail-on error,warning out/*.changes
 	[ -z "$output" ] || { echo "$output"; return 1; }
 
-	for one in kpackfs librocm-kpack0 librocm-kpack-dev dh-kpack; do
+	for one in kpackfs librocm-kpack0 librocm-kpack-dev dh-kpack python3-kpackfs; do
 		dpkg-deb -x out/${one}_[0-9]*.deb root
 	done
 	dpkg-deb -f out/kpackfs_[0-9]*.deb Depends | grep -qw fuse3
@@ -66,4 +66,6 @@ teardown() {
 	[ "$(cat mnt/toc/a/gfx942.hsaco)" = abc ]
 	fusermount3 -u mnt
 	[ "$(root/usr/bin/kpack cat src/a.kpack a gfx942)" = abc ]
+	PYTHONPATH=root/usr/lib/python3/dist-packages KPACKFS_LIBRARY=$(echo root/usr/lib/*/kpackfs/lib/librocm_kpack.so.0) \
+		/usr/bin/python3 -c 'import kpackfs; assert kpackfs.open("src/a.kpack")["a", "gfx942"] == b"abc"'
 }

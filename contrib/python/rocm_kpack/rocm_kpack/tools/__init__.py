@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""AMD's command-line tools, as commands of the program kpack."""
