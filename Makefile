@@ -424,7 +424,7 @@ pages3  := $(wildcard core/*.3)
 pages5  := $(wildcard core/*.5 packer/*.5)
 pages7  := $(wildcard core/hip/*.7 fs/*.7 packer/*.7)
 pages8  := $(wildcard fs/*.8)
-scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh tests/golden/*.sh contrib/dpkg/hook contrib/debian/build contrib/examples/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/examples/distributed/sh*-* contrib/examples/distributed/slurm-*)
+scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh tests/golden/*.sh contrib/dpkg/hook contrib/debian/build contrib/cmake/kpack-link contrib/examples/build/demo-archives contrib/examples/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/examples/distributed/sh*-* contrib/examples/distributed/slurm-*)
 
 # git writes the same bytes for the same commit, and gzip -n adds no time.
 tarball := build/kpackfs-$(VERSION).tar.gz
