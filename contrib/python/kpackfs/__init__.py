@@ -267,6 +267,13 @@ def _optional(text: Optional[str]) -> Optional[bytes]:
     return None if text is None else _encode(text)
 
 
+def _number(value: int, bits: int) -> int:
+    """VALUE, which ctypes would cut to BITS bits."""
+    if not 0 <= value < 1 << bits:
+        raise ValueError(f"{value} is not a number of {bits} bits")
+    return value
+
+
 def _take(pointer: c_void_p, size: c_size_t, free: str) -> memoryview:
     """The library's memory as it is, freed with the last view of it."""
     memory = (ctypes.c_char * size.value).from_address(pointer.value or 0)
@@ -365,16 +372,14 @@ class Archive(_Closable, Mapping[Name, bytes]):
         place = memoryview(buffer).cast("B")
         memory = (ctypes.c_char * len(place)).from_buffer(place)
         index = self._find(handle, key, arch)
-        _call("kpackx_read_range", handle, index, offset, byref(memory), len(place), byref(got),
+        _call("kpackx_read_range", handle, index, _number(offset, 64), byref(memory), len(place), byref(got),
               subject=self.path)
         return got.value
 
     def read(self, key: str, arch: str, offset: int = 0, size: Optional[int] = None) -> bytes:
         """At most SIZE decoded bytes from OFFSET on; of chunked and plain entries only these are read."""
-        if offset < 0 or (size is not None and size < 0):
-            raise ValueError("offset and size are not negative")
-        rest = max(0, self.entry(key, arch).size - offset)
-        buffer = bytearray(rest if size is None else min(rest, size))
+        rest = max(0, self.entry(key, arch).size - _number(offset, 64))
+        buffer = bytearray(rest if size is None else min(rest, _number(size, 64)))
         return bytes(buffer[:self.readinto(key, arch, buffer, offset)])
 
     def entry(self, key: str, arch: str) -> Entry:
@@ -452,7 +457,7 @@ class Writer(_Closable):
                  scheme: str = "zstd-per-kernel", level: int = 0) -> None:
         if scheme not in ("zstd-per-kernel", "zstd-shared", "none"):
             raise ValueError(f"scheme {scheme!r}: none of zstd-per-kernel, zstd-shared, none")
-        options = _Options(group=_optional(group), family=_optional(family), level=level,
+        options = _Options(group=_optional(group), family=_optional(family), level=_number(level, 31),
                            uncompressed=scheme == "none", shared=int(scheme == "zstd-shared"))
         pointer = c_void_p()
         _call("kpackx_writer_open", _path(path), byref(options), byref(pointer), subject=os.fsdecode(path))
@@ -476,11 +481,11 @@ class Writer(_Closable):
         PATH is where the object belongs in a mount, MODE its permission bits there, TARGET its
         bundle entry ID; CHUNK cuts it into parts that decode alone.
         """
-        data = data if isinstance(data, bytes) else bytes(data)
+        data = data if isinstance(data, bytes) else bytes(memoryview(data))  # bytes(5) would be five
         texts = [(_encode(name), _encode(text)) for name, text in (metadata or {}).items()]
         array = (_Text * len(texts))(*(_Text(*pair) for pair in texts))
         item = _Object(_encode(key), _encode(arch), _encode(type), data, len(data), _optional(path),
-                       _optional(target), mode, chunk, array, len(texts))
+                       _optional(target), _number(mode, 32), _number(chunk, 32), array, len(texts))
         with self._lock:
             _call("kpackx_writer_add", self._use(), byref(item))
 
@@ -511,7 +516,7 @@ def marker(kernel_name: str, search_paths: Sequence[str]) -> bytes:
 def _load(name: str, *arguments: Any, arches: Sequence[str], index: int) -> bytes:
     data, size = c_void_p(), c_size_t()
     targets = (c_char_p * len(arches))(*map(_encode, arches))
-    _call(name, *arguments, index, targets, len(arches), byref(data), byref(size))
+    _call(name, *arguments, _number(index, 32), targets, len(arches), byref(data), byref(size))
     return bytes(_take(data, size, "kpack_free_code_object"))
 
 
