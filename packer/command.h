@@ -11,8 +11,6 @@
 #include "packer/cli/rows.h"
 #include "packer/cli/xalloc.h"
 
-typedef int command_run(int argc, char **argv);
-
 command_run cmd_pack, cmd_mark, cmd_ls, cmd_cat, cmd_extract, cmd_info, cmd_verify,
 	cmd_inspect, cmd_split, cmd_merge, cmd_split_wheel, cmd_detect, cmd_thin,
 	cmd_prune, cmd_apply, cmd_status, cmd_report, cmd_run, cmd_runtime;

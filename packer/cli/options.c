@@ -208,6 +208,21 @@ void nearest_try(struct nearest *nearest, const char *name)
 	nearest->distance = rows[n][m];
 }
 
+const struct command *command_find(const struct command *commands, size_t n,
+				   const char *name, struct nearest *nearest)
+{
+	for (const struct command *c = commands; c < commands + n; c++) {
+		const char *blank = strchr(c->help->name, ' ');
+		const char *word = blank ? blank + 1 : c->help->name;
+
+		if (strcmp(word, name) == 0)
+			return c;
+		if (nearest)
+			nearest_try(nearest, word);
+	}
+	return NULL;
+}
+
 /* Report that WORD, from the command line, is none of the options ROWS, and end the process. */
 static _Noreturn void fail_unknown(const struct command_help *help, const char *word,
 				   const struct option_help *const *rows, size_t n)

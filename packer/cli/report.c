@@ -393,9 +393,8 @@ void report_array_end(const struct report_array *array)
 	fputs(array->begun ? "\n]\n" : "[]\n", stdout);
 }
 
-bool report_json(json_t *value)
+void report_json(json_t *value)
 {
 	report_json_put(stdout, value, JSON_INDENT(1));
 	putchar('\n');
-	return true;
 }

@@ -106,8 +106,8 @@ void report_array_add(struct report_array *array, json_t *element);
 void report_array_next(struct report_array *array);
 void report_array_end(const struct report_array *array);
 
-/* Print one JSON value on stdout.  Takes VALUE, as report_array_add does.  Returns true. */
-bool report_json(json_t *value);
+/* Print one JSON value on stdout.  Takes VALUE, as report_array_add does. */
+void report_json(json_t *value);
 
 /*
  * The progress bar, of which there is one: a line on stderr while something takes long, if

@@ -151,10 +151,7 @@ int cmd_inspect(int argc, char **argv)
 
 /* --- kpack mark ---------------------------------------------------------------------- */
 
-static const struct subcommand {
-	command_run *run;
-	const struct command_help *help;
-} mark_commands[] = {
+static const struct command mark_commands[] = {
 	{mark_show, &mark_show_help},       {mark_convert, &mark_convert_help},
 	{mark_set, &mark_set_help},         {mark_check, &mark_check_help},
 	{mark_restore, &mark_restore_help}, {mark_strip_safe, &mark_strip_safe_help},
@@ -181,14 +178,11 @@ int cmd_mark(int argc, char **argv)
 {
 	if (argc > 1 && argv[1][0] != '-') {
 		struct nearest nearest = {.word = argv[1]};
+		const struct command *c = command_find(
+			mark_commands, KP_COUNT(mark_commands), argv[1], &nearest);
 
-		for (size_t i = 0; i < KP_COUNT(mark_commands); i++) {
-			const char *name = strrchr(mark_commands[i].help->name, ' ') + 1;
-
-			if (strcmp(name, argv[1]) == 0)
-				return mark_commands[i].run(argc - 1, argv + 1);
-			nearest_try(&nearest, name);
-		}
+		if (c)
+			return c->run(argc - 1, argv + 1);
 		if (!nearest.name)
 			options_usage(&cmd_mark_help, "%s: unknown command", argv[1]);
 		report_error("mark", "no command '%s'; did you mean '%s'?", argv[1],

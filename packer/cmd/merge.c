@@ -34,27 +34,27 @@ struct merge_run {
 /* Without --scheme the new archive has the scheme of the others. */
 #define SAME_SCHEME ((kpack_compression_t)-1)
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct merge_run, member)
+
 static const struct option_help options[] = {
-	{'o', "output", "OUT", "the archive, or the tree, to write",
-	 OPTION_PLACE(struct merge_run, out)},
+	{'o', "output", "OUT", "the archive, or the tree, to write", AT(out)},
 	{0, "group", "NAME", "its group_name (default: the archives')",
-	 OPTION_PLACE(struct merge_run, options.group)},
+	 AT(options.group)},
 	{0, "family", "NAME", "its gfx_arch_family (default: see below)",
-	 OPTION_PLACE(struct merge_run, given_family)},
+	 AT(given_family)},
 	{0, "prefer", "SOURCE", "take what clashes from this operand; may be repeated",
-	 OPTION_PLACE(struct merge_run, prefer)},
+	 AT(prefer)},
 	{0, "scheme", "SCHEME", "none, zstd-per-kernel or zstd-shared (the archives')",
 	 OPTION_SCHEME(struct merge_run, options.scheme)},
 	{0, "level", "N", "compress everything again, at zstd level N, 1 to 22",
 	 OPTION_LEVEL(struct merge_run, options.level)},
-	OPTION_SWITCH('f', "force", "replace OUT when it exists", struct merge_run,
-		      force),
-	OPTION_SWITCH(0, "skip-faulty", "leave out entries that cannot be read",
-		      struct merge_run, options.skip_faulty),
-	OPTION_SWITCH(0, "sync", "wait until OUT is on the disk", struct merge_run, sync),
-	OPTION_SWITCH(0, "json", "print what was done as one JSON object",
-		      struct merge_run, json),
-	OPTION_SWITCH('q', "quiet", "report only faults", struct merge_run, quiet),
+	{'f', "force", NULL, "replace OUT when it exists", AT(force)},
+	{0, "skip-faulty", NULL, "leave out entries that cannot be read",
+	 AT(options.skip_faulty)},
+	{0, "sync", NULL, "wait until OUT is on the disk", AT(sync)},
+	{0, "json", NULL, "print what was done as one JSON object", AT(json)},
+	{'q', "quiet", NULL, "report only faults", AT(quiet)},
 	{0},
 };
 

@@ -17,14 +17,6 @@
 #include "packer/thin/packages.h"
 #include "packer/trees/shard.h"
 
-/* Write TEXT as a word of a shell. */
-static void put_word(FILE *out, const char *text)
-{
-	KP_AUTO_FREE char *word = shell_word(text);
-
-	fprintf(out, " %s", word);
-}
-
 /*
  * The unit that mounts the packed files of TREE at every boot, as systemd-escape -p writes it, on the heap:
  * "/" is "-", and other characters than letters, digits and ":_." are \xNN.
@@ -103,11 +95,11 @@ static kpack_error_t find_mount(const struct packing *p, struct pack_result *r,
 			fprintf(option, "%s%c", strchr(",\\", *c) ? "\\" : "", *c);
 		fclose(option);
 		fputs(" -o", f);
-		put_word(f, subdir);
+		shell_put(f, subdir);
 	}
 	if (strcmp(p->args.archive_dir, KP_ARCHIVES_DIR) != 0)
-		put_word(f, archives);
-	put_word(f, tree);
+		shell_put(f, archives);
+	shell_put(f, tree);
 	fclose(f);
 	/* the unit knows neither a prefix nor another directory of archives */
 	if (plain) {
@@ -128,9 +120,9 @@ static char *undo_command(const struct pack_args *args)
 	fputs("kpack pack --undo", f);
 	if (strcmp(args->archive_dir, KP_ARCHIVES_DIR) != 0) {
 		fputs(" --archive-dir", f);
-		put_word(f, args->archive_dir);
+		shell_put(f, args->archive_dir);
 	}
-	put_word(f, args->output);
+	shell_put(f, args->output);
 	fclose(f);
 	return text;
 }
@@ -178,18 +170,12 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 			     u->gone[i].n_files, plural(u->gone[i].n_files));
 	if (u->n_gone) {
 		KP_AUTO_FREE char *names = NULL;
-		char **paths = xcalloc(u->n_lacking, sizeof(*paths));
 		KP_AUTO_FREE char *root = below_real(u->tree);
 
-		for (size_t i = 0; i < u->n_lacking; i++)
-			paths[i] =
-				xasprintf("%s/%s", root ? root : u->tree, u->lacking[i]);
-		names = packages_of(NULL, paths, u->n_lacking);
+		names = packages_of(NULL, root ? root : u->tree,
+				    (const char *const *)u->lacking, u->n_lacking);
 		report_error(u->tree, "warning: to have it again, reinstall%s",
 			     *names ? names : " what its files belong to");
-		for (size_t i = 0; i < u->n_lacking; i++)
-			free(paths[i]);
-		free(paths);
 	}
 	if (u->left)
 		report_error(u->tree,

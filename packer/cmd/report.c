@@ -22,16 +22,17 @@ struct args {
 	bool json, quiet;
 };
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct args, member)
+
 static const struct option_help options[] = {
-	{'o', "output", "FILE", "write a page to FILE; -: standard output",
-	 OPTION_PLACE(struct args, output)},
-	{0, "title", "TEXT", "its title (the operands' names)",
-	 OPTION_PLACE(struct args, title)},
+	{'o', "output", "FILE", "write a page to FILE; -: standard output", AT(output)},
+	{0, "title", "TEXT", "its title (the operands' names)", AT(title)},
 	{0, "arch", "LIST",
 	 "also the code that stays for these GPUs; auto: this machine's",
 	 OPTION_TAKE(struct args, filter, arch_filter_take)},
-	OPTION_SWITCH(0, "json", "print the figures as JSON", struct args, json),
-	OPTION_SWITCH('q', "quiet", "no progress and no notes", struct args, quiet),
+	{0, "json", NULL, "print the figures as JSON", AT(json)},
+	{'q', "quiet", NULL, "no progress and no notes", AT(quiet)},
 	{0},
 };
 
