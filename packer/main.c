@@ -150,16 +150,15 @@ int main(int argc, char **argv)
 		nearest.word = argv[0];
 		nearest_try(&nearest, "help");
 		c = command_find(commands, N_COMMANDS, argv[0], &nearest);
-	}
-	/* a misspelt name is answered in one line, without the list of all commands */
-	if (!c) {
-		if (nearest.name)
+		/* a misspelt name is answered in one line, without the list of all commands */
+		if (!c && nearest.name)
 			report_error(NULL, "no command '%s'; did you mean '%s'?", argv[0],
 				     nearest.name);
-		else
+		else if (!c)
 			report_error(NULL, "no command '%s'; 'kpack --help' lists them",
 				     argv[0]);
-		return EXIT_USAGE;
+		if (!c)
+			return EXIT_USAGE;
 	}
 	/* each archive and each directory operand stays open */
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {

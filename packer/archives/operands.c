@@ -69,9 +69,7 @@ static void open_one(const char *path, void *arg)
 
 void archives_open(struct archives *set, int n, char **operands)
 {
-	*set = (struct archives){0};
-	if (!archives_paths(n, operands, open_one, set))
-		set->failed = true;
+	set->failed |= !archives_paths(n, operands, open_one, set);
 }
 
 void archives_close(struct archives *set)

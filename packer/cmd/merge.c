@@ -72,19 +72,15 @@ const struct command_help cmd_merge_help = {
 /* Open the archives of all operands, with their preference.  false: it was reported. */
 static bool open_sources(struct merge_run *m, int n, char **operands)
 {
-	bool *used = xcalloc(m->prefer.count, sizeof(*used)), ok = true;
+	bool *used = xcalloc(m->prefer.count, sizeof(*used));
 
 	for (int i = 0; i < n; i++) {
-		struct archives set;
+		size_t k = m->set.count;
 
-		archives_open(&set, 1, &operands[i]);
-		ok &= !set.failed;
-		m->set.items = xrealloc(m->set.items, (m->set.count + set.count) *
-							      sizeof(*m->set.items));
-		m->sources = xrealloc(m->sources,
-				      (m->set.count + set.count) * sizeof(*m->sources));
-		for (size_t k = 0; k < set.count; k++) {
-			struct merge_source s = {.archive = set.items[k]};
+		archives_open(&m->set, 1, &operands[i]);
+		m->sources = xrealloc(m->sources, m->set.count * sizeof(*m->sources));
+		for (; k < m->set.count; k++) {
+			struct merge_source s = {.archive = m->set.items[k]};
 
 			for (size_t p = 0; p < m->prefer.count; p++) {
 				if (strcmp(m->prefer.items[p], operands[i]) != 0 &&
@@ -95,18 +91,16 @@ static bool open_sources(struct merge_run *m, int n, char **operands)
 				if (!s.prefer)
 					s.prefer = (unsigned)(m->prefer.count - p);
 			}
-			m->sources[m->set.count] = s;
-			m->set.items[m->set.count++] = set.items[k];
+			m->sources[k] = s;
 		}
-		free(set.items);
 	}
-	for (size_t p = 0; p < m->prefer.count && ok; p++)
+	for (size_t p = 0; p < m->prefer.count && !m->set.failed; p++)
 		if (!used[p])
 			options_usage(&cmd_merge_help,
 				      "--prefer: %s: is none of the operands",
 				      m->prefer.items[p]);
 	free(used);
-	return ok;
+	return !m->set.failed;
 }
 
 enum { BOTH = ROW_LIST | ROW_JSON, SOME = BOTH | ROW_OPTIONAL };

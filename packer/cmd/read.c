@@ -101,7 +101,7 @@ int cmd_ls(int argc, char **argv)
 	int n = options_parse(&cmd_ls_help, argc, &argv, &ls), status;
 	int where = ls.long_form ? ROW_LINE | ROW_LONG : ROW_LINE;
 	struct report_array array = {0};
-	struct archives set;
+	struct archives set = {0};
 
 	arch_filter_check(&ls.filter, &cmd_ls_help);
 	if (n == 0)
@@ -285,7 +285,7 @@ int cmd_info(int argc, char **argv)
 	int n = options_parse(&cmd_info_help, argc, &argv, &json), status;
 	struct report_array array = {0};
 	struct kpackx_error why = {0};
-	struct archives set;
+	struct archives set = {0};
 
 	if (n == 0)
 		options_usage(&cmd_info_help, "an archive is missing");
@@ -368,7 +368,7 @@ int cmd_cat(int argc, char **argv)
 	const struct kpack_archive *a = NULL;
 	KP_AUTO_FREE char *first = NULL;
 	struct kpackx_error why = {0};
-	struct archives set;
+	struct archives set = {0};
 	size_t entry;
 
 	if (n != 3)
@@ -545,7 +545,7 @@ int cmd_extract(int argc, char **argv)
 	uint64_t bytes = 0;
 	struct kpackx_error why = {0};
 	const char *const *conflicts;
-	struct archives set;
+	struct archives set = {0};
 	size_t kept, counted;
 
 	arch_filter_check(&x.filter, &cmd_extract_help);

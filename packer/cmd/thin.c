@@ -75,7 +75,7 @@ static void report_thin(const struct thin_command *c)
 	KP_AUTO_FREE char *root = below_real(args->tree), *names = NULL;
 	KP_AUTO_FREE const char **changed = xcalloc(t->n_files + 1, sizeof(*changed));
 	char *rest, *name;
-	json_t *files = json_array(), *packages = json_array();
+	json_t *files = c->json ? json_array() : NULL, *packages;
 	size_t n = 0, binaries = 0, databases = 0, nameless = 0;
 	uint64_t before = 0, after = 0;
 
@@ -116,15 +116,16 @@ static void report_thin(const struct thin_command *c)
 	if (!args->output && (c->json || (!args->dry && !args->keep && before)))
 		names = packages_of(NULL, root, changed, root ? n : 0);
 	if (c->json) {
+		packages = json_array();
 		for (rest = names; (name = strsep(&rest, " "));)
 			if (*name)
 				json_array_append_new(packages, report_json_text(name));
-		report_json(json_pack(
-			"{so sb so sI sI so}", "tree", report_json_text(args->tree),
-			"dry_run", args->dry, "files", json_incref(files), "bytes_before",
-			(json_int_t)before, "bytes_after", (json_int_t)after, "packages",
-			json_incref(packages)));
-		goto out;
+		report_json(json_pack("{so sb so sI sI so}", "tree",
+				      report_json_text(args->tree), "dry_run", args->dry,
+				      "files", files, "bytes_before", (json_int_t)before,
+				      "bytes_after", (json_int_t)after, "packages",
+				      packages));
+		return;
 	}
 	printf("%zu binar%s, %zu file%s of kernel databases: %" PRIu64 " bytes %s\n",
 	       binaries, plural_y(binaries), databases, plural(databases), before - after,
@@ -153,9 +154,6 @@ static void report_thin(const struct thin_command *c)
 		report_text(*names ? names : " what the files belong to");
 		putchar('\n');
 	}
-out:
-	json_decref(files);
-	json_decref(packages);
 }
 
 static const char *const undo_states[] = {[UNDO_RESTORED] = "restored",
