@@ -10,10 +10,6 @@
 #include <sys/resource.h>
 #include "command.h"
 
-#ifndef KP_VERSION
-#define KP_VERSION "0.1"
-#endif
-
 static const struct command commands[] = {
 	{cmd_pack, &cmd_pack_help},
 	{cmd_mark, &cmd_mark_help},

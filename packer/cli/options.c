@@ -21,10 +21,6 @@
 /* getopt's value for row N: above every character. */
 #define ROW_VALUE(n) (0x100 + (n))
 
-#ifndef KP_VERSION
-#define KP_VERSION "0.1"
-#endif
-
 static const struct option_help help_row = {'h', "help", NULL, "print this text and exit",
 					    OPTION_IGNORED};
 

@@ -173,14 +173,6 @@ bool report_color(const char *when)
 	return false;
 }
 
-static bool in_color(void)
-{
-	if (color == COLOR_AUTO)
-		color = isatty(STDERR_FILENO) && kp_text_colored() ? COLOR_ALWAYS
-								   : COLOR_NEVER;
-	return color == COLOR_ALWAYS;
-}
-
 /* Print "LEAD: FILE: TEXT", without what is NULL. */
 static void print_line(FILE *out, const char *lead, const char *file, const char *fmt,
 		       va_list ap)
@@ -194,7 +186,11 @@ static void print_line(FILE *out, const char *lead, const char *file, const char
 	flockfile(out);
 	if (lead) {
 		clear_bar();
-		fprintf(out, in_color() ? "\033[1;31m%s:\033[m " : "%s: ", lead);
+		if (color == COLOR_AUTO)
+			color = isatty(STDERR_FILENO) && kp_text_colored() ? COLOR_ALWAYS
+									   : COLOR_NEVER;
+		fprintf(out,
+			color == COLOR_ALWAYS ? "\033[1;31m%s:\033[m " : "%s: ", lead);
 	}
 	if (n && strncmp(file, hidden, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
 		print_escaped(out, kp_span_str(in_place));

@@ -113,20 +113,6 @@ static int take_requirements(const struct options *o, const struct option_help *
 	return EXIT_OK;
 }
 
-/* For AMD's --compression; SLOT is the scheme of archives. */
-static int take_compression(const struct options *o, const struct option_help *row,
-			    void *slot)
-{
-	bool none = strcmp(o->arg, "none") == 0;
-
-	if (!none && strcmp(o->arg, "zstd") != 0)
-		options_usage(o->help, "--%s %s: not zstd or none", row->long_name,
-			      o->arg);
-	*(kpack_compression_t *)slot =
-		none ? KPACK_COMPRESSION_NOOP : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
-	return EXIT_OK;
-}
-
 /* Where the argument of an option goes. */
 #define AT(member) OPTION_PLACE(struct parser, member)
 
@@ -170,7 +156,8 @@ static const struct option_help options[] = {
 	{0, "wheel-type", "TYPE", "torch-fat: --databases with torch's libraries",
 	 OPTION_TAKE_ALL(take_wheel_type)},
 	{0, "compression", "HOW", "compression of archives: zstd or none",
-	 OPTION_TAKE(struct parser, args.scheme, take_compression)},
+	 OPTION_WORDS(struct parser, args.scheme, KPACK_COMPRESSION_NOOP, "none",
+		      "zstd")},
 	{0, "compression-level", "N", "--level", OPTION_LEVEL(struct parser, args.level)},
 	{0, "generate-variant-wheel", NULL,
 	 "also a host wheel that picks device wheels (PEP 817)", AT(host_variant)},
