@@ -6,7 +6,6 @@
 #ifndef PACKER_COMMAND_H
 #define PACKER_COMMAND_H
 
-#include "packer/cli/exit.h"
 #include "packer/cli/options.h"
 #include "packer/cli/rows.h"
 #include "packer/cli/xalloc.h"

@@ -14,7 +14,6 @@
 #include <string.h>
 #include "core/base/alloc.h"
 #include "core/base/text.h"
-#include "exit.h"
 #include "report.h"
 #include "xalloc.h"
 

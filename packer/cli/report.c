@@ -16,7 +16,6 @@
 #include <unistd.h>
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "exit.h"
 #include "xalloc.h"
 
 static const char *program = "kpack";

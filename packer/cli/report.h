@@ -14,6 +14,13 @@
 #include "core/base/errors.h"
 #include "core/base/span.h"
 
+/* The exit status of a command. */
+enum {
+	EXIT_OK = 0,    /* done */
+	EXIT_FAULT = 1, /* a fault was found, or the work failed */
+	EXIT_USAGE = 2, /* the command line is wrong */
+};
+
 /* The name that this program was called by, for messages; "kpack" until set. */
 void report_set_program(const char *name);
 const char *report_program(void);

@@ -25,7 +25,6 @@
 #include "core/base/sink.h"
 #include "core/base/text.h"
 #include "packer/archives/content.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
