@@ -132,10 +132,10 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 	for (size_t i = 0; i < u->n_gone; i++)
 		report_error(u->tree,
 			     "warning: the code for %s is gone, because no archive has "
-			     "it: %zu %s, %zu file%s of kernel databases",
+			     "it: %zu binar%s, %zu file%s of kernel databases",
 			     u->gone[i].arch, u->gone[i].n_binaries,
-			     u->gone[i].n_binaries == 1 ? "binary" : "binaries",
-			     u->gone[i].n_files, plural(u->gone[i].n_files));
+			     plural_y(u->gone[i].n_binaries), u->gone[i].n_files,
+			     plural(u->gone[i].n_files));
 	if (u->n_gone) {
 		KP_AUTO_FREE char *names = NULL;
 		KP_AUTO_FREE char *root = below_real(u->tree);
@@ -160,8 +160,8 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 			rows_array(ROWS(gone_rows), u->gone, u->n_gone, sizeof(*u->gone)),
 			"archives_removed", !u->left));
 	} else if (!args->quiet) {
-		printf("%zu %s and %zu file%s of kernel databases restored\n", n_binaries,
-		       n_binaries == 1 ? "binary" : "binaries", n_files, plural(n_files));
+		printf("%zu binar%s and %zu file%s of kernel databases restored\n",
+		       n_binaries, plural_y(n_binaries), n_files, plural(n_files));
 		if (!u->n_files && !u->left)
 			report_error(u->tree, "note: nothing in it was packed");
 	}
