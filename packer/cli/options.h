@@ -19,6 +19,7 @@
  *	int n = options_parse(&cmd_ls_help, argc, &argv, &ls);
  *	operands: argv[0] to argv[n - 1]
  *
+ * A process runs one command, so that its arguments may be static, and need not be freed.
  * Whatever is wrong with a command line ends the process with status 2, before work has begun:
  * options_usage, options_read and options_parse do not return then.
  */

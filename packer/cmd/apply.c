@@ -285,6 +285,7 @@ static bool check_lacking(const struct policy_tree *t)
 	const struct state *s = &t->state;
 	KP_AUTO_FREE char *gpus = policy_tree_lacking(t);
 	KP_AUTO_FREE char *names = NULL;
+	const char *whose;
 	bool thick = s->packed; /* although no command packs any more */
 	KP_AUTO_FREE const char **files = xcalloc(s->n_files + 1, sizeof(*files));
 	size_t n = 0;
@@ -304,16 +305,16 @@ static bool check_lacking(const struct policy_tree *t)
 			 : s->files[i].kind != STATE_SEEN)
 			files[n++] = s->files[i].path;
 	names = packages_of(NULL, p->tree, files, n);
+	whose = *names ? names : " what its files belong to";
 	if (gpus)
 		report_error(p->name,
 			     "%s: was not wanted yet when %zu file%s of %s lost code: to "
 			     "have its code, reinstall%s",
-			     gpus, n, plural(n), p->tree,
-			     *names ? names : " what its files belong to");
+			     gpus, n, plural(n), p->tree, whose);
 	else
 		report_error(p->name,
 			     "%s is packed, and stays so: to have it thin, reinstall%s",
-			     p->tree, *names ? names : " what its files belong to");
+			     p->tree, whose);
 	return false;
 }
 

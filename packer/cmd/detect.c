@@ -442,7 +442,7 @@ static void print_installed(struct detect *d)
  */
 int cmd_detect(int argc, char **argv)
 {
-	struct detect d = {0};
+	static struct detect d;
 	int n = options_parse(&cmd_detect_help, argc, &argv, &d);
 	const struct gpu_names *names = &d.names;
 	const char *place = d.topology ? d.topology : KP_TOPOLOGY;
@@ -499,6 +499,5 @@ int cmd_detect(int argc, char **argv)
 		print_installed(&d);
 	else
 		print_needs(&d, n, argv);
-	gpu_kinds_fini(&d.kinds);
 	return report_finish(d.failed ? EXIT_FAULT : EXIT_OK);
 }

@@ -112,7 +112,7 @@ static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
  */
 int cmd_inspect(int argc, char **argv)
 {
-	struct inspect in = {0};
+	static struct inspect in;
 	struct inspect_extract *x = &in.extract;
 	int n = options_parse(&cmd_inspect_help, argc, &argv, &in), status;
 	struct inspect_file file;
@@ -137,7 +137,6 @@ int cmd_inspect(int argc, char **argv)
 		status = file.faults ? EXIT_FAULT : EXIT_OK;
 	}
 	inspect_file_close(&file);
-	arch_filter_fini(&x->filter);
 	return report_finish(status);
 }
 

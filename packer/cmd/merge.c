@@ -243,7 +243,7 @@ out:
  */
 int cmd_merge(int argc, char **argv)
 {
-	struct merge_run m = {.options.scheme = SAME_SCHEME};
+	static struct merge_run m = {.options.scheme = SAME_SCHEME};
 	int n = options_parse(&cmd_merge_help, argc, &argv, &m), status = EXIT_OK;
 	bool parts = false, trees = false, shaped;
 	struct kpackx_error why = {0};
@@ -262,15 +262,13 @@ int cmd_merge(int argc, char **argv)
 	if (err)
 		status = report_why(NULL, &why);
 	if (status)
-		goto out;
+		return report_finish(status);
 	/*
 	 * What the operands are decides what is done: the parts of a run have a line that says so, and
 	 * trees are directories without archives directly in them.
 	 */
-	if (!parts && !trees) {
-		status = merge_archives(&m, n, argv);
-		goto out;
-	}
+	if (!parts && !trees)
+		return report_finish(merge_archives(&m, n, argv));
 	if (!m.out || !*m.out)
 		options_usage(&cmd_merge_help, "-o OUT is needed");
 	/* options that shape an archive mean nothing where archives stay as they are */
@@ -314,7 +312,5 @@ int cmd_merge(int argc, char **argv)
 		}
 		status = merge_trees(&join);
 	}
-out:
-	free(m.prefer.items);
 	return report_finish(status);
 }

@@ -128,11 +128,11 @@ int cmd_offload_bundler(int argc, char **argv)
 {
 	static const char level[] = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";
 	static const char version[] = "COMPRESSED_BUNDLE_FORMAT_VERSION";
-	struct bundler_args a = {.job = {.align = 1,
-					 .form = {.version = 3,
-						  .method = KP_CCOB_ZSTD,
-						  .level = 3,
-						  .long_range = true}}};
+	static struct bundler_args a = {.job = {.align = 1,
+						.form = {.version = 3,
+							 .method = KP_CCOB_ZSTD,
+							 .level = 3,
+							 .long_range = true}}};
 	struct bundler *b = &a.job;
 	KP_AUTO(offload_words) words = {0};
 	struct kpackx_error why = {0};
@@ -189,9 +189,6 @@ int cmd_offload_bundler(int argc, char **argv)
 			 : b->unbundle ? bundler_unbundle(b)
 				       : bundler_bundle(b);
 	bundler_targets_fini(b);
-	free(b->inputs.items);
-	free(b->outputs.items);
-	free(a.targets.items);
 	return report_finish(status);
 }
 
@@ -232,7 +229,7 @@ int cmd_offload_packager(int argc, char **argv)
 {
 	KP_AUTO(offload_words) words = {0};
 	struct kpackx_error why = {0};
-	struct packager_args a = {0};
+	static struct packager_args a;
 	struct packager *p = &a.job;
 	int n, status;
 
@@ -254,7 +251,6 @@ int cmd_offload_packager(int argc, char **argv)
 			{0}});
 	/* as in clang's program, what is given decides the direction */
 	status = p->output ? packager_pack(p) : packager_extract(p);
-	free(p->images.items);
 	return report_finish(status);
 }
 

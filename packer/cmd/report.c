@@ -344,7 +344,7 @@ static void print_tables(const struct report_input *in, const struct report_figu
  */
 int cmd_report(int argc, char **argv)
 {
-	struct args args = {0};
+	static struct args args;
 	int n = options_parse(&cmd_report_help, argc, &argv, &args), status = EXIT_FAULT;
 	bool quiet = args.quiet || args.json;
 	KP_AUTO_FREE char *names = NULL;
@@ -392,6 +392,5 @@ int cmd_report(int argc, char **argv)
 	}
 	report_figures_close(&figures);
 	report_input_close(&in);
-	arch_filter_fini(&args.filter);
 	return report_finish(status);
 }
