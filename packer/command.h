@@ -6,12 +6,9 @@
 #ifndef PACKER_COMMAND_H
 #define PACKER_COMMAND_H
 
-#include "packer/cli/exit.h"
 #include "packer/cli/options.h"
 #include "packer/cli/rows.h"
 #include "packer/cli/xalloc.h"
-
-typedef int command_run(int argc, char **argv);
 
 command_run cmd_pack, cmd_mark, cmd_ls, cmd_cat, cmd_extract, cmd_info, cmd_verify,
 	cmd_inspect, cmd_split, cmd_merge, cmd_split_wheel, cmd_detect, cmd_thin,

@@ -10,14 +10,7 @@
 #include <sys/resource.h>
 #include "command.h"
 
-#ifndef KP_VERSION
-#define KP_VERSION "0.1"
-#endif
-
-static const struct command {
-	command_run *run;
-	const struct command_help *help;
-} commands[] = {
+static const struct command commands[] = {
 	{cmd_pack, &cmd_pack_help},
 	{cmd_mark, &cmd_mark_help},
 	{cmd_ls, &cmd_ls_help},
@@ -64,14 +57,6 @@ static int usage_error(const char *what, const char *text)
 	return EXIT_USAGE;
 }
 
-static const struct command *find_command(const char *name)
-{
-	for (size_t i = 0; i < N_COMMANDS; i++)
-		if (strcmp(commands[i].help->name, name) == 0)
-			return &commands[i];
-	return NULL;
-}
-
 /*
  * The command that a program called NAME is: kpack-COMMAND, or one of the tools that we stand in
  * for, perhaps with a version behind it ("-22").  NULL: the first argument names the command.
@@ -94,9 +79,11 @@ static const struct command *named_command(const char *name)
 		    (!name[n] ||
 		     (name[n] == '-' &&
 		      name[n + 1 + strspn(name + n + 1, "0123456789.")] == '\0')))
-			return find_command(tools[i].command);
+			return command_find(commands, N_COMMANDS, tools[i].command, NULL);
 	}
-	return strncmp(name, "kpack-", 6) == 0 ? find_command(name + 6) : NULL;
+	return strncmp(name, "kpack-", 6) == 0
+		       ? command_find(commands, N_COMMANDS, name + 6, NULL)
+		       : NULL;
 }
 
 int main(int argc, char **argv)
@@ -156,21 +143,18 @@ int main(int argc, char **argv)
 			argv[1] = help;
 			argc = 2;
 		}
-		c = find_command(argv[0]);
-	}
-	/* a misspelt name is answered in one line, without the list of all commands */
-	if (!c) {
 		nearest.word = argv[0];
 		nearest_try(&nearest, "help");
-		for (size_t i = 0; i < N_COMMANDS; i++)
-			nearest_try(&nearest, commands[i].help->name);
-		if (nearest.name)
+		c = command_find(commands, N_COMMANDS, argv[0], &nearest);
+		/* a misspelt name is answered in one line, without the list of all commands */
+		if (!c && nearest.name)
 			report_error(NULL, "no command '%s'; did you mean '%s'?", argv[0],
 				     nearest.name);
-		else
+		else if (!c)
 			report_error(NULL, "no command '%s'; 'kpack --help' lists them",
 				     argv[0]);
-		return EXIT_USAGE;
+		if (!c)
+			return EXIT_USAGE;
 	}
 	/* each archive and each directory operand stays open */
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {

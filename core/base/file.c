@@ -58,43 +58,6 @@ static kpack_error_t check_piece(const struct kp_source *s, uint64_t k,
 		       (unsigned long long)at, (unsigned long long)(at + size - 1));
 }
 
-/*
- * Read the bytes [FROM, TO) of the file, which are in the hashed run.  Pieces that are wanted
- * whole are read where they are wanted, with one call; the others by way of PART, since a hash is
- * that of a whole piece.
- */
-static kpack_error_t read_pieces(const struct kp_source *s, uint64_t from, uint64_t to,
-				 uint8_t *buf, struct kpackx_error *why)
-{
-	KP_AUTO_FREE uint8_t *part = NULL;
-
-	while (from < to) {
-		uint64_t k = (from - s->begin) / KP_PIECE, at = s->begin + k * KP_PIECE;
-		uint64_t size = s->end - at < KP_PIECE ? s->end - at : KP_PIECE, n;
-
-		if (at == from && size <= to - from) {
-			n = to == s->end ? to - from : (to - from) / KP_PIECE * KP_PIECE;
-			KP_TRY(kp_file_pread(s->fd, from, buf, (size_t)n, why));
-			for (uint64_t done = 0; done < n; done += size, k++) {
-				size = n - done < KP_PIECE ? n - done : KP_PIECE;
-				KP_TRY(check_piece(s, k, buf + done, size, why));
-			}
-		} else {
-			if (!part)
-				part = malloc(KP_PIECE);
-			if (!part)
-				return kp_fail_memory(why, KP_PIECE, "reading");
-			n = at + size < to ? at + size - from : to - from;
-			KP_TRY(kp_file_pread(s->fd, at, part, (size_t)size, why));
-			KP_TRY(check_piece(s, k, part, size, why));
-			memcpy(buf, part + (from - at), (size_t)n);
-		}
-		from += n;
-		buf += n;
-	}
-	return KPACK_SUCCESS;
-}
-
 /* As kp_source_read, but hashes are not looked at. */
 static kpack_error_t read_unchecked(const struct kp_source *s, uint64_t off, void *buf,
 				    size_t len, struct kpackx_error *why)
@@ -114,12 +77,44 @@ static kpack_error_t read_unchecked(const struct kp_source *s, uint64_t off, voi
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Pieces that are wanted whole are read where they are wanted, with one call; the others by way of
+ * PART, since a hash is that of a whole piece.
+ */
 kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 			     size_t len, struct kpackx_error *why)
 {
+	uint64_t from = s->offset + off, to = from + len; /* in the file */
+	KP_AUTO_FREE uint8_t *part = NULL;
+	uint8_t *out = buf;
+
 	if (!s->hashes || !kp_range_ok(s->size, off, len))
 		return read_unchecked(s, off, buf, len, why);
-	return read_pieces(s, s->offset + off, s->offset + off + len, buf, why);
+	while (from < to) {
+		uint64_t k = (from - s->begin) / KP_PIECE, at = s->begin + k * KP_PIECE;
+		uint64_t size = s->end - at < KP_PIECE ? s->end - at : KP_PIECE, n;
+
+		if (at == from && size <= to - from) {
+			n = to == s->end ? to - from : (to - from) / KP_PIECE * KP_PIECE;
+			KP_TRY(kp_file_pread(s->fd, from, out, (size_t)n, why));
+			for (uint64_t done = 0; done < n; done += size, k++) {
+				size = n - done < KP_PIECE ? n - done : KP_PIECE;
+				KP_TRY(check_piece(s, k, out + done, size, why));
+			}
+		} else {
+			if (!part)
+				part = malloc(KP_PIECE);
+			if (!part)
+				return kp_fail_memory(why, KP_PIECE, "reading");
+			n = at + size < to ? at + size - from : to - from;
+			KP_TRY(kp_file_pread(s->fd, at, part, (size_t)size, why));
+			KP_TRY(check_piece(s, k, part, size, why));
+			memcpy(out, part + (from - at), (size_t)n);
+		}
+		from += n;
+		out += n;
+	}
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *buf,

@@ -89,10 +89,10 @@ uint64_t kp_hash64(const void *data, size_t size, uint64_t seed)
 }
 
 /*
- * A random number that the kernel gave to this program when it started, and that nobody outside of
- * it knows: it is there at boot, in a sandbox, and in a child of fork().
+ * The key is a random number that the kernel gave to this program when it started, and that nobody
+ * outside of it knows: it is there at boot, in a sandbox, and in a child of fork().
  */
-static uint64_t slot_key(void)
+uint64_t kp_slot_hash(const void *data, size_t size, uint64_t seed)
 {
 	static _Atomic uint64_t key; /* 0: not asked yet */
 	uint64_t known = atomic_load_explicit(&key, memory_order_relaxed);
@@ -102,10 +102,5 @@ static uint64_t slot_key(void)
 		known = 1 | kp_hash64((const void *)getauxval(AT_RANDOM), 16, 0);
 		atomic_store_explicit(&key, known, memory_order_relaxed);
 	}
-	return known;
-}
-
-uint64_t kp_slot_hash(const void *data, size_t size, uint64_t seed)
-{
-	return XXH3_64bits_withSeed(data, size, seed + slot_key());
+	return XXH3_64bits_withSeed(data, size, seed + known);
 }

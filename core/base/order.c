@@ -16,7 +16,7 @@ struct keys {
 	size_t count;
 };
 
-static uint64_t number_at(const void *at, size_t size)
+uint64_t kp_number_at(const void *at, size_t size)
 {
 	uint8_t one;
 	uint16_t two;
@@ -54,7 +54,8 @@ int kp_compare_by(const void *a, const void *b, const struct kp_sort_key *keys,
 		} else if (k->kind == 'm') {
 			order = memcmp(x, y, k->size);
 		} else {
-			uint64_t m = number_at(x, k->size), n = number_at(y, k->size);
+			uint64_t m = kp_number_at(x, k->size),
+				 n = kp_number_at(y, k->size);
 			order = KP_ORDER(m, n);
 		}
 		if (order)

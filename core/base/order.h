@@ -23,35 +23,23 @@ struct kp_sort_key {
 	uint8_t size;
 };
 
+#define KP_KEY_(offset, kind, size)                                                      \
+	{                                                                                \
+		offset, kind, size                                                       \
+	}
 /* A string, byte by byte; NULL comes first. */
-#define KP_BY_TEXT(type, field)                                                          \
-	{                                                                                \
-		offsetof(type, field), 't', sizeof(char *)                               \
-	}
+#define KP_BY_TEXT(type, field) KP_KEY_(offsetof(type, field), 't', sizeof(char *))
 /* A struct kp_span, byte by byte. */
-#define KP_BY_SPAN(type, field)                                                          \
-	{                                                                                \
-		offsetof(type, field), 's', 0                                            \
-	}
+#define KP_BY_SPAN(type, field) KP_KEY_(offsetof(type, field), 's', 0)
 /* A bool, an enum or an unsigned integer of any size. */
 #define KP_BY_NUMBER(type, field)                                                        \
-	{                                                                                \
-		offsetof(type, field), 'n', sizeof(((type *)0)->field)                   \
-	}
+	KP_KEY_(offsetof(type, field), 'n', sizeof(((type *)0)->field))
 /* An array of bytes, as memcmp. */
 #define KP_BY_BYTES(type, field)                                                         \
-	{                                                                                \
-		offsetof(type, field), 'm', sizeof(((type *)0)->field)                   \
-	}
+	KP_KEY_(offsetof(type, field), 'm', sizeof(((type *)0)->field))
 /* The items are strings themselves, or unsigned integers of TYPE. */
-#define KP_AS_TEXT                                                                       \
-	{                                                                                \
-		0, 't', sizeof(char *)                                                   \
-	}
-#define KP_AS_NUMBER(type)                                                               \
-	{                                                                                \
-		0, 'n', sizeof(type)                                                     \
-	}
+#define KP_AS_TEXT KP_KEY_(0, 't', sizeof(char *))
+#define KP_AS_NUMBER(type) KP_KEY_(0, 'n', sizeof(type))
 
 #define KP_KEYS_(...)                                                                    \
 	(const struct kp_sort_key[]){__VA_ARGS__},                                       \
@@ -69,6 +57,9 @@ struct kp_sort_key {
 /* The first item of the sorted ARRAY with PROBE's keys, or NULL. */
 #define kp_find(array, count, probe, ...)                                                \
 	kp_find_by(array, count, sizeof *(array), probe, KP_KEYS_(__VA_ARGS__))
+
+/* The bool, enum or unsigned integer of SIZE bytes at AT. */
+uint64_t kp_number_at(const void *at, size_t size);
 
 void kp_sort_by(void *array, size_t count, size_t item, const struct kp_sort_key *keys,
 		size_t n_keys);

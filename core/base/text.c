@@ -22,9 +22,6 @@
 #include "alloc.h"
 #include "bounds.h"
 
-/* Most bytes that a single character becomes: four bytes as \ooo. */
-#define ESCAPED_MAX 16
-
 /*
  * Characters that end a line, reorder the text around them, or that Unicode lets a
  * terminal print as nothing (Default_Ignorable_Code_Point, and U+FFF9..U+FFFB).  Sorted.
@@ -173,44 +170,35 @@ const char *kp_path_fault(struct kp_span s)
 }
 
 /*
- * Write the first character of S in its printed form; returns the bytes read.  KEEP is
- * written as it is.
+ * Each byte of a character that must not be seen becomes \ooo; KEEP is written as it is.  Neither a
+ * character nor an escape is cut in two.
  */
-static size_t escape_one(struct kp_span s, char keep, char out[ESCAPED_MAX],
-			 size_t *written)
-{
-	uint32_t c;
-	size_t n = kp_text_char(s, &c);
-
-	if (n && kp_text_visible(c) && (c != '\\' || keep == '\\')) {
-		memcpy(out, s.data, n);
-		*written = n;
-		return n;
-	}
-	if (n == 0)
-		n = 1;
-	for (size_t i = 0; i < n; i++) {
-		*out++ = '\\';
-		*out++ = (char)('0' + (s.data[i] >> 6));
-		*out++ = (char)('0' + (s.data[i] >> 3 & 7));
-		*out++ = (char)('0' + (s.data[i] & 7));
-	}
-	*written = 4 * n;
-	return n;
-}
-
 static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 {
-	char one[ESCAPED_MAX];
-	size_t used = 0, len;
+	size_t used = 0, n, room;
+	uint32_t c;
 
-	for (size_t i = 0; i < s.size;) {
-		i += escape_one((struct kp_span){s.data + i, s.size - i}, keep, one,
-				&len);
-		if (len >= cap - used) /* an escape is never cut in two */
+	for (; s.size; s = kp_span_tail(s, n)) {
+		bool plain;
+
+		n = kp_text_char(s, &c);
+		plain = n && kp_text_visible(c) && (c != '\\' || keep == '\\');
+		n = n ? n : 1;
+		room = plain ? n : 4 * n;
+		if (room >= cap - used)
 			break;
-		memcpy(out + used, one, len);
-		used += len;
+		for (size_t i = 0; i < n; i++) {
+			uint8_t byte = s.data[i];
+
+			if (plain) {
+				out[used++] = (char)byte;
+				continue;
+			}
+			out[used++] = '\\';
+			out[used++] = (char)('0' + (byte >> 6));
+			out[used++] = (char)('0' + (byte >> 3 & 7));
+			out[used++] = (char)('0' + (byte & 7));
+		}
 	}
 	out[used] = '\0';
 	return out;

@@ -74,48 +74,45 @@ kpack_error_t kp_gpus_parse(struct kp_span properties, struct kp_target *gpu, bo
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_node(const char *path, struct kp_target *gpu, bool *found,
-			       struct kpackx_error *why)
+/*
+ * Add the GPU of a node, if the node is a GPU.  One that cannot be read is a fault in the list; only
+ * without memory the whole fails.
+ */
+static kpack_error_t add_node(struct kp_gpus *g, const char *nodes, unsigned node,
+			      size_t *cap, struct kpackx_error *why)
 {
 	KP_AUTO_FREE uint8_t *buf = malloc(KP_TOPOLOGY_PROPERTIES_MAX);
+	KP_AUTO_FREE char *path = NULL;
 	KP_AUTO_CLOSE int fd = -1;
-	struct stat st;
+	struct kpackx_error reason = {0};
+	struct kp_gpu gpu = {.node = node, .number = g->n_nodes};
+	bool found = false, hidden;
 	size_t size = 0;
-	ssize_t n;
+	ssize_t n = 1;
+	struct stat st;
+	kpack_error_t err;
 
-	KP_TRY(kp_file_open(path, &fd, &st, why));
-	if (!buf)
+	if (!buf || asprintf(&path, "%s/%u/properties", nodes, node) < 0) {
+		path = NULL;
 		return kp_fail_memory(why, KP_TOPOLOGY_PROPERTIES_MAX, "properties");
+	}
+	err = kp_file_open(path, &fd, &st, &reason);
 	/* to the end: a file of sysfs says that it has 4096 bytes, whatever is in it */
-	do {
+	while (!err && n && size < KP_TOPOLOGY_PROPERTIES_MAX) {
 		n = read(fd, buf + size, KP_TOPOLOGY_PROPERTIES_MAX - size);
 		if (n > 0)
 			size += (size_t)n;
 		else if (n < 0 && errno != EINTR)
-			return kp_fail_errno(why, errno, "cannot read");
-	} while (n && size < KP_TOPOLOGY_PROPERTIES_MAX);
-	return kp_gpus_parse((struct kp_span){buf, size}, gpu, found, why);
-}
-
-/* Add the GPU of a node, if the node is a GPU. */
-static kpack_error_t add_node(struct kp_gpus *g, const char *nodes, unsigned node,
-			      size_t *cap, struct kpackx_error *why)
-{
-	struct kpackx_error reason = {0};
-	struct kp_gpu gpu = {.node = node, .number = g->n_nodes};
-	bool found = false, hidden;
-	char *path = NULL;
-	kpack_error_t err;
-
-	if (asprintf(&path, "%s/%u/properties", nodes, node) < 0)
-		return kp_fail_memory(why, 0, "a path");
-	err = read_node(path, &gpu.target, &found, &reason);
+			err = kp_fail_errno(&reason, errno, "cannot read");
+	}
+	if (!err)
+		err = kp_gpus_parse((struct kp_span){buf, size}, &gpu.target, &found,
+				    &reason);
 	/* the driver hides GPUs from a container in this way */
 	hidden = err && (reason.sys_errno == EPERM || reason.sys_errno == EACCES);
 	g->n_nodes += !hidden;
 	if (err && !hidden)
 		kp_faults_add(&g->faults, true, "%s: %s", path, reason.text);
-	free(path);
 	if (err || !found)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_room(&g->list, g->count, cap, "GPUs", why));

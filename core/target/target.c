@@ -87,59 +87,49 @@ static bool same_but_for_case(const char *a, struct kp_span b)
 	return true;
 }
 
-static kpack_error_t parse_processor(struct kp_span id, struct kp_span name,
-				     struct kp_target *t, struct kpackx_error *why)
-{
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
-	size_t count;
-	const struct kp_processor *table = kp_processor_table(&count);
-
-	t->known = kp_processor_by_name(name);
-	if (t->known)
-		name = kp_span_str(t->known->name);
-	else if (name.size == 0)
-		return reject_id(id, "no processor in", id, why);
-	else if (name.size >= sizeof(t->processor))
-		return reject_id(id, "too long (31 bytes at most)", name, why);
-	/* a known name in the wrong case is a typing error, not a new processor */
-	for (size_t i = 0; i < count && !t->known; i++)
-		if (same_but_for_case(table[i].name, name))
-			return reject_id(id, "not in lower case:", name, why);
-	for (size_t i = 0; i < name.size; i++)
-		if (!memchr(allowed, name.data[i], strlen(allowed)))
-			return reject_id(id, "not a processor name:", name, why);
-	memcpy(t->processor, name.data, name.size);
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t kp_target_parse(struct kp_span text, struct kp_target *out,
 			      struct kpackx_error *why)
 {
-	size_t n = processor_size(text);
-	struct kp_span rest = kp_span_tail(text, n);
-	struct kp_target t = {0};
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+	size_t n = processor_size(text), count;
+	const struct kp_processor *table = kp_processor_table(&count);
+	struct kp_span name = kp_span_head(text, n), rest = kp_span_tail(text, n);
+	struct kp_target t = {.known = kp_processor_by_name(name)};
 
-	KP_TRY(parse_processor(text, kp_span_head(text, n), &t, why));
+	if (t.known)
+		name = kp_span_str(t.known->name);
+	else if (name.size == 0)
+		return reject_id(text, "no processor in", text, why);
+	else if (name.size >= sizeof(t.processor))
+		return reject_id(text, "too long (31 bytes at most)", name, why);
+	/* a known name in the wrong case is a typing error, not a new processor */
+	for (size_t i = 0; i < count && !t.known; i++)
+		if (same_but_for_case(table[i].name, name))
+			return reject_id(text, "not in lower case:", name, why);
+	for (size_t i = 0; i < name.size; i++)
+		if (!memchr(allowed, name.data[i], strlen(allowed)))
+			return reject_id(text, "not a processor name:", name, why);
+	memcpy(t.processor, name.data, name.size);
 	/* a separator, the feature's name, and its sign */
 	while (rest.size) {
 		struct kp_span body = kp_span_tail(rest, 1);
-		struct kp_span name = kp_span_head(body, find_any(body, "+-:"));
-		struct kp_span sign = kp_span_tail(body, name.size);
-		bool sramecc = kp_span_is(name, "sramecc");
+		struct kp_span feature = kp_span_head(body, find_any(body, "+-:"));
+		struct kp_span sign = kp_span_tail(body, feature.size);
+		bool sramecc = kp_span_is(feature, "sramecc");
 		enum kp_feature *state = sramecc ? &t.sramecc : &t.xnack;
 
 		if (rest.data[0] != ':' && rest.data[0] != '-')
 			return reject_id(text, "no ':' before", rest, why);
-		if (!is_feature(name))
-			return reject_id(text, "unknown feature", name, why);
+		if (!is_feature(feature))
+			return reject_id(text, "unknown feature", feature, why);
 		if (sign.size == 0 || sign.data[0] == ':')
-			return reject_id(text, "no '+' or '-' after", name, why);
+			return reject_id(text, "no '+' or '-' after", feature, why);
 		/* what "xnack+:xnack-" asks for, nobody can know */
 		if (*state != KP_FEATURE_ANY)
-			return reject_id(text, "repeated feature", name, why);
+			return reject_id(text, "repeated feature", feature, why);
 		if (t.known && !(sramecc ? t.known->sramecc : t.known->xnack))
-			return reject_id(text, "the processor has no", name, why);
+			return reject_id(text, "the processor has no", feature, why);
 		*state = sign.data[0] == '+' ? KP_FEATURE_ON : KP_FEATURE_OFF;
 		rest = kp_span_tail(sign, 1);
 	}

@@ -8,7 +8,6 @@
 #include "arch_filter.h"
 #include <stdlib.h>
 #include "packer/cli/xalloc.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 
 kpack_error_t arch_filter_add(struct arch_filter *filter, const char *list,

@@ -32,9 +32,7 @@
 /* --- decoding --------------------------------------------------------------------------- */
 
 kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
-			     kpack_error_t (*sink)(const void *data, size_t size,
-						   void *arg, struct kpackx_error *why),
-			     void *arg, struct kpackx_error *why)
+			     struct kp_sink *sink, struct kpackx_error *why)
 {
 	uint64_t unit, done = 0, before;
 	KP_AUTO_FREE void *buf = NULL;
@@ -53,7 +51,7 @@ kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
 		if (!err)
 			err = kp_reader_next(d, buf, unit, &done, why);
 		if (!err)
-			err = sink(buf, done - before, arg, why);
+			err = kp_sink_put(sink, buf, done - before, why);
 		progress_add(done - before);
 	} while (!err && done < info.size);
 	kp_reader_close(d);
@@ -76,34 +74,36 @@ kpack_error_t content_load(const struct kpack_archive *a, size_t entry, uint8_t 
 
 /* --- hashes ------------------------------------------------------------------------------ */
 
-static kpack_error_t add_to_hash(const void *data, size_t size, void *arg,
+static kpack_error_t add_to_hash(void *hash, const void *data, size_t size,
 				 struct kpackx_error *why)
 {
 	(void)why;
-	kp_hasher_add(arg, data, size);
+	kp_hasher_add(hash, data, size);
 	return KPACK_SUCCESS;
+}
+
+/* The hash of SOURCE; NULL: of the decoded bytes of an entry. */
+static kpack_error_t hash_bytes(const struct kp_source *source,
+				const struct kpack_archive *a, size_t entry,
+				struct kp_hash *out, struct kpackx_error *why)
+{
+	struct kp_hasher *hash = kp_hasher_new();
+	struct kp_sink sink = {.write = add_to_hash, .arg = hash};
+	kpack_error_t err;
+
+	if (!hash)
+		xalloc_fail(0);
+	err = source ? kp_sink_copy(&sink, source, why)
+		     : archive_decode(a, entry, &sink, why);
+	*out = kp_hasher_value(hash);
+	kp_hasher_free(hash);
+	return err;
 }
 
 kpack_error_t content_hash_source(const struct kp_source *source, struct kp_hash *out,
 				  struct kpackx_error *why)
 {
-	struct kp_hasher *hash = kp_hasher_new();
-	kpack_error_t err = KPACK_SUCCESS;
-	uint8_t buf[65536];
-	size_t n = sizeof(buf);
-
-	if (!hash)
-		xalloc_fail(0);
-	for (uint64_t at = 0; at < source->size && !err; at += n) {
-		if (n > source->size - at)
-			n = (size_t)(source->size - at);
-		err = kp_source_read(source, at, buf, n, why);
-		if (!err)
-			kp_hasher_add(hash, buf, n);
-	}
-	*out = kp_hasher_value(hash);
-	kp_hasher_free(hash);
-	return err;
+	return hash_bytes(source, NULL, 0, out, why);
 }
 
 kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size,
@@ -121,15 +121,7 @@ kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size
 kpack_error_t content_hash_decoded(const struct kpack_archive *a, size_t entry,
 				   struct kp_hash *out, struct kpackx_error *why)
 {
-	struct kp_hasher *hash = kp_hasher_new();
-	kpack_error_t err;
-
-	if (!hash)
-		xalloc_fail(0);
-	err = archive_decode(a, entry, add_to_hash, hash, why);
-	*out = kp_hasher_value(hash);
-	kp_hasher_free(hash);
-	return err;
+	return hash_bytes(NULL, a, entry, out, why);
 }
 
 kpack_error_t content_hash_entry(const struct kpack_archive *a, size_t entry,
@@ -225,7 +217,7 @@ struct content_head {
 	size_t size;
 };
 
-static kpack_error_t add_to_head(const void *data, size_t size, void *arg,
+static kpack_error_t add_to_head(void *arg, const void *data, size_t size,
 				 struct kpackx_error *why)
 {
 	struct content_head *head = arg;
@@ -308,6 +300,7 @@ static void *decode_some(void *arg)
 	while ((i = atomic_fetch_add(&d->next, 1)) < d->count) {
 		struct work *w = &d->work[i];
 		struct content_head head = {0};
+		struct kp_sink sink = {.write = add_to_head, .arg = &head};
 		struct kpackx_error why = {0};
 		kpack_error_t err = KPACK_SUCCESS;
 
@@ -319,7 +312,7 @@ static void *decode_some(void *arg)
 			progress_add(w->info.size);
 			err = kp_archive_check_stored(d->a, w->info.ordinal, &why);
 		} else {
-			err = archive_decode(d->a, w->entry, add_to_head, &head, &why);
+			err = archive_decode(d->a, w->entry, &sink, &why);
 			if (!err && !w->is_file && d->what == CHECK_TYPES)
 				err = check_type(&head, w->info.type, &why);
 		}

@@ -8,6 +8,7 @@
 
 #include "core/archive/archive.h"
 #include "core/base/hash.h"
+#include "core/base/sink.h"
 
 /*
  * Pass the decoded bytes of an entry to SINK, in pieces.  They are checked against the
@@ -15,9 +16,7 @@
  * is small.  To stop, SINK fills WHY and returns an error.
  */
 kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
-			     kpack_error_t (*sink)(const void *data, size_t size,
-						   void *arg, struct kpackx_error *why),
-			     void *arg, struct kpackx_error *why);
+			     struct kp_sink *sink, struct kpackx_error *why);
 
 /* Decode all of an entry.  The caller frees *OWNED, which has its bytes, even after an error. */
 kpack_error_t content_load(const struct kpack_archive *a, size_t entry, uint8_t **owned,

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "packer/cli/xalloc.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "core/view/view.h"
 #include "core/archive/naming.h"
@@ -69,9 +68,7 @@ static void open_one(const char *path, void *arg)
 
 void archives_open(struct archives *set, int n, char **operands)
 {
-	*set = (struct archives){0};
-	if (!archives_paths(n, operands, open_one, set))
-		set->failed = true;
+	set->failed |= !archives_paths(n, operands, open_one, set);
 }
 
 void archives_close(struct archives *set)

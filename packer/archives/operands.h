@@ -22,7 +22,7 @@ struct archives {
 bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *arg),
 		    void *arg);
 
-/* Open all archives.  One that cannot be opened is reported and left out. */
+/* Add all archives, open, to SET, which begins zeroed.  One that cannot be opened is reported. */
 void archives_open(struct archives *set, int n, char **operands);
 void archives_close(struct archives *set);
 

@@ -26,7 +26,6 @@
 #include "core/base/path.h"
 #include "core/target/target.h"
 #include "merge.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/copy.h"

@@ -47,6 +47,14 @@ void digest_add(struct digest *d, struct kp_span data)
 		d->failed = EVP_DigestUpdate(d->ctx, data.data, data.size) != 1;
 }
 
+kpack_error_t digest_write(void *digest, const void *data, size_t size,
+			   struct kpackx_error *why)
+{
+	(void)why;
+	digest_add(digest, (struct kp_span){data, size});
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t digest_end(struct digest *d, uint8_t out[DIGEST_MAX],
 			 struct kpackx_error *why)
 {
@@ -72,17 +80,4 @@ void digest_fini(struct digest *d)
 {
 	EVP_MD_CTX_free(d->ctx);
 	*d = (struct digest){0};
-}
-
-kpack_error_t digest_text(struct kp_span data, char out[DIGEST_TEXT],
-			  struct kpackx_error *why)
-{
-	struct digest d = {0};
-	kpack_error_t err;
-
-	digest_begin(&d, DIGEST_SHA256);
-	digest_add(&d, data);
-	err = digest_end_text(&d, out, why);
-	digest_fini(&d);
-	return err;
 }

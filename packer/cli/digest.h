@@ -30,15 +30,14 @@ struct digest {
 
 void digest_begin(struct digest *d, enum digest_kind kind);
 void digest_add(struct digest *d, struct kp_span data);
+/* As `write` of struct kp_sink: add the bytes to DIGEST. */
+kpack_error_t digest_write(void *digest, const void *data, size_t size,
+			   struct kpackx_error *why);
 /* The digest's bytes, or a SHA-256 as text.  OUT_OF_MEMORY: libcrypto failed. */
 kpack_error_t digest_end(struct digest *d, uint8_t out[DIGEST_MAX],
 			 struct kpackx_error *why);
 kpack_error_t digest_end_text(struct digest *d, char out[DIGEST_TEXT],
 			      struct kpackx_error *why);
 void digest_fini(struct digest *d);
-
-/* Compute the SHA-256 of DATA, as text.  OUT_OF_MEMORY: libcrypto failed. */
-kpack_error_t digest_text(struct kp_span data, char out[DIGEST_TEXT],
-			  struct kpackx_error *why);
 
 #endif

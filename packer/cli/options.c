@@ -14,16 +14,11 @@
 #include <string.h>
 #include "core/base/alloc.h"
 #include "core/base/text.h"
-#include "exit.h"
 #include "report.h"
 #include "xalloc.h"
 
 /* getopt's value for row N: above every character. */
 #define ROW_VALUE(n) (0x100 + (n))
-
-#ifndef KP_VERSION
-#define KP_VERSION "0.1"
-#endif
 
 static const struct option_help help_row = {'h', "help", NULL, "print this text and exit",
 					    OPTION_IGNORED};
@@ -206,6 +201,21 @@ void nearest_try(struct nearest *nearest, const char *name)
 		return;
 	nearest->name = name;
 	nearest->distance = rows[n][m];
+}
+
+const struct command *command_find(const struct command *commands, size_t n,
+				   const char *name, struct nearest *nearest)
+{
+	for (const struct command *c = commands; c < commands + n; c++) {
+		const char *blank = strchr(c->help->name, ' ');
+		const char *word = blank ? blank + 1 : c->help->name;
+
+		if (strcmp(word, name) == 0)
+			return c;
+		if (nearest)
+			nearest_try(nearest, word);
+	}
+	return NULL;
 }
 
 /* Report that WORD, from the command line, is none of the options ROWS, and end the process. */

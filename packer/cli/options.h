@@ -19,6 +19,7 @@
  *	int n = options_parse(&cmd_ls_help, argc, &argv, &ls);
  *	operands: argv[0] to argv[n - 1]
  *
+ * A process runs one command, so that its arguments may be static, and need not be freed.
  * Whatever is wrong with a command line ends the process with status 2, before work has begun:
  * options_usage, options_read and options_parse do not return then.
  */
@@ -125,6 +126,13 @@ struct command_help {
 	const char *more; /* text after the options, without the last newline, or NULL */
 };
 
+/* A command, which gets its own name as argv[0] and returns the exit status. */
+typedef int command_run(int argc, char **argv);
+struct command {
+	command_run *run;
+	const struct command_help *help;
+};
+
 struct options {
 	const struct command_help *help;
 	int argc;
@@ -159,6 +167,13 @@ struct nearest {
 	unsigned distance;
 };
 void nearest_try(struct nearest *n, const char *name);
+
+/*
+ * The command of COMMANDS that is called NAME, or has it as its second word ("mark show"); NULL:
+ * none.  NEAREST, unless it is NULL, tries the names of the others.
+ */
+const struct command *command_find(const struct command *commands, size_t n,
+				   const char *name, struct nearest *nearest);
 
 /* What a command line must not be. */
 struct option_rule {

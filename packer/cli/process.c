@@ -118,3 +118,10 @@ char *shell_word(const char *text)
 	fclose(f);
 	return word;
 }
+
+void shell_put(FILE *out, const char *text)
+{
+	KP_AUTO_FREE char *word = shell_word(text);
+
+	fprintf(out, " %s", word);
+}

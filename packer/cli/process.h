@@ -31,6 +31,8 @@ int program_wait(pid_t pid);
  * line, unless TEXT ends with newlines: they stay, because "$(...)" would remove them.
  */
 char *shell_word(const char *text);
+/* Write a blank, and TEXT as such a word. */
+void shell_put(FILE *out, const char *text);
 
 /* For temporary files of any size. */
 #define LARGE_TEMPORARY_DIR "/var/tmp"

@@ -16,7 +16,6 @@
 #include <unistd.h>
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "exit.h"
 #include "xalloc.h"
 
 static const char *program = "kpack";
@@ -51,7 +50,8 @@ static char *made(char *text)
 static void print_escaped(FILE *out, struct kp_span s)
 {
 	size_t plain = kp_text_plain(s);
-	char small[256], *text;
+	KP_AUTO_FREE char *text = NULL;
+	char small[256];
 
 	if (plain)
 		fwrite(s.data, 1, plain, out);
@@ -64,7 +64,6 @@ static void print_escaped(FILE *out, struct kp_span s)
 	}
 	text = made(kp_text_escape_new(s));
 	fputs(text, out);
-	free(text);
 }
 
 void report_number(uint64_t n)
@@ -81,10 +80,9 @@ void report_number(uint64_t n)
 /* Names in TEXT are escaped already. */
 static void print_message(FILE *out, const char *text)
 {
-	char *shown = made(kp_message_escape_new(kp_span_str(text)));
+	KP_AUTO_FREE char *shown = made(kp_message_escape_new(kp_span_str(text)));
 
 	fputs(shown, out);
-	free(shown);
 }
 
 /* --- progress ------------------------------------------------------------------------ */
@@ -173,28 +171,22 @@ bool report_color(const char *when)
 	return false;
 }
 
-static bool in_color(void)
-{
-	if (color == COLOR_AUTO)
-		color = isatty(STDERR_FILENO) && kp_text_colored() ? COLOR_ALWAYS
-								   : COLOR_NEVER;
-	return color == COLOR_ALWAYS;
-}
-
 /* Print "LEAD: FILE: TEXT", without what is NULL. */
 static void print_line(FILE *out, const char *lead, const char *file, const char *fmt,
 		       va_list ap)
 {
 	size_t n = hidden && file ? strlen(hidden) : 0;
-	char *text;
+	KP_AUTO_FREE char *text = xvasprintf(fmt, ap);
 
-	if (vasprintf(&text, fmt, ap) < 0)
-		xalloc_fail(0);
 	/* threads report too: a line stays whole */
 	flockfile(out);
 	if (lead) {
 		clear_bar();
-		fprintf(out, in_color() ? "\033[1;31m%s:\033[m " : "%s: ", lead);
+		if (color == COLOR_AUTO)
+			color = isatty(STDERR_FILENO) && kp_text_colored() ? COLOR_ALWAYS
+									   : COLOR_NEVER;
+		fprintf(out,
+			color == COLOR_ALWAYS ? "\033[1;31m%s:\033[m " : "%s: ", lead);
 	}
 	if (n && strncmp(file, hidden, n) == 0 && (file[n] == '/' || file[n] == '\0')) {
 		print_escaped(out, kp_span_str(in_place));
@@ -207,7 +199,6 @@ static void print_line(FILE *out, const char *lead, const char *file, const char
 	print_message(out, text);
 	putc('\n', out);
 	funlockfile(out);
-	free(text);
 }
 
 int report_error(const char *file, const char *fmt, ...)
@@ -277,7 +268,7 @@ json_t *report_json_span(struct kp_span s)
 {
 	json_t *value = NULL;
 	bool looks_escaped = false; /* has a backslash and three digits, below 0400 */
-	char *text;
+	KP_AUTO_FREE char *text = NULL;
 
 	/*
 	 * A reader replaces each backslash and three digits by a byte: a text that has these by itself
@@ -293,9 +284,7 @@ json_t *report_json_span(struct kp_span s)
 		return value;
 	/* it would be taken for an escape, or is not UTF-8 */
 	text = made(kp_text_escape_new(s));
-	value = json_string(text);
-	free(text);
-	return value;
+	return json_string(text);
 }
 
 json_t *report_json_text(const char *s)
@@ -358,11 +347,9 @@ char *report_json_new(json_t *value, size_t flags)
 
 json_t *report_json_message(const char *text)
 {
-	char *shown = made(kp_message_escape_new(kp_span_str(text)));
-	json_t *value = json_string(shown);
+	KP_AUTO_FREE char *shown = made(kp_message_escape_new(kp_span_str(text)));
 
-	free(shown);
-	return value;
+	return json_string(shown);
 }
 
 json_t *report_json_list(const char *const *texts, size_t n)
@@ -393,9 +380,8 @@ void report_array_end(const struct report_array *array)
 	fputs(array->begun ? "\n]\n" : "[]\n", stdout);
 }
 
-bool report_json(json_t *value)
+void report_json(json_t *value)
 {
 	report_json_put(stdout, value, JSON_INDENT(1));
 	putchar('\n');
-	return true;
 }

@@ -14,6 +14,13 @@
 #include "core/base/errors.h"
 #include "core/base/span.h"
 
+/* The exit status of a command. */
+enum {
+	EXIT_OK = 0,    /* done */
+	EXIT_FAULT = 1, /* a fault was found, or the work failed */
+	EXIT_USAGE = 2, /* the command line is wrong */
+};
+
 /* The name that this program was called by, for messages; "kpack" until set. */
 void report_set_program(const char *name);
 const char *report_program(void);
@@ -106,8 +113,8 @@ void report_array_add(struct report_array *array, json_t *element);
 void report_array_next(struct report_array *array);
 void report_array_end(const struct report_array *array);
 
-/* Print one JSON value on stdout.  Takes VALUE, as report_array_add does.  Returns true. */
-bool report_json(json_t *value);
+/* Print one JSON value on stdout.  Takes VALUE, as report_array_add does. */
+void report_json(json_t *value);
 
 /*
  * The progress bar, of which there is one: a line on stderr while something takes long, if

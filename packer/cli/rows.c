@@ -4,23 +4,11 @@
  * lines and lists, or JSON; how the items are found, and in which order, is the command's.
  */
 #include "rows.h"
-#include <inttypes.h>
+#include "core/base/order.h"
 
-/* Booleans and enums are numbers, too. */
 static uint64_t number_of(const struct row *r, const void *item)
 {
-	const void *place = (const char *)item + r->at;
-
-	switch (r->size) {
-	case 1:
-		return *(const uint8_t *)place;
-	case 2:
-		return *(const uint16_t *)place;
-	case 4:
-		return *(const uint32_t *)place;
-	default:
-		return *(const uint64_t *)place;
-	}
+	return kp_number_at((const char *)item + r->at, r->size);
 }
 
 static struct kp_span text_of(const struct row *r, const void *item)

@@ -39,26 +39,23 @@ struct policy_run {
 	bool named; /* the policies are those that the user named */
 };
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct policy_run, member)
+
 /* clang-format off */
-#define PLACES_OPTIONS                                                                   \
-	{0, "policy-dir", "DIR", "the policies (" POLICY_DIR ")",                        \
-	 OPTION_PLACE(struct policy_run, places.policies)},                              \
-	{0, "state-dir", "DIR", "the state of each tree (" STATE_DIR ")",                \
-	 OPTION_PLACE(struct policy_run, places.states)},                                \
-	{0, "topology", "DIR", "where --arch auto looks for GPUs",                       \
-	 OPTION_PLACE(struct policy_run, places.topology)}
+#define PLACES_OPTIONS                                                                     \
+	{0, "policy-dir", "DIR", "the policies (" POLICY_DIR ")", AT(places.policies)},        \
+	{0, "state-dir", "DIR", "the state of each tree (" STATE_DIR ")", AT(places.states)},  \
+	{0, "topology", "DIR", "where --arch auto looks for GPUs", AT(places.topology)}
 /* clang-format on */
 
 static const struct option_help apply_options[] = {
 	PLACES_OPTIONS,
-	OPTION_SWITCH('n', "dry-run", "change nothing: print what would be run",
-		      struct policy_run, dry),
-	OPTION_SWITCH(0, "mounts", "only mount what has to be mounted", struct policy_run,
-		      mounts),
-	OPTION_SWITCH(0, "no-mounts", "mount nothing: another program does",
-		      struct policy_run, no_mounts),
-	OPTION_SWITCH(0, "unmount", "only unmount, so that packages can be installed",
-		      struct policy_run, unmount),
+	{'n', "dry-run", NULL, "change nothing: print what would be run", AT(dry)},
+	{0, "mounts", NULL, "only mount what has to be mounted", AT(mounts)},
+	{0, "no-mounts", NULL, "mount nothing: another program does", AT(no_mounts)},
+	{0, "unmount", NULL, "only unmount, so that packages can be installed",
+	 AT(unmount)},
 	OPTION_QUIET(struct policy_run, quiet),
 	{0},
 };
@@ -288,8 +285,9 @@ static bool check_lacking(const struct policy_tree *t)
 	const struct state *s = &t->state;
 	KP_AUTO_FREE char *gpus = policy_tree_lacking(t);
 	KP_AUTO_FREE char *names = NULL;
+	const char *whose;
 	bool thick = s->packed; /* although no command packs any more */
-	char **files;
+	KP_AUTO_FREE const char **files = xcalloc(s->n_files + 1, sizeof(*files));
 	size_t n = 0;
 
 	if (t->gone)
@@ -302,25 +300,21 @@ static bool check_lacking(const struct policy_tree *t)
 		thick &= !p->commands[i].packs;
 	if (!gpus && !thick)
 		return true;
-	files = xcalloc(s->n_files + 1, sizeof(*files));
 	for (size_t i = 0; i < s->n_files; i++)
 		if (gpus ? policy_tree_lacks(t, &s->files[i])
 			 : s->files[i].kind != STATE_SEEN)
-			files[n++] = policy_tree_path(t, s->files[i].path);
-	names = packages_of(NULL, files, n);
+			files[n++] = s->files[i].path;
+	names = packages_of(NULL, p->tree, files, n);
+	whose = *names ? names : " what its files belong to";
 	if (gpus)
 		report_error(p->name,
 			     "%s: was not wanted yet when %zu file%s of %s lost code: to "
 			     "have its code, reinstall%s",
-			     gpus, n, plural(n), p->tree,
-			     *names ? names : " what its files belong to");
+			     gpus, n, plural(n), p->tree, whose);
 	else
 		report_error(p->name,
 			     "%s is packed, and stays so: to have it thin, reinstall%s",
-			     p->tree, *names ? names : " what its files belong to");
-	while (n)
-		free(files[--n]);
-	free(files);
+			     p->tree, whose);
 	return false;
 }
 
@@ -329,10 +323,11 @@ static void print_undo(const struct policy_run *a, const struct policy_tree *t)
 {
 	const struct policy *p = t->policy;
 	KP_AUTO_FREE char *path = xasprintf("%s/%s.conf", a->places.policies, p->name);
-	KP_AUTO_FREE char *file = shell_word(path), *tree = shell_word(p->tree);
+	KP_AUTO_FREE char *tree = shell_word(p->tree);
 	bool lost = false; /* code that nothing keeps */
 
-	printf("undo: rm %s", file);
+	fputs("undo: rm", stdout);
+	shell_put(stdout, path);
 	for (size_t i = p->n_commands; i-- > 0;) {
 		const struct policy_command *c = &p->commands[i];
 		const char *keep = NULL;
@@ -347,9 +342,9 @@ static void print_undo(const struct policy_run *a, const struct policy_tree *t)
 			printf(" && kpackfs --in-place --undo %s && kpack pack --undo %s",
 			       tree, tree);
 		} else if (keep) {
-			KP_AUTO_FREE char *dir = shell_word(keep);
-
-			printf(" && kpack thin --undo %s %s", dir, tree);
+			fputs(" && kpack thin --undo", stdout);
+			shell_put(stdout, keep);
+			printf(" %s", tree);
 		}
 	}
 	puts(lost ? "\n  and then reinstall what its files belong to" : "");
@@ -395,12 +390,8 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 				const struct policy_command *c = &p->commands[i];
 
 				fputs("  kpack", stdout);
-				for (size_t k = 0; k < c->n_words; k++) {
-					KP_AUTO_FREE char *word =
-						shell_word(word_of(&t, c, k));
-
-					printf(" %s", word);
-				}
+				for (size_t k = 0; k < c->n_words; k++)
+					shell_put(stdout, word_of(&t, c, k));
 				putchar('\n');
 			}
 		} else {

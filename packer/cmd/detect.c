@@ -284,6 +284,18 @@ static void print_needs(struct detect *d, int n, char **operands)
 
 /* --- the code in a tree ------------------------------------------------------------------ */
 
+static bool has_archives(const char *dir)
+{
+	char **paths = NULL;
+	size_t n = 0;
+	bool any = !below_archives_find(dir, &paths, &n, NULL) && n;
+
+	while (n)
+		free(paths[--n]);
+	free(paths);
+	return any;
+}
+
 /*
  * Whether PATH is an archive, or a directory with some, or with PACKED a tree that has them in its
  * .kpack.  What is missing counts as an archive, and is reported as one.
@@ -291,29 +303,18 @@ static void print_needs(struct detect *d, int n, char **operands)
 static bool is_archives(const char *path, bool packed)
 {
 	KP_AUTO_FREE char *inner = xasprintf("%s/" KP_ARCHIVES_DIR, path);
-	const char *places[] = {path, inner};
-	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
-	size_t all = 0;
+	struct kpackx_error why = {0};
 	struct stat st;
+	bool is;
 
 	if (below_root_if_directory(path, &why) || below_stat(path, &st) < 0)
 		return true;
-	if (!S_ISDIR(st.st_mode)) {
-		all = kp_is_archive_name(path) || !below_archive_open(path, &a, NULL);
-		kp_archive_close(a);
-	}
-	for (int i = 0; S_ISDIR(st.st_mode) && i < 1 + packed; i++) {
-		char **paths = NULL;
-		size_t n = 0;
-
-		if (!below_archives_find(places[i], &paths, &n, NULL))
-			all += n;
-		while (n)
-			free(paths[--n]);
-		free(paths);
-	}
-	return all;
+	if (S_ISDIR(st.st_mode))
+		return has_archives(path) || (packed && has_archives(inner));
+	is = kp_is_archive_name(path) || !below_archive_open(path, &a, NULL);
+	kp_archive_close(a);
+	return is;
 }
 
 /* Print which GPUs the tree, or the file, PATH has code for, and what our kinds can load of it. */
@@ -441,7 +442,7 @@ static void print_installed(struct detect *d)
  */
 int cmd_detect(int argc, char **argv)
 {
-	struct detect d = {0};
+	static struct detect d;
 	int n = options_parse(&cmd_detect_help, argc, &argv, &d);
 	const struct gpu_names *names = &d.names;
 	const char *place = d.topology ? d.topology : KP_TOPOLOGY;
@@ -498,6 +499,5 @@ int cmd_detect(int argc, char **argv)
 		print_installed(&d);
 	else
 		print_needs(&d, n, argv);
-	gpu_kinds_fini(&d.kinds);
 	return report_finish(d.failed ? EXIT_FAULT : EXIT_OK);
 }

@@ -43,17 +43,40 @@ const struct command_help cmd_inspect_help = {
 	"object, cubin, PTX, TileIR, LLVM bitcode or SPIR-V.",
 };
 
-/* Print what the kpack archive FILE has; what was opened is read, not what has its name by now. */
-static kpack_error_t explain_archive(const struct inspect *in,
-				     const struct inspect_file *file,
-				     struct kpackx_error *why)
+/*
+ * Print or extract what FILE has.  Faults of single containers were reported when it was opened,
+ * and do not keep the others from being shown.
+ */
+static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
+				  struct kpackx_error *why)
 {
-	struct kpack_archive *a = NULL;
 	KP_AUTO(code_table) table = {0};
+	struct kpack_archive *a = NULL;
+	uint8_t magic[4] = {0};
+	size_t entries;
 	json_t *arches;
-	size_t entries, n;
 	int fd;
 
+	if (!file->list.count && file->source.size >= sizeof(magic))
+		KP_TRY(kp_source_read(&file->source, 0, magic, sizeof(magic), why));
+	if (memcmp(magic, "KPAK", sizeof(magic)) != 0) {
+		if (!file->device && !file->elf.n_wrappers)
+			return file->faults ? KPACK_SUCCESS /* which were reported */
+					    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+						      "no device code in it");
+		if (in->json)
+			return inspect_json_print(file, why);
+		if (!in->extract.dir)
+			return inspect_text_print(file, in->kernels, why);
+		KP_TRY(inspect_extract_run(&in->extract, file, why));
+		if (in->extract.written)
+			return KPACK_SUCCESS;
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       file->converted
+				       ? "converted: its device code is in archives"
+				       : "no image of it was written");
+	}
+	/* of a kpack archive what was opened is read, not what has its name by now */
 	if (in->extract.dir)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "is a kpack archive: 'kpack extract' writes it");
@@ -62,10 +85,9 @@ static kpack_error_t explain_archive(const struct inspect *in,
 		return kp_fail_errno(why, errno, "cannot open");
 	KP_TRY(kp_archive_open_fd(fd, file->path, &a, why));
 	entries = kp_archive_entry_count(a);
-	n = kp_archive_arch_count(a);
 	if (in->json) {
 		arches = json_array();
-		for (size_t i = 0; i < n; i++)
+		for (size_t i = 0; i < kp_archive_arch_count(a); i++)
 			json_array_append_new(arches,
 					      report_json_text(kp_archive_arch(a, i)));
 		report_json(json_pack("{so ss s[] s[] sb s[] sI so}", "file",
@@ -85,42 +107,12 @@ static kpack_error_t explain_archive(const struct inspect *in,
 }
 
 /*
- * Print or extract what FILE has.  Faults of single containers were reported when it was opened,
- * and do not keep the others from being shown.
- */
-static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
-				  struct kpackx_error *why)
-{
-	uint8_t magic[4] = {0};
-
-	if (!file->list.count && file->source.size >= sizeof(magic))
-		KP_TRY(kp_source_read(&file->source, 0, magic, sizeof(magic), why));
-	if (memcmp(magic, "KPAK", sizeof(magic)) == 0)
-		return explain_archive(in, file, why);
-	if (!file->device && !file->elf.n_wrappers)
-		return file->faults ? KPACK_SUCCESS /* which were reported */
-				    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-					      "no device code in it");
-	if (in->json)
-		return inspect_json_print(file, why);
-	if (!in->extract.dir)
-		return inspect_text_print(file, in->kernels, why);
-	KP_TRY(inspect_extract_run(&in->extract, file, why));
-	if (in->extract.written == 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       file->converted
-				       ? "converted: its device code is in archives"
-				       : "no image of it was written");
-	return KPACK_SUCCESS;
-}
-
-/*
  * The status is a fault's also when everything was printed, but something in the file was
  * damaged.
  */
 int cmd_inspect(int argc, char **argv)
 {
-	struct inspect in = {0};
+	static struct inspect in;
 	struct inspect_extract *x = &in.extract;
 	int n = options_parse(&cmd_inspect_help, argc, &argv, &in), status;
 	struct inspect_file file;
@@ -145,16 +137,12 @@ int cmd_inspect(int argc, char **argv)
 		status = file.faults ? EXIT_FAULT : EXIT_OK;
 	}
 	inspect_file_close(&file);
-	arch_filter_fini(&x->filter);
 	return report_finish(status);
 }
 
 /* --- kpack mark ---------------------------------------------------------------------- */
 
-static const struct subcommand {
-	command_run *run;
-	const struct command_help *help;
-} mark_commands[] = {
+static const struct command mark_commands[] = {
 	{mark_show, &mark_show_help},       {mark_convert, &mark_convert_help},
 	{mark_set, &mark_set_help},         {mark_check, &mark_check_help},
 	{mark_restore, &mark_restore_help}, {mark_strip_safe, &mark_strip_safe_help},
@@ -181,14 +169,11 @@ int cmd_mark(int argc, char **argv)
 {
 	if (argc > 1 && argv[1][0] != '-') {
 		struct nearest nearest = {.word = argv[1]};
+		const struct command *c = command_find(
+			mark_commands, KP_COUNT(mark_commands), argv[1], &nearest);
 
-		for (size_t i = 0; i < KP_COUNT(mark_commands); i++) {
-			const char *name = strrchr(mark_commands[i].help->name, ' ') + 1;
-
-			if (strcmp(name, argv[1]) == 0)
-				return mark_commands[i].run(argc - 1, argv + 1);
-			nearest_try(&nearest, name);
-		}
+		if (c)
+			return c->run(argc - 1, argv + 1);
 		if (!nearest.name)
 			options_usage(&cmd_mark_help, "%s: unknown command", argv[1]);
 		report_error("mark", "no command '%s'; did you mean '%s'?", argv[1],

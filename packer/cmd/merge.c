@@ -34,27 +34,27 @@ struct merge_run {
 /* Without --scheme the new archive has the scheme of the others. */
 #define SAME_SCHEME ((kpack_compression_t)-1)
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct merge_run, member)
+
 static const struct option_help options[] = {
-	{'o', "output", "OUT", "the archive, or the tree, to write",
-	 OPTION_PLACE(struct merge_run, out)},
+	{'o', "output", "OUT", "the archive, or the tree, to write", AT(out)},
 	{0, "group", "NAME", "its group_name (default: the archives')",
-	 OPTION_PLACE(struct merge_run, options.group)},
+	 AT(options.group)},
 	{0, "family", "NAME", "its gfx_arch_family (default: see below)",
-	 OPTION_PLACE(struct merge_run, given_family)},
+	 AT(given_family)},
 	{0, "prefer", "SOURCE", "take what clashes from this operand; may be repeated",
-	 OPTION_PLACE(struct merge_run, prefer)},
+	 AT(prefer)},
 	{0, "scheme", "SCHEME", "none, zstd-per-kernel or zstd-shared (the archives')",
 	 OPTION_SCHEME(struct merge_run, options.scheme)},
 	{0, "level", "N", "compress everything again, at zstd level N, 1 to 22",
 	 OPTION_LEVEL(struct merge_run, options.level)},
-	OPTION_SWITCH('f', "force", "replace OUT when it exists", struct merge_run,
-		      force),
-	OPTION_SWITCH(0, "skip-faulty", "leave out entries that cannot be read",
-		      struct merge_run, options.skip_faulty),
-	OPTION_SWITCH(0, "sync", "wait until OUT is on the disk", struct merge_run, sync),
-	OPTION_SWITCH(0, "json", "print what was done as one JSON object",
-		      struct merge_run, json),
-	OPTION_SWITCH('q', "quiet", "report only faults", struct merge_run, quiet),
+	{'f', "force", NULL, "replace OUT when it exists", AT(force)},
+	{0, "skip-faulty", NULL, "leave out entries that cannot be read",
+	 AT(options.skip_faulty)},
+	{0, "sync", NULL, "wait until OUT is on the disk", AT(sync)},
+	{0, "json", NULL, "print what was done as one JSON object", AT(json)},
+	{'q', "quiet", NULL, "report only faults", AT(quiet)},
 	{0},
 };
 
@@ -72,19 +72,15 @@ const struct command_help cmd_merge_help = {
 /* Open the archives of all operands, with their preference.  false: it was reported. */
 static bool open_sources(struct merge_run *m, int n, char **operands)
 {
-	bool *used = xcalloc(m->prefer.count, sizeof(*used)), ok = true;
+	bool *used = xcalloc(m->prefer.count, sizeof(*used));
 
 	for (int i = 0; i < n; i++) {
-		struct archives set;
+		size_t k = m->set.count;
 
-		archives_open(&set, 1, &operands[i]);
-		ok &= !set.failed;
-		m->set.items = xrealloc(m->set.items, (m->set.count + set.count) *
-							      sizeof(*m->set.items));
-		m->sources = xrealloc(m->sources,
-				      (m->set.count + set.count) * sizeof(*m->sources));
-		for (size_t k = 0; k < set.count; k++) {
-			struct merge_source s = {.archive = set.items[k]};
+		archives_open(&m->set, 1, &operands[i]);
+		m->sources = xrealloc(m->sources, m->set.count * sizeof(*m->sources));
+		for (; k < m->set.count; k++) {
+			struct merge_source s = {.archive = m->set.items[k]};
 
 			for (size_t p = 0; p < m->prefer.count; p++) {
 				if (strcmp(m->prefer.items[p], operands[i]) != 0 &&
@@ -95,18 +91,16 @@ static bool open_sources(struct merge_run *m, int n, char **operands)
 				if (!s.prefer)
 					s.prefer = (unsigned)(m->prefer.count - p);
 			}
-			m->sources[m->set.count] = s;
-			m->set.items[m->set.count++] = set.items[k];
+			m->sources[k] = s;
 		}
-		free(set.items);
 	}
-	for (size_t p = 0; p < m->prefer.count && ok; p++)
+	for (size_t p = 0; p < m->prefer.count && !m->set.failed; p++)
 		if (!used[p])
 			options_usage(&cmd_merge_help,
 				      "--prefer: %s: is none of the operands",
 				      m->prefer.items[p]);
 	free(used);
-	return ok;
+	return !m->set.failed;
 }
 
 enum { BOTH = ROW_LIST | ROW_JSON, SOME = BOTH | ROW_OPTIONAL };
@@ -249,7 +243,7 @@ out:
  */
 int cmd_merge(int argc, char **argv)
 {
-	struct merge_run m = {.options.scheme = SAME_SCHEME};
+	static struct merge_run m = {.options.scheme = SAME_SCHEME};
 	int n = options_parse(&cmd_merge_help, argc, &argv, &m), status = EXIT_OK;
 	bool parts = false, trees = false, shaped;
 	struct kpackx_error why = {0};
@@ -268,15 +262,13 @@ int cmd_merge(int argc, char **argv)
 	if (err)
 		status = report_why(NULL, &why);
 	if (status)
-		goto out;
+		return report_finish(status);
 	/*
 	 * What the operands are decides what is done: the parts of a run have a line that says so, and
 	 * trees are directories without archives directly in them.
 	 */
-	if (!parts && !trees) {
-		status = merge_archives(&m, n, argv);
-		goto out;
-	}
+	if (!parts && !trees)
+		return report_finish(merge_archives(&m, n, argv));
 	if (!m.out || !*m.out)
 		options_usage(&cmd_merge_help, "-o OUT is needed");
 	/* options that shape an archive mean nothing where archives stay as they are */
@@ -320,7 +312,5 @@ int cmd_merge(int argc, char **argv)
 		}
 		status = merge_trees(&join);
 	}
-out:
-	free(m.prefer.items);
 	return report_finish(status);
 }

@@ -70,40 +70,36 @@ static int take_level(const struct options *o, const struct option_help *row, vo
 	return EXIT_OK;
 }
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct bundler_args, job.member)
+#define TAKE_LIST(member) OPTION_TAKE(struct bundler_args, member, take_list)
+
 static const struct option_help bundler_options[] = {
-	OPTION_SWITCH(0, "allow-missing-bundles",
-		      "write empty files for targets without an entry",
-		      struct bundler_args, job.allow_missing),
+	{0, "allow-missing-bundles", NULL,
+	 "write empty files for targets without an entry", AT(allow_missing)},
 	{0, "bundle-align", "N", "where the entries of a binary bundle begin (1)",
 	 OPTION_NUMBER(struct bundler_args, job.align, 1, UINT_MAX)},
-	OPTION_SWITCH(0, "check-input-archive",
-		      "refuse members with conflicting target IDs", struct bundler_args,
-		      job.check_archive),
-	OPTION_SWITCH(0, "compress", "compress the bundle with zstd", struct bundler_args,
-		      job.compress),
+	{0, "check-input-archive", NULL, "refuse members with conflicting target IDs",
+	 AT(check_archive)},
+	{0, "compress", NULL, "compress the bundle with zstd", AT(compress)},
 	{0, "compression-level", "N", "level of zstd (3)",
 	 OPTION_TAKE(struct bundler_args, job.form.level, take_level)},
-	OPTION_SWITCH(0, "hip-openmp-compatible",
-		      "treat the kinds hip and openmp as the same", struct bundler_args,
-		      job.hip_openmp),
+	{0, "hip-openmp-compatible", NULL, "treat the kinds hip and openmp as the same",
+	 AT(hip_openmp)},
 	{0, "input", "FILE", "an input, in the order of the targets; - is stdin",
-	 OPTION_PLACE(struct bundler_args, job.inputs)},
+	 AT(inputs)},
 	{0, "inputs", "FILE,...", "all inputs, as older versions have it",
-	 OPTION_TAKE(struct bundler_args, job.inputs, take_list)},
-	OPTION_SWITCH(0, "list", "print the IDs of all entries", struct bundler_args,
-		      job.list),
+	 TAKE_LIST(job.inputs)},
+	{0, "list", NULL, "print the IDs of all entries", AT(list)},
 	{0, "output", "FILE", "an output, in the order of the targets; - is stdout",
-	 OPTION_PLACE(struct bundler_args, job.outputs)},
+	 AT(outputs)},
 	{0, "outputs", "FILE,...", "all outputs, as older versions have it",
-	 OPTION_TAKE(struct bundler_args, job.outputs, take_list)},
-	{0, "targets", "ID,...", "KIND-TRIPLE-TARGET of each file",
-	 OPTION_TAKE(struct bundler_args, targets, take_list)},
+	 TAKE_LIST(job.outputs)},
+	{0, "targets", "ID,...", "KIND-TRIPLE-TARGET of each file", TAKE_LIST(targets)},
 	{0, "type", "TYPE", "of the files: i ii cui hipi d ll bc s o a gch ast",
-	 OPTION_PLACE(struct bundler_args, job.type)},
-	OPTION_SWITCH(0, "unbundle", "take the input apart", struct bundler_args,
-		      job.unbundle),
-	OPTION_SWITCH(0, "verbose", "report compression and decompression",
-		      struct bundler_args, job.verbose),
+	 AT(type)},
+	{0, "unbundle", NULL, "take the input apart", AT(unbundle)},
+	{0, "verbose", NULL, "report compression and decompression", AT(verbose)},
 	{0},
 };
 
@@ -132,11 +128,11 @@ int cmd_offload_bundler(int argc, char **argv)
 {
 	static const char level[] = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";
 	static const char version[] = "COMPRESSED_BUNDLE_FORMAT_VERSION";
-	struct bundler_args a = {.job = {.align = 1,
-					 .form = {.version = 3,
-						  .method = KP_CCOB_ZSTD,
-						  .level = 3,
-						  .long_range = true}}};
+	static struct bundler_args a = {.job = {.align = 1,
+						.form = {.version = 3,
+							 .method = KP_CCOB_ZSTD,
+							 .level = 3,
+							 .long_range = true}}};
 	struct bundler *b = &a.job;
 	KP_AUTO(offload_words) words = {0};
 	struct kpackx_error why = {0};
@@ -193,9 +189,6 @@ int cmd_offload_bundler(int argc, char **argv)
 			 : b->unbundle ? bundler_unbundle(b)
 				       : bundler_bundle(b);
 	bundler_targets_fini(b);
-	free(b->inputs.items);
-	free(b->outputs.items);
-	free(a.targets.items);
 	return report_finish(status);
 }
 
@@ -236,7 +229,7 @@ int cmd_offload_packager(int argc, char **argv)
 {
 	KP_AUTO(offload_words) words = {0};
 	struct kpackx_error why = {0};
-	struct packager_args a = {0};
+	static struct packager_args a;
 	struct packager *p = &a.job;
 	int n, status;
 
@@ -258,7 +251,6 @@ int cmd_offload_packager(int argc, char **argv)
 			{0}});
 	/* as in clang's program, what is given decides the direction */
 	status = p->output ? packager_pack(p) : packager_extract(p);
-	free(p->images.items);
 	return report_finish(status);
 }
 

@@ -4,6 +4,7 @@
  * packer/pack/run.h and undo.h do the work; here it is begun, as a whole or as one shard of several,
  * and reported.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,39 +18,6 @@
 #include "packer/thin/packages.h"
 #include "packer/trees/shard.h"
 
-/* Write TEXT as a word of a shell. */
-static void put_word(FILE *out, const char *text)
-{
-	KP_AUTO_FREE char *word = shell_word(text);
-
-	fprintf(out, " %s", word);
-}
-
-/*
- * The unit that mounts the packed files of TREE at every boot, as systemd-escape -p writes it, on the heap:
- * "/" is "-", and other characters than letters, digits and ":_." are \xNN.
- */
-static char *boot_unit(const char *tree)
-{
-	char *name = NULL;
-	size_t size;
-	FILE *f = xmemstream(&name, &size);
-
-	fputs("kpackfs-in-place@", f);
-	for (const char *c = tree + 1; *c; c++)
-		if (*c == '/')
-			putc('-', f);
-		else if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-			 (*c >= '0' && *c <= '9') || strchr(":_", *c) ||
-			 (*c == '.' && c > tree + 1))
-			putc(*c, f);
-		else
-			fprintf(f, "\\x%02x", (unsigned char)*c);
-	fputs(tree[1] ? ".service" : "-.service", f);
-	fclose(f);
-	return name;
-}
-
 /*
  * Set the commands of R that show the packed files at their old places again, whichever run packed them,
  * now and at every boot; on the heap; NULL: there are none.
@@ -57,15 +25,13 @@ static char *boot_unit(const char *tree)
 static kpack_error_t find_mount(const struct packing *p, struct pack_result *r,
 				struct kpackx_error *why)
 {
-	KP_AUTO_FREE char *tree = NULL, *archives = NULL, *subdir = NULL, *unit = NULL,
-			  *word = NULL;
-	bool plain =
-		!*p->args.prefix && strcmp(p->args.archive_dir, KP_ARCHIVES_DIR) == 0;
+	KP_AUTO_FREE char *tree = NULL, *archives = NULL, *text = NULL, *word = NULL;
+	bool elsewhere = strcmp(p->args.archive_dir, KP_ARCHIVES_DIR) != 0;
 	KP_AUTO_FREE char *prefix = xasprintf("%s/", p->args.prefix);
-	size_t skip = *p->args.prefix ? strlen(prefix) : 0, size, subdir_size;
+	size_t skip = *p->args.prefix ? strlen(prefix) : 0, size, text_size;
 	struct shown_files shown = {0};
 	bool missing = false;
-	FILE *f;
+	FILE *f, *command;
 
 	/* an archive that cannot be read is not mounted either */
 	if (shown_files_open(p->archives, &shown, NULL))
@@ -92,47 +58,41 @@ static kpack_error_t find_mount(const struct packing *p, struct pack_result *r,
 	archives = below_real(p->archives);
 	if (!tree || !archives)
 		return below_fail(why, "%s", p->args.output);
-	f = xmemstream(&r->mount, &size);
-	fputs("kpackfs --in-place", f);
+	command = xmemstream(&r->mount, &size);
+	fputs("kpackfs --in-place", command);
+	f = xmemstream(&text, &text_size);
 	if (*p->args.prefix) {
-		FILE *option = xmemstream(&subdir, &subdir_size);
-
-		fputs("subdir=", option);
+		fputs("subdir=", f);
 		for (const char *c = p->args.prefix; *c; c++)
 			/* the value of a mount option ends at a comma */
-			fprintf(option, "%s%c", strchr(",\\", *c) ? "\\" : "", *c);
-		fclose(option);
-		fputs(" -o", f);
-		put_word(f, subdir);
-	}
-	if (strcmp(p->args.archive_dir, KP_ARCHIVES_DIR) != 0)
-		put_word(f, archives);
-	put_word(f, tree);
-	fclose(f);
-	/* the unit knows neither a prefix nor another directory of archives */
-	if (plain) {
-		unit = boot_unit(tree);
-		word = shell_word(unit);
+			fprintf(f, "%s%c", strchr(",\\", *c) ? "\\" : "", *c);
+		fflush(f);
+		fputs(" -o", command);
+		shell_put(command, text);
+	} else if (!elsewhere) {
+		/*
+		 * The unit for every boot knows neither a prefix nor another directory of archives.  It is
+		 * called as systemd-escape -p writes it: "/" is "-", and other characters than letters,
+		 * digits and ":_." are \xNN.
+		 */
+		fputs("kpackfs-in-place@", f);
+		for (const char *c = tree + 1; *c; c++)
+			if (isalnum((unsigned char)*c) || strchr("/:_", *c) ||
+			    (*c == '.' && c > tree + 1))
+				putc(*c == '/' ? '-' : *c, f);
+			else
+				fprintf(f, "\\x%02x", (unsigned char)*c);
+		fputs(tree[1] ? ".service" : "-.service", f);
+		fflush(f);
+		word = shell_word(text);
 		r->boot = xasprintf("systemctl enable --now %s", word);
 	}
-	return KPACK_SUCCESS;
-}
-
-/* The command that undoes ARGS, on the heap. */
-static char *undo_command(const struct pack_args *args)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *f = xmemstream(&text, &size);
-
-	fputs("kpack pack --undo", f);
-	if (strcmp(args->archive_dir, KP_ARCHIVES_DIR) != 0) {
-		fputs(" --archive-dir", f);
-		put_word(f, args->archive_dir);
-	}
-	put_word(f, args->output);
 	fclose(f);
-	return text;
+	if (elsewhere)
+		shell_put(command, archives);
+	shell_put(command, tree);
+	fclose(command);
+	return KPACK_SUCCESS;
 }
 
 /* --- --undo -------------------------------------------------------------------------- */
@@ -172,24 +132,18 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 	for (size_t i = 0; i < u->n_gone; i++)
 		report_error(u->tree,
 			     "warning: the code for %s is gone, because no archive has "
-			     "it: %zu %s, %zu file%s of kernel databases",
+			     "it: %zu binar%s, %zu file%s of kernel databases",
 			     u->gone[i].arch, u->gone[i].n_binaries,
-			     u->gone[i].n_binaries == 1 ? "binary" : "binaries",
-			     u->gone[i].n_files, plural(u->gone[i].n_files));
+			     plural_y(u->gone[i].n_binaries), u->gone[i].n_files,
+			     plural(u->gone[i].n_files));
 	if (u->n_gone) {
 		KP_AUTO_FREE char *names = NULL;
-		char **paths = xcalloc(u->n_lacking, sizeof(*paths));
 		KP_AUTO_FREE char *root = below_real(u->tree);
 
-		for (size_t i = 0; i < u->n_lacking; i++)
-			paths[i] =
-				xasprintf("%s/%s", root ? root : u->tree, u->lacking[i]);
-		names = packages_of(NULL, paths, u->n_lacking);
+		names = packages_of(NULL, root ? root : u->tree,
+				    (const char *const *)u->lacking, u->n_lacking);
 		report_error(u->tree, "warning: to have it again, reinstall%s",
 			     *names ? names : " what its files belong to");
-		for (size_t i = 0; i < u->n_lacking; i++)
-			free(paths[i]);
-		free(paths);
 	}
 	if (u->left)
 		report_error(u->tree,
@@ -206,8 +160,8 @@ static void report_undone(const struct unpacking *u, const struct pack_args *arg
 			rows_array(ROWS(gone_rows), u->gone, u->n_gone, sizeof(*u->gone)),
 			"archives_removed", !u->left));
 	} else if (!args->quiet) {
-		printf("%zu %s and %zu file%s of kernel databases restored\n", n_binaries,
-		       n_binaries == 1 ? "binary" : "binaries", n_files, plural(n_files));
+		printf("%zu binar%s and %zu file%s of kernel databases restored\n",
+		       n_binaries, plural_y(n_binaries), n_files, plural(n_files));
 		if (!u->n_files && !u->left)
 			report_error(u->tree, "note: nothing in it was packed");
 	}
@@ -251,8 +205,16 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 		status = report_why(NULL, &why);
 	if (!status) {
 		result.done = finished;
-		if (p.args.mode == PACK_IN_PLACE)
-			result.undo = undo_command(&p.args);
+		if (p.args.mode == PACK_IN_PLACE) {
+			const char *dir = p.args.archive_dir;
+			bool elsewhere = strcmp(dir, KP_ARCHIVES_DIR) != 0;
+			KP_AUTO_FREE char *named = elsewhere ? shell_word(dir) : NULL;
+			KP_AUTO_FREE char *tree = shell_word(p.args.output);
+
+			result.undo = xasprintf("kpack pack --undo%s%s %s",
+						named ? " --archive-dir " : "",
+						named ? named : "", tree);
+		}
 		if (p.args.mode != PACK_ARCHIVES && !finished)
 			pack_report_dispositions(&p.scan, &p.dispositions, p.args.quiet);
 		pack_report(&p, &result);

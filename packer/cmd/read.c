@@ -101,7 +101,7 @@ int cmd_ls(int argc, char **argv)
 	int n = options_parse(&cmd_ls_help, argc, &argv, &ls), status;
 	int where = ls.long_form ? ROW_LINE | ROW_LONG : ROW_LINE;
 	struct report_array array = {0};
-	struct archives set;
+	struct archives set = {0};
 
 	arch_filter_check(&ls.filter, &cmd_ls_help);
 	if (n == 0)
@@ -285,7 +285,7 @@ int cmd_info(int argc, char **argv)
 	int n = options_parse(&cmd_info_help, argc, &argv, &json), status;
 	struct report_array array = {0};
 	struct kpackx_error why = {0};
-	struct archives set;
+	struct archives set = {0};
 
 	if (n == 0)
 		options_usage(&cmd_info_help, "an archive is missing");
@@ -321,15 +321,8 @@ const struct command_help cmd_cat_help = {
 	"A KEY without '#' that is not found is also looked up as 'KEY#0'.",
 };
 
-/* For archive_decode: the next bytes of an entry go to SINK. */
-static kpack_error_t put_piece(const void *data, size_t size, void *sink,
-			       struct kpackx_error *why)
-{
-	return kp_sink_put(sink, data, size, why);
-}
-
-/* The same to standard output. */
-static kpack_error_t put_stdout(const void *data, size_t size, void *arg,
+/* As `write` of struct kp_sink. */
+static kpack_error_t put_stdout(void *arg, const void *data, size_t size,
 				struct kpackx_error *why)
 {
 	(void)arg;
@@ -343,20 +336,21 @@ static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 				 const char *output, struct kpackx_error *why)
 {
 	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
-	struct kp_sink sink = {.out = &out};
+	struct kp_sink sink = {.write = put_stdout};
 	bool stream = true;
 	kpack_error_t err = output ? output_open(output, &stream, why) : KPACK_SUCCESS;
 
 	if (!err && stream) {
 		/* what is written cannot be taken back */
 		KP_TRY(kp_entry_check_parts(a, entry, UINT64_MAX, why));
-		return archive_decode(a, entry, put_stdout, NULL, why);
+		return archive_decode(a, entry, &sink, why);
 	}
 	if (!err)
 		err = below_outfile_open(&out, output, 0666, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", output);
-	err = archive_decode(a, entry, put_piece, &sink, why);
+	sink.out = &out;
+	err = archive_decode(a, entry, &sink, why);
 	if (!err && kp_outfile_publish(&out, why))
 		err = kp_fail_prefix(why, why->code, "%s", output);
 	kp_outfile_close(&out);
@@ -374,7 +368,7 @@ int cmd_cat(int argc, char **argv)
 	const struct kpack_archive *a = NULL;
 	KP_AUTO_FREE char *first = NULL;
 	struct kpackx_error why = {0};
-	struct archives set;
+	struct archives set = {0};
 	size_t entry;
 
 	if (n != 3)
@@ -488,7 +482,7 @@ static kpack_error_t extract_file(const struct extract *x, const char *path,
 		goto out;
 	out.lazy = true;
 	out.keep = !x->force;
-	err = archive_decode(a, entry, put_piece, &sink, why);
+	err = archive_decode(a, entry, &sink, why);
 	if (err)
 		goto out;
 	/* never set-user-ID and the like: an archive is not trusted that far */
@@ -551,7 +545,7 @@ int cmd_extract(int argc, char **argv)
 	uint64_t bytes = 0;
 	struct kpackx_error why = {0};
 	const char *const *conflicts;
-	struct archives set;
+	struct archives set = {0};
 	size_t kept, counted;
 
 	arch_filter_check(&x.filter, &cmd_extract_help);

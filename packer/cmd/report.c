@@ -22,16 +22,17 @@ struct args {
 	bool json, quiet;
 };
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct args, member)
+
 static const struct option_help options[] = {
-	{'o', "output", "FILE", "write a page to FILE; -: standard output",
-	 OPTION_PLACE(struct args, output)},
-	{0, "title", "TEXT", "its title (the operands' names)",
-	 OPTION_PLACE(struct args, title)},
+	{'o', "output", "FILE", "write a page to FILE; -: standard output", AT(output)},
+	{0, "title", "TEXT", "its title (the operands' names)", AT(title)},
 	{0, "arch", "LIST",
 	 "also the code that stays for these GPUs; auto: this machine's",
 	 OPTION_TAKE(struct args, filter, arch_filter_take)},
-	OPTION_SWITCH(0, "json", "print the figures as JSON", struct args, json),
-	OPTION_SWITCH('q', "quiet", "no progress and no notes", struct args, quiet),
+	{0, "json", NULL, "print the figures as JSON", AT(json)},
+	{'q', "quiet", NULL, "no progress and no notes", AT(quiet)},
 	{0},
 };
 
@@ -104,27 +105,6 @@ static json_t *named_json(const struct report_row *r, const char *name)
 	return row;
 }
 
-/* The sums of a library, and its sums for each architecture. */
-static json_t *library_json(const struct report_figures *f, const struct report_row *r)
-{
-	json_t *row = named_json(r, "library"), *arches = json_array();
-	/* what it stores for each architecture: cells are sorted by library */
-	size_t at = kp_lower_bound(f->cells.items, f->cells.count, r,
-				   KP_BY_SPAN(struct report_row, name),
-				   KP_BY_NUMBER(struct report_row, database));
-
-	for (; at < f->cells.count; at++) {
-		const struct report_row *cell = &f->cells.items[at];
-
-		if (cell->database != r->database || !kp_span_eq(cell->name, r->name))
-			break;
-		json_array_append_new(arches, rows_object(ROWS(cell_rows), cell));
-	}
-	json_object_set_new(row, "database", json_boolean(r->database));
-	json_object_set_new(row, "arches", arches);
-	return row;
-}
-
 /* A stored object is shown by its first entry. */
 static json_t *object_json(const struct report_input *in, const struct report_object *o)
 {
@@ -174,8 +154,26 @@ static json_t *figures_json(const char *title, const struct report_input *in,
 	for (size_t i = 0; i < f->arches.count; i++)
 		json_array_append_new(list, named_json(&f->arches.items[i], "arch"));
 	json_object_set_new(all, "libraries", list = json_array());
-	for (size_t i = 0; i < f->libraries.count; i++)
-		json_array_append_new(list, library_json(f, &f->libraries.items[i]));
+	for (size_t i = 0; i < f->libraries.count; i++) {
+		const struct report_row *r = &f->libraries.items[i];
+		json_t *row = named_json(r, "library"), *arches = json_array();
+		/* what it stores for each architecture: cells are sorted by library */
+		size_t at = kp_lower_bound(f->cells.items, f->cells.count, r,
+					   KP_BY_SPAN(struct report_row, name),
+					   KP_BY_NUMBER(struct report_row, database));
+
+		for (; at < f->cells.count; at++) {
+			const struct report_row *cell = &f->cells.items[at];
+
+			if (cell->database != r->database ||
+			    !kp_span_eq(cell->name, r->name))
+				break;
+			json_array_append_new(arches, rows_object(ROWS(cell_rows), cell));
+		}
+		json_object_set_new(row, "database", json_boolean(r->database));
+		json_object_set_new(row, "arches", arches);
+		json_array_append_new(list, row);
+	}
 	json_object_set_new(all, "databases", list = json_array());
 	for (size_t i = 0; i < f->databases.count; i++) {
 		const struct report_row *r = &f->databases.items[i];
@@ -346,7 +344,7 @@ static void print_tables(const struct report_input *in, const struct report_figu
  */
 int cmd_report(int argc, char **argv)
 {
-	struct args args = {0};
+	static struct args args;
 	int n = options_parse(&cmd_report_help, argc, &argv, &args), status = EXIT_FAULT;
 	bool quiet = args.quiet || args.json;
 	KP_AUTO_FREE char *names = NULL;
@@ -394,6 +392,5 @@ int cmd_report(int argc, char **argv)
 	}
 	report_figures_close(&figures);
 	report_input_close(&in);
-	arch_filter_fini(&args.filter);
 	return report_finish(status);
 }

@@ -174,7 +174,7 @@ int cmd_run(int argc, char **argv)
 {
 	struct options o = {
 		.help = &cmd_run_help, .argc = argc, .argv = argv, .is_prefix = true};
-	struct run_args args = {0};
+	static struct run_args args;
 	const struct kp_choice *chosen = &args.gpus.chosen;
 	KP_AUTO_FREE char *helper = NULL;
 	char text[KP_TARGET_TEXT_MAX];
@@ -214,7 +214,5 @@ int cmd_run(int argc, char **argv)
 		status = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 		report_error(argv[0], "%s", strerror(errno));
 	}
-	arch_filter_fini(&args.gpus);
-	free(args.places);
 	return report_finish(status);
 }

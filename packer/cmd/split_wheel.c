@@ -113,20 +113,6 @@ static int take_requirements(const struct options *o, const struct option_help *
 	return EXIT_OK;
 }
 
-/* For AMD's --compression; SLOT is the scheme of archives. */
-static int take_compression(const struct options *o, const struct option_help *row,
-			    void *slot)
-{
-	bool none = strcmp(o->arg, "none") == 0;
-
-	if (!none && strcmp(o->arg, "zstd") != 0)
-		options_usage(o->help, "--%s %s: not zstd or none", row->long_name,
-			      o->arg);
-	*(kpack_compression_t *)slot =
-		none ? KPACK_COMPRESSION_NOOP : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
-	return EXIT_OK;
-}
-
 /* Where the argument of an option goes. */
 #define AT(member) OPTION_PLACE(struct parser, member)
 
@@ -170,7 +156,8 @@ static const struct option_help options[] = {
 	{0, "wheel-type", "TYPE", "torch-fat: --databases with torch's libraries",
 	 OPTION_TAKE_ALL(take_wheel_type)},
 	{0, "compression", "HOW", "compression of archives: zstd or none",
-	 OPTION_TAKE(struct parser, args.scheme, take_compression)},
+	 OPTION_WORDS(struct parser, args.scheme, KPACK_COMPRESSION_NOOP, "none",
+		      "zstd")},
 	{0, "compression-level", "N", "--level", OPTION_LEVEL(struct parser, args.level)},
 	{0, "generate-variant-wheel", NULL,
 	 "also a host wheel that picks device wheels (PEP 817)", AT(host_variant)},
@@ -196,25 +183,22 @@ const struct command_help cmd_split_wheel_help = {
 /* AMD's options and ours fill the same arguments; the last one wins, as with our own. */
 int cmd_split_wheel(int argc, char **argv)
 {
-	struct parser p = {
-		.label = "variant",
-		.args =
-			{
-				.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
-				.zip_level = WHEEL_LEVEL_DEFAULT,
-				.jobs = option_jobs(),
-				.databases = DATABASES_IDENTIFIED,
-			},
-	};
+	static struct parser p = {.label = "variant",
+				  .args = {.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
+					   .zip_level = WHEEL_LEVEL_DEFAULT,
+					   .databases = DATABASES_IDENTIFIED}};
 	const struct command_help *help = &cmd_split_wheel_help;
 	struct wheel_split_args *args = &p.args;
-	int n = options_parse(help, argc, &argv, &p), status;
-	struct kp_span group = kp_span_str(args->group ? args->group : "");
+	int n, status;
+	struct kp_span group;
 	struct families families = {0};
 	struct library_set set = {0};
 	struct kpackx_error why = {0};
 	bool preferred = false;
 
+	args->jobs = option_jobs();
+	n = options_parse(help, argc, &argv, &p);
+	group = kp_span_str(args->group ? args->group : "");
 	for (int i = 0; i < n; i++) {
 		/* names of libraries may follow --databases as separate words */
 		if (p.names_open && !library_set_open(argv[i], NULL, &set, NULL))
@@ -223,7 +207,7 @@ int cmd_split_wheel(int argc, char **argv)
 			option_texts_add(&p.inputs, argv[i]);
 		library_set_close(&set);
 	}
-	/* the lists stay those of the parser, which frees them */
+	/* the lists stay those of the parser */
 	args->inputs = (char **)p.inputs.items;
 	args->n_inputs = p.inputs.count;
 	args->families = p.families.items;
@@ -268,9 +252,5 @@ int cmd_split_wheel(int argc, char **argv)
 	families_fini(&families);
 	library_set_close(&set);
 	status = wheel_split_run(args);
-	free(p.inputs.items);
-	free(p.families.items);
-	free(p.requires.items);
-	free(p.libraries);
 	return report_finish(status);
 }

@@ -27,27 +27,26 @@ struct thin_command {
 	bool json, quiet;
 };
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct thin_command, member)
+
 static const struct option_help thin_options[] = {
 	{0, "arch", "LIST", "the GPUs whose code stays; auto: this machine's; or all",
 	 OPTION_TAKE(struct thin_command, thin.args.filter, arch_filter_take)},
-	OPTION_SWITCH(0, "strip-debug",
-		      "remove the debugging information of code that stays",
-		      struct thin_command, thin.args.strip),
+	{0, "strip-debug", NULL, "remove the debugging information of code that stays",
+	 AT(thin.args.strip)},
 	{0, "debug-to", "DIR", "write what --strip-debug removes to DIR, for debuggers",
-	 OPTION_PLACE(struct thin_command, thin.args.debug_to)},
-	OPTION_SWITCH(0, "compress", "write the code that stays as compressed bundles",
-		      struct thin_command, thin.args.compress),
+	 AT(thin.args.debug_to)},
+	{0, "compress", NULL, "write the code that stays as compressed bundles",
+	 AT(thin.args.compress)},
 	{0, "runtime", "WHICH", "any: --compress even if HIP runtimes do not read that",
 	 OPTION_WORDS(struct thin_command, thin.args.any_runtime, true, "any")},
-	{0, "keep", "DIR", "keep in DIR what --undo needs",
-	 OPTION_PLACE(struct thin_command, thin.args.keep)},
-	{0, "undo", "DIR", "put the originals back that were kept in DIR",
-	 OPTION_PLACE(struct thin_command, undo)},
+	{0, "keep", "DIR", "keep in DIR what --undo needs", AT(thin.args.keep)},
+	{0, "undo", "DIR", "put the originals back that were kept in DIR", AT(undo)},
 	OPTION_DRY_RUN(struct thin_command, thin.args.dry),
 	{0, "libraries", "LIST", "libraries whose kernel databases are looked for",
-	 OPTION_PLACE(struct thin_command, libraries)},
-	{0, "library-rules", "FILE", "further libraries; see kpack-pack(1)",
-	 OPTION_PLACE(struct thin_command, rules)},
+	 AT(libraries)},
+	{0, "library-rules", "FILE", "further libraries; see kpack-pack(1)", AT(rules)},
 	{'j', "jobs", "N", "threads (one per core)",
 	 OPTION_JOBS(struct thin_command, thin.args.jobs)},
 	OPTION_JSON_REPORT(struct thin_command, json),
@@ -74,8 +73,9 @@ static void report_thin(const struct thin_command *c)
 	const struct thin_args *args = &t->args;
 	const char *freed = args->dry ? "would be freed" : "freed";
 	KP_AUTO_FREE char *root = below_real(args->tree), *names = NULL;
-	char **changed = xcalloc(t->n_files + 1, sizeof(*changed)), *rest, *name;
-	json_t *files = json_array(), *packages = json_array();
+	KP_AUTO_FREE const char **changed = xcalloc(t->n_files + 1, sizeof(*changed));
+	char *rest, *name;
+	json_t *files = c->json ? json_array() : NULL, *packages;
 	size_t n = 0, binaries = 0, databases = 0, nameless = 0;
 	uint64_t before = 0, after = 0;
 
@@ -92,9 +92,7 @@ static void report_thin(const struct thin_command *c)
 			databases += t->scan.entries[f->entry].database;
 			before += f->before;
 			after += f->after;
-			if (root)
-				changed[n++] = xasprintf(
-					"%s/%s", strcmp(root, "/") ? root : "", path);
+			changed[n++] = path;
 		}
 		if (f->same)
 			continue;
@@ -116,17 +114,18 @@ static void report_thin(const struct thin_command *c)
 	}
 	/* the package managers take their time, and are asked for what is printed only */
 	if (!args->output && (c->json || (!args->dry && !args->keep && before)))
-		names = packages_of(NULL, changed, n);
+		names = packages_of(NULL, root, changed, root ? n : 0);
 	if (c->json) {
+		packages = json_array();
 		for (rest = names; (name = strsep(&rest, " "));)
 			if (*name)
 				json_array_append_new(packages, report_json_text(name));
-		report_json(json_pack(
-			"{so sb so sI sI so}", "tree", report_json_text(args->tree),
-			"dry_run", args->dry, "files", json_incref(files), "bytes_before",
-			(json_int_t)before, "bytes_after", (json_int_t)after, "packages",
-			json_incref(packages)));
-		goto out;
+		report_json(json_pack("{so sb so sI sI so}", "tree",
+				      report_json_text(args->tree), "dry_run", args->dry,
+				      "files", files, "bytes_before", (json_int_t)before,
+				      "bytes_after", (json_int_t)after, "packages",
+				      packages));
+		return;
 	}
 	printf("%zu binar%s, %zu file%s of kernel databases: %" PRIu64 " bytes %s\n",
 	       binaries, plural_y(binaries), databases, plural(databases), before - after,
@@ -146,21 +145,15 @@ static void report_thin(const struct thin_command *c)
 		       nameless, nameless == 1 ? " has" : "s have",
 		       nameless == 1 ? "s" : "");
 	if (args->keep && !args->dry && !args->output && before) {
-		KP_AUTO_FREE char *dir = shell_word(args->keep);
-		KP_AUTO_FREE char *tree = shell_word(args->tree);
-
-		printf("undo: kpack thin --undo %s %s\n", dir, tree);
+		fputs("undo: kpack thin --undo", stdout);
+		shell_put(stdout, args->keep);
+		shell_put(stdout, args->tree);
+		putchar('\n');
 	} else if (names) {
 		fputs("undo: reinstall", stdout);
 		report_text(*names ? names : " what the files belong to");
 		putchar('\n');
 	}
-out:
-	json_decref(files);
-	json_decref(packages);
-	while (n)
-		free(changed[--n]);
-	free(changed);
 }
 
 static const char *const undo_states[] = {[UNDO_RESTORED] = "restored",

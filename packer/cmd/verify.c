@@ -25,17 +25,18 @@ struct verify {
 	struct arch_filter filter;
 };
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct verify, member)
+
 static const struct option_help options[] = {
 	{'j', "jobs", "N", "decode on N threads (default: all cores)",
 	 OPTION_JOBS(struct verify, jobs)},
-	OPTION_SWITCH('q', "quiet", "report only faults", struct verify, quiet),
-	OPTION_SWITCH(0, "tree", "instead look for files that kernel databases miss",
-		      struct verify, tree),
+	{'q', "quiet", NULL, "report only faults", AT(quiet)},
+	{0, "tree", NULL, "instead look for files that kernel databases miss", AT(tree)},
 	ARCH_FILTER_OPTIONS(struct verify, filter),
 	{0, "libraries", "LIST", "the libraries to look for, in that order",
-	 OPTION_PLACE(struct verify, libraries)},
-	{0, "library-rules", "FILE", "more libraries, which FILE describes",
-	 OPTION_PLACE(struct verify, rules)},
+	 AT(libraries)},
+	{0, "library-rules", "FILE", "more libraries, which FILE describes", AT(rules)},
 	{0},
 };
 

@@ -10,7 +10,6 @@
 #include "core/archive/archive.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/xalloc.h"
 
 void code_table_add(struct code_table *t, struct kp_span arch, size_t number,

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/base/sink.h"
 #include "core/base/text.h"
 #include "inspect.h"
 #include "packer/cli/report.h"
@@ -52,7 +53,6 @@ static int64_t kernel_number(const struct kp_kernel *kernel,
  * Images up to this size are held in memory and read once; larger ones are partly reread.
  */
 #define HOLD_MAX (64 << 20)
-#define PIECE (1 << 20)
 
 /* Facts about an image. */
 struct seen_image {
@@ -174,7 +174,8 @@ static kpack_error_t see_image(void *arg, struct inspect_thread *thread, size_t 
 	struct seen_image *seen = &p->seen[image];
 	const struct kp_image *img = &file->list.images[image];
 	bool hold = src->size <= HOLD_MAX || src->fd < 0;
-	size_t room = src->fd < 0 ? 0 : hold ? (size_t)src->size + 1 : PIECE;
+	size_t room = hold && src->fd >= 0 ? (size_t)src->size + 1 : 0;
+	struct kp_sink sink = {.write = digest_write, .arg = &thread->hash};
 	struct kp_source own = *src;
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_span head;
@@ -193,19 +194,10 @@ static kpack_error_t see_image(void *arg, struct inspect_thread *thread, size_t 
 		KP_TRY(kp_source_read(src, 0, thread->buf, (size_t)src->size, why));
 		own = kp_source_memory(thread->buf, (size_t)src->size);
 	}
-	if (seen->sha256[0]) {
-		/* known: it is read again for its kernels */
-	} else if (hold) {
-		KP_TRY(digest_text((struct kp_span){own.mem, (size_t)own.size},
-				   seen->sha256, why));
-	} else {
+	/* if it is known already, it is read again for its kernels */
+	if (!seen->sha256[0]) {
 		digest_begin(&thread->hash, DIGEST_SHA256);
-		for (uint64_t at = 0, n; at < src->size; at += n) {
-			n = src->size - at < PIECE ? src->size - at : PIECE;
-			KP_TRY(kp_source_read(src, at, thread->buf, (size_t)n, why));
-			digest_add(&thread->hash,
-				   (struct kp_span){thread->buf, (size_t)n});
-		}
+		KP_TRY(kp_sink_copy(&sink, &own, why));
 		KP_TRY(digest_end_text(&thread->hash, seen->sha256, why));
 	}
 	/* the first bytes tell the type of objects that cannot be described, too */

@@ -10,7 +10,6 @@
 #ifndef PACKER_INSPECT_MARK_H
 #define PACKER_INSPECT_MARK_H
 
-#include "packer/cli/exit.h"
 #include "packer/cli/options.h"
 
 int mark_show(int argc, char **argv);

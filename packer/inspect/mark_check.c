@@ -643,7 +643,7 @@ static void judge_rest(struct check *c)
 	}
 }
 
-static bool print_json(const struct check *c)
+static void print_json(const struct check *c)
 {
 	json_t *absent = json_array(), *unbuilt = json_array();
 
@@ -661,11 +661,11 @@ static bool print_json(const struct check *c)
 							report_json_text(item->file),
 							"arch", item->arch));
 	}
-	return report_json(json_pack(
-		"{sI sI sI sI so so so}", "converted", (json_int_t)c->n_binaries, "fat",
-		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
-		(json_int_t)c->n_archives, "not_installed", absent, "not_built", unbuilt,
-		"faults", json_incref(c->faults)));
+	report_json(json_pack("{sI sI sI sI so so so}", "converted",
+			      (json_int_t)c->n_binaries, "fat", (json_int_t)c->n_fat,
+			      "objects", (json_int_t)c->n_objects, "archives",
+			      (json_int_t)c->n_archives, "not_installed", absent,
+			      "not_built", unbuilt, "faults", json_incref(c->faults)));
 }
 
 static void print_summary(const struct check *c)
@@ -702,7 +702,6 @@ int mark_check(int argc, char **argv)
 {
 	struct options o = {.help = &mark_check_help, .argc = argc, .argv = argv};
 	struct check c = {.generic = {.fault = report_left, .arg = &c}};
-	bool printed = true;
 
 	options_read(&o, &c);
 	arch_filter_check(&c.filter, o.help);
@@ -720,7 +719,7 @@ int mark_check(int argc, char **argv)
 	if (!c.json)
 		print_summary(&c);
 	else
-		printed = print_json(&c);
+		print_json(&c);
 	json_decref(c.faults);
 	missing_arches_fini(&c.absent);
 	missing_arches_fini(&c.unbuilt);
@@ -728,5 +727,5 @@ int mark_check(int argc, char **argv)
 	artifact_root_fini(&c.artifact);
 	installed_fini(&c.set);
 	arch_filter_fini(&c.filter);
-	return report_finish(printed && c.n_faults == 0 ? EXIT_OK : EXIT_FAULT);
+	return report_finish(c.n_faults == 0 ? EXIT_OK : EXIT_FAULT);
 }

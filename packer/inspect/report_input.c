@@ -16,7 +16,6 @@
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/process.h"
 #include "packer/cli/xalloc.h"

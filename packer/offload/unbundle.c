@@ -16,7 +16,6 @@
 #include "core/base/path.h"
 #include "core/format/ar_archive.h"
 #include "offload.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 

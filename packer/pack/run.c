@@ -18,7 +18,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/base/alloc.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

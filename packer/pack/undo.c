@@ -25,7 +25,6 @@
 #include "core/base/sink.h"
 #include "core/base/text.h"
 #include "packer/archives/content.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
@@ -415,12 +414,6 @@ static int look_at_tree(struct unpacking *u, struct converter *c)
 
 /* --- files of databases -------------------------------------------------------------- */
 
-static kpack_error_t put_piece(const void *data, size_t size, void *sink,
-			       struct kpackx_error *why)
-{
-	return kp_sink_put(sink, data, size, why);
-}
-
 /*
  * Write the file PATH, which does not exist, with the attributes of KEPT; NULL: nothing was kept, as of a
  * tree that was packed into another one, and it gets ordinary ones.
@@ -445,7 +438,7 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 	out.keep = true;
 	out.lazy = true; /* everything is flushed at once */
 	if (!err)
-		err = archive_decode(a, entry, put_piece, &sink, why);
+		err = archive_decode(a, entry, &sink, why);
 	/*
 	 * Whoever may write into the directory of KEPT can give this name to another user's file.
 	 * What makes a file run with that user's rights does no database any good.

@@ -35,7 +35,6 @@
 #include "core/writer/encode.h"
 #include "core/writer/writer.h"
 #include "packer/archives/content.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

@@ -142,7 +142,8 @@ static void ask_rpm(struct question *q, const char *program)
 		run_program(q, program, list, 0, NULL);
 }
 
-char *packages_of(const struct packages_programs *programs, char *const *paths, size_t n)
+char *packages_of(const struct packages_programs *programs, const char *root,
+		  const char *const *paths, size_t n)
 {
 	static const struct packages_programs of_system = {"/usr/bin/dpkg-query",
 							   "/usr/bin/rpm"};
@@ -151,8 +152,9 @@ char *packages_of(const struct packages_programs *programs, char *const *paths, 
 	size_t size;
 	FILE *f = xmemstream(&text, &size);
 
+	for (size_t i = 0; i < n; i++)
+		q.paths[i] = xasprintf("%s/%s", strcmp(root, "/") ? root : "", paths[i]);
 	if (n) {
-		memcpy(q.paths, paths, n * sizeof(char *));
 		kp_sort(q.paths, n, KP_AS_TEXT);
 		programs = programs ? programs : &of_system;
 		ask_dpkg(&q, programs->dpkg_query);
@@ -166,6 +168,8 @@ char *packages_of(const struct packages_programs *programs, char *const *paths, 
 	fclose(f);
 	for (size_t i = 0; i < q.n_names; i++)
 		free(q.names[i]);
+	for (size_t i = 0; i < n; i++)
+		free(q.paths[i]);
 	free(q.names);
 	free(q.paths);
 	return text;

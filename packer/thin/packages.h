@@ -11,9 +11,10 @@ struct packages_programs {
 };
 
 /*
- * The names of the packages that have the N absolute PATHS, each once and after a space, on the
- * heap.  PROGRAMS (NULL: the system's) are asked once; one that fails is reported.
+ * The names of the packages that have the N PATHS below the absolute path ROOT, each once and after
+ * a space, on the heap.  PROGRAMS (NULL: the system's) are asked once; one that fails is reported.
  */
-char *packages_of(const struct packages_programs *programs, char *const *paths, size_t n);
+char *packages_of(const struct packages_programs *programs, const char *root,
+		  const char *const *paths, size_t n);
 
 #endif

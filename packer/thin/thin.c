@@ -27,7 +27,6 @@
 #include "core/format/ccob.h"
 #include "core/format/strip.h"
 #include "core/target/target.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

@@ -30,7 +30,7 @@
 #include "join.h"
 #include "packer/archives/content.h"
 #include "packer/archives/merge.h"
-#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/staging.h"

@@ -17,7 +17,6 @@
 #include "core/base/text.h"
 #include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

@@ -22,7 +22,6 @@
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/scheme.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/copy.h"

@@ -22,7 +22,6 @@
 #include "core/base/order.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

@@ -21,7 +21,6 @@
 #include "core/target/target.h"
 #include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 #include "core/archive/naming.h"
 #include "core/base/text.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

@@ -23,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/text.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

@@ -24,10 +24,6 @@
 #include "packer/cli/xalloc.h"
 #include "split.h"
 
-#ifndef KP_VERSION
-#define KP_VERSION "unknown"
-#endif
-
 /* The placeholder for the target in a requirement. */
 #define PLACEHOLDER "@GFXARCH@"
 

@@ -22,16 +22,27 @@ class Map(list):
     """Pairs, equal keys included."""
 
 
+# characters on both sides of a limit: of a length in UTF-8, of what is a control, of what is seen
+LIMITS = [0, 9, 10, 0x1b, 0x1f, 0x22, 0x2f, 0x5c, 0x7f, 0x80, 0x9b, 0x9f, 0xa0, 0xac, 0xad, 0xae, 0x34f, 0x61c, 0x7ff,
+          0x800, 0x115f, 0x17b5, 0x180e, 0x200a, 0x200b, 0x200f, 0x2010, *range(0x2027, 0x2030), 0x205f,
+          *range(0x2060, 0x2071), 0x3164, 0xd7ff, 0xe000, 0xfe0f, 0xfeff, 0xffa0, *range(0xfffb, 0x10001), 0x1d173,
+          0xe0041, 0xe0fff, 0xe1000, 0x10ffff]
+# longer than needed, half of a pair, too high, cut short
+WRONG = [b"\x80", b"\xff\xfe", b"\xc0\xaf", b"\xc1\xbf", b"\xe0\x9f\xbf", b"\xf0\x8f\xbf\xbf", b"\xed\xa0\x80",
+         b"\xed\xbf\xbf", b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xf8\x88\x80\x80\x80", b"\xc3",
+         b"\xe2\x82", b"\xf0\x9f\x98", b"x", b"\xc3\xb6"]
+
+
 def random_text(r):
-    kind = r.randrange(6)
+    kind = r.randrange(7)
     if kind == 0:
         return bytes(r.randrange(256) for _ in range(r.randrange(12)))
     if kind == 1:
-        return "".join(chr(r.choice([0, 9, 10, 27, 34, 47, 92, 127, 128, 159, 160, 0xad, 0x2028, 0x202e, 0xd7ff,
-                                     0xe000, 0xfffd, 0xffff, 0x10000, 0xe0041, 0x10ffff]))
-                       for _ in range(r.randrange(8))).encode()
+        return "".join(chr(r.choice(LIMITS)) for _ in range(r.randrange(8))).encode()
     if kind == 2:
         return "äß€漢😀"[:r.randrange(6)].encode()[:r.randrange(1, 16)]
+    if kind == 6:
+        return b"".join(r.choices(WRONG, k=r.randrange(6)))
     return "".join(r.choice("abc/._-#\"\\ ") for _ in range(r.randrange(30 if kind == 3 else 3))).encode()
 
 
@@ -118,7 +129,7 @@ def characters(data):
 
 
 # Default_Ignorable_Code_Point as far as it is not in the category Cf
-INVISIBLE = {0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x3164, 0xffa0, *range(0x180b, 0x1810),
+INVISIBLE = {0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2065, 0x3164, 0xffa0, *range(0x180b, 0x1810),
              *range(0xfe00, 0xfe10), *range(0xe0000, 0xe1000)}
 # in the category Cf, but with a glyph
 SEEN = {*range(0x600, 0x606), 0x6dd, 0x70f, 0x890, 0x891, 0x8e2, 0x110bd, 0x110cd}

@@ -87,23 +87,6 @@ TEST(memory_is_read_within_its_bounds, make_dir, remove_dir)
 	assert_false(kp_source_sub(&s, 1, UINT64_MAX, &sub));
 }
 
-TEST(runs_are_the_same_when_size_and_bytes_are, make_dir, remove_dir)
-{
-	static uint8_t x[40000], y[40001];
-	struct kp_source a = kp_source_memory(x, sizeof(x)), b;
-
-	b = kp_source_memory(y, sizeof(x));
-	assert_true(kp_source_same(&a, &b));
-	y[sizeof(x) - 1] = 1;
-	assert_false(kp_source_same(&a, &b));
-	b = kp_source_memory(y, sizeof(y));
-	assert_false(kp_source_same(&a, &b));
-	b = kp_source_fd(999, 0, sizeof(x));
-	assert_false(kp_source_same(&a, &b));
-	a.size = b.size = 0;
-	assert_true(kp_source_same(&a, &b));
-}
-
 TEST(a_file_is_read_within_its_run, make_dir, remove_dir)
 {
 	struct kp_source s, sub;

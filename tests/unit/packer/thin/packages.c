@@ -57,10 +57,10 @@ static int remove_programs(void **state)
 	return unlink(program) | unlink(rpm) | rmdir(db);
 }
 
-static void ask(const struct packages_programs *programs, char *const *paths, size_t n,
-		const char *names)
+static void ask(const struct packages_programs *programs, const char *root,
+		const char *const *paths, size_t n, const char *names)
 {
-	char *text = packages_of(programs, paths, n);
+	char *text = packages_of(programs, root, paths, n);
 
 	assert_string_equal(text, names);
 	free(text);
@@ -68,30 +68,28 @@ static void ask(const struct packages_programs *programs, char *const *paths, si
 
 TEST(packages_are_named_once)
 {
-	static char odd[] = "/x/[*?\\", plain[] = "/usr/odd", colon[] = "/usr/lib/a: b";
-	char *const paths[] = {odd, plain, colon};
-	char *many[N_PATHS];
+	const char *const paths[] = {"x/[*?\\", "usr/odd", "usr/lib/a: b"};
+	const char *many[N_PATHS];
 
-	ask(&only_dpkg, paths, 3, " escaped librocblas4 odd-3 rocm-meta");
+	ask(&only_dpkg, "/", paths, 3, " escaped librocblas4 odd-3 rocm-meta");
 	/* a program gets at most so many paths at once */
 	for (size_t i = 0; i < N_PATHS; i++)
-		many[i] = plain;
-	ask(&only_dpkg, many, N_PATHS, " odd-200 odd-50");
+		many[i] = "odd";
+	ask(&only_dpkg, "/usr", many, N_PATHS, " odd-200 odd-50");
 }
 
 TEST(rpm_lists_all_if_it_has_a_database)
 {
-	static char b[] = "/opt/blas/b", dir[] = "/opt/blas", colon[] = "/usr/lib/a: b";
-	char *const paths[] = {b, dir, colon};
+	const char *const paths[] = {"opt/blas/b", "opt/blas", "usr/lib/a: b"};
 
-	ask(&only_rpm, paths, 3, " blas blas-devel");
-	ask(&(const struct packages_programs){program, rpm}, paths, 3,
+	ask(&only_rpm, "/", paths, 3, " blas blas-devel");
+	ask(&(const struct packages_programs){program, rpm}, "/", paths, 3,
 	    " blas blas-devel librocblas4 rocm-meta");
-	ask(&(const struct packages_programs){program, "/bin/false"}, paths, 3,
+	ask(&(const struct packages_programs){program, "/bin/false"}, "/", paths, 3,
 	    " librocblas4 rocm-meta");
 	/* rpm would make the database that it does not find */
 	assert_int_equal(unlink(db_file), 0);
-	ask(&only_rpm, paths, 3, "");
+	ask(&only_rpm, "/", paths, 3, "");
 }
 
 SUITE(make_programs, remove_programs);
