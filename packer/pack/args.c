@@ -61,17 +61,10 @@ void pack_args_fini(struct pack_args *args)
 /* Parse NAME=ARCH,ARCH. */
 static int take_family(const struct options *o, const struct option_help *row, void *slot)
 {
-	struct pack_args *args = slot;
-	const char *equals = strchr(o->arg, '=');
 	struct kpackx_error why = {0};
 
 	(void)row;
-	if (!equals)
-		options_usage(o->help, "--family %s: not NAME=ARCH,...", o->arg);
-	if (families_add(
-		    &args->families,
-		    (struct kp_span){(const uint8_t *)o->arg, (size_t)(equals - o->arg)},
-		    equals + 1, &why))
+	if (families_parse(slot, o->arg, &why))
 		options_usage(o->help, "--family %s: %s", o->arg, why.text);
 	return EXIT_OK;
 }
@@ -127,7 +120,7 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.prefix)},
 	ARCH_FILTER_OPTIONS(struct parser, args.filter),
 	{0, "family", "NAME=ARCH,...", "these targets share one archive; may be repeated",
-	 OPTION_TAKE(struct parser, args, take_family)},
+	 OPTION_TAKE(struct parser, args.families, take_family)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
 	 OPTION_SCHEME(struct parser, args.how.scheme)},
 	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7), or auto",

@@ -190,10 +190,15 @@ static void add_arch(struct output_tree *tree, const char *arch)
 	tree->arches[tree->n_arches++] = xstrdup(arch);
 }
 
-/* Assign the files of kernel databases that were written. */
+/*
+ * Assign the files of kernel databases that were written, and the input's archives, by what they
+ * say about themselves; an archive that cannot be read is an ordinary file.
+ */
 static kpack_error_t place_files(const struct packing *p, struct partition *out,
 				 struct kpackx_error *why)
 {
+	kpack_error_t err = KPACK_SUCCESS;
+
 	for (size_t i = 0; p->scan.found.objects && i < p->scan.files.count; i++) {
 		const struct library_object *o = p->scan.found.objects[i];
 		size_t *number = &out->tree_of[p->scan.file_entries[i]];
@@ -213,15 +218,6 @@ static kpack_error_t place_files(const struct packing *p, struct partition *out,
 			add_arch(&out->items[*number], base);
 		}
 	}
-	return KPACK_SUCCESS;
-}
-
-/* Assign the input's archives; one that cannot be read is an ordinary file. */
-static kpack_error_t place_old_archives(const struct packing *p, struct partition *out,
-					struct kpackx_error *why)
-{
-	kpack_error_t err = KPACK_SUCCESS;
-
 	for (size_t i = 0; i < p->scan.n_entries && !err; i++) {
 		struct old_archive a;
 
@@ -326,8 +322,6 @@ kpack_error_t partition_open(const struct packing *p, struct partition *out,
 	}
 	if (!err)
 		err = place_files(p, out, why);
-	if (!err)
-		err = place_old_archives(p, out, why);
 	/*
 	 * A directory is generic if it is empty, or contains something that is generic, or would
 	 * be for all GPUs, so that the generic tree does not depend on --gpu-targets: a packed

@@ -42,12 +42,14 @@ struct part_merge {
 
 /* --- do they belong together? ------------------------------------------------------------ */
 
-/* Read the lines: they must be of one run, and of all its parts; a part may be given twice. */
+/* Check, without reading bytes, that the parts are whole and those of one run. */
 static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
 {
+	const char *out = m->options->out;
 	size_t n = m->options->n_parts;
 	struct part *parts = m->parts = xcalloc(n, sizeof(*parts));
 
+	/* the lines are of one run, and of all its parts; a part may be given twice */
 	for (size_t i = 0; i < n; i++) {
 		struct part *p = &parts[i];
 
@@ -84,19 +86,12 @@ static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "shard %u/%u is missing", i + 1,
 				       parts[0].line.shard.count);
-	return KPACK_SUCCESS;
-}
-
-/*
- * Check that the files of each part are those that its shard wrote, and that none is in OUT, or the
- * other way round: it would be read while it is written.  By a part that another user could have put
- * together, root would give new names to files of third users, with their owners and set-user-ID
- * bits: all of it must be that user's.
- */
-static kpack_error_t check_parts(const struct part_merge *m, struct kpackx_error *why)
-{
-	const char *out = m->options->out;
-
+	/*
+	 * The files of each part are those that its shard wrote, and none is in OUT, or the other way
+	 * round: it would be read while it is written.  By a part that another user could have put
+	 * together, root would give new names to files of third users, with their owners and
+	 * set-user-ID bits: all of it must be that user's.
+	 */
 	for (size_t i = 0; i < m->n_parts; i++) {
 		const struct part *p = &m->parts[i];
 		bool other = geteuid() == 0 && p->line.owner != 0;
@@ -285,38 +280,6 @@ static kpack_error_t for_archives(struct part_merge *m,
 	return err;
 }
 
-/* --- files -------------------------------------------------------------------------------- */
-
-/* Copy what is in a part; the directories of all parts are the same. */
-static kpack_error_t copy_part(struct part_merge *m, const struct part *part,
-			       struct kpackx_error *why)
-{
-	struct tree_list *list = tree_list_open(part->dir);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct tree_item item;
-
-	while (!err && tree_list_next(list, &item)) {
-		struct file_identity seen = file_identity_of(&item.st);
-		KP_AUTO_FREE char *left = NULL;
-
-		seen.guarded = item.guarded;
-		if (item.kind == TREE_FAULT)
-			err = kp_fail_errno(why, item.error, "%s", item.path);
-		else if (item.kind == TREE_DIR && part == m->parts)
-			err = tree_write_directory(&m->tree, item.rest, item.path, why);
-		if (item.kind != TREE_OTHER || strcmp(item.rest, SHARD_LINE) == 0 ||
-		    (kp_span_is(kp_path_directory(item.rest), KP_ARCHIVES_DIR) &&
-		     kp_is_archive_name(item.rest)))
-			continue;
-		err = tree_write_entry(&m->tree, item.rest, item.path, &seen, &left, why);
-		m->n_files += !left;
-		if (left && !m->options->quiet)
-			report_error(item.path, "note: left out: %s", left);
-	}
-	tree_list_close(list);
-	return err;
-}
-
 /* --- all ---------------------------------------------------------------------------------- */
 
 /*
@@ -326,10 +289,11 @@ static kpack_error_t copy_part(struct part_merge *m, const struct part *part,
 static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, m->options->out);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_item item;
 	struct stat st;
 
 	KP_TRY(open_parts(m, why));
-	KP_TRY(check_parts(m, why));
 	KP_TRY(list_archives(m, why));
 	tree_write_begin(&m->tree, m->options->out, false);
 	KP_TRY(tree_write_root(&m->tree, why));
@@ -339,8 +303,34 @@ static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 	if (m->n_names)
 		KP_TRY(below_mkdirs(dir, 0777, why));
 	KP_TRY(for_archives(m, write_archive, why));
-	for (size_t i = 0; i < m->n_parts; i++)
-		KP_TRY(copy_part(m, &m->parts[i], why));
+	/* everything else is copied; the directories of all parts are the same */
+	for (size_t i = 0; i < m->n_parts; i++) {
+		struct tree_list *list = tree_list_open(m->parts[i].dir);
+
+		while (!err && tree_list_next(list, &item)) {
+			struct file_identity seen = file_identity_of(&item.st);
+			KP_AUTO_FREE char *left = NULL;
+
+			seen.guarded = item.guarded;
+			if (item.kind == TREE_FAULT)
+				err = kp_fail_errno(why, item.error, "%s", item.path);
+			else if (item.kind == TREE_DIR && i == 0)
+				err = tree_write_directory(&m->tree, item.rest, item.path,
+							   why);
+			if (item.kind != TREE_OTHER ||
+			    strcmp(item.rest, SHARD_LINE) == 0 ||
+			    (kp_span_is(kp_path_directory(item.rest), KP_ARCHIVES_DIR) &&
+			     kp_is_archive_name(item.rest)))
+				continue;
+			err = tree_write_entry(&m->tree, item.rest, item.path, &seen,
+					       &left, why);
+			m->n_files += !left;
+			if (left && !m->options->quiet)
+				report_error(item.path, "note: left out: %s", left);
+		}
+		tree_list_close(list);
+		KP_TRY(err);
+	}
 	return tree_write_finish(&m->tree, why);
 }
 

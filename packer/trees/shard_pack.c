@@ -323,26 +323,6 @@ static bool is_finished(const struct packing *p, const struct shard_line *line,
 	       strcmp(files, line->files) == 0;
 }
 
-/* An OUTPUT that is no part may have nothing but directories, and what a killed run left. */
-static kpack_error_t check_empty(const char *dir, struct kpackx_error *why)
-{
-	struct tree_list *list = tree_list_open(dir);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct tree_item item;
-
-	while (!err && tree_list_next(list, &item)) {
-		if (item.kind == TREE_FAULT)
-			err = kp_fail_errno(why, item.error, "%s", item.path);
-		else if (item.kind == TREE_OTHER && !kp_is_temp_name(item.name))
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%s: has files, and is no part: give another "
-				      "OUTPUT",
-				      dir);
-	}
-	tree_list_close(list);
-	return err;
-}
-
 /* Empty the part DIR, but for its line: merging takes all that is in it. */
 static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 {
@@ -368,6 +348,7 @@ static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 	return err;
 }
 
+/* Pack P's part into OUTPUT, unless it is there. */
 static kpack_error_t pack_part(struct packing *p, bool *finished,
 			       struct kpackx_error *why)
 {
@@ -377,6 +358,7 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	struct kp_outfile out = {.dir_fd = -1};
 	KP_AUTO_CLOSE int fd = -1;
 	struct shard_line line;
+	struct tree_item item;
 	kpack_error_t err;
 	int n;
 
@@ -392,8 +374,24 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	*finished = is_finished(p, &line, run);
 	if (*finished)
 		return KPACK_SUCCESS;
-	if (line.state == SHARD_NONE)
-		KP_TRY(check_empty(output, why));
+
+	/* an OUTPUT that is no part may have only directories, and what a killed run left */
+	if (line.state == SHARD_NONE) {
+		struct tree_list *list = tree_list_open(output);
+
+		err = KPACK_SUCCESS;
+		while (!err && tree_list_next(list, &item)) {
+			if (item.kind == TREE_FAULT)
+				err = kp_fail_errno(why, item.error, "%s", item.path);
+			else if (item.kind == TREE_OTHER && !kp_is_temp_name(item.name))
+				err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					      "%s: has files, and is no part: give "
+					      "another OUTPUT",
+					      output);
+		}
+		tree_list_close(list);
+		KP_TRY(err);
+	}
 	/* before anything else is in the part: a killed shard leaves it like this */
 	err = below_file_write(path, 0666, kp_span_str("kpack part unfinished\n"), why);
 	if (err)
@@ -401,6 +399,7 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	KP_TRY(clear_part(output, why));
 	p->mine = assign_files(p);
 	KP_TRY(packing_write(p, why));
+
 	/*
 	 * The part is finished: the line is written over, so that the time of the directory stays
 	 * INPUT's; half a line counts as none.

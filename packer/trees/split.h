@@ -48,10 +48,9 @@ struct split_args {
 	enum split_keys keys;
 	char *libraries;
 	const char *rules;
-	char *targets;         /* as given, separated by commas; NULL: all */
-	bool exact;            /* targets are meant to the letter */
-	const char **families; /* NAME=ARCH,... */
-	size_t n_families;
+	char *targets;                /* as given, separated by commas; NULL: all */
+	bool exact;                   /* targets are meant to the letter */
+	struct option_texts families; /* NAME=ARCH,... */
 	int level;
 	unsigned jobs;
 	size_t n_operands; /* archives, if several: all operands but the last */

@@ -119,49 +119,20 @@ static kpack_error_t remove_dir(const struct split *s, const struct split_prefix
 	return KPACK_SUCCESS;
 }
 
-/*
- * Remove the directories that are in no tree or only in others, innermost first, and those
- * that were made for archives and have none.
- */
-static kpack_error_t remove_emptied(const struct split *s, const struct split_prefix *p,
-				    struct kpackx_error *why)
+kpack_error_t split_move(struct split *s, const struct split_prefix *p,
+			 struct kpackx_error *why)
 {
 	const struct scan *scan = &p->packing.scan;
 	const char *archives = p->packing.args.archive_dir;
 	KP_AUTO_FREE char *dir = xstrdup(archives);
 	const char *had = ""; /* the innermost directory of the input for archives */
 
-	/* a directory of archives may have some of this run, beside those that moved */
-	for (size_t k = scan->n_entries; k-- > 0;) {
-		const struct scan_entry *e = &scan->entries[k];
-		size_t n = strlen(e->relative);
-		bool leads = S_ISDIR(e->mode) && strncmp(archives, e->relative, n) == 0 &&
-			     (archives[n] == '/' || !archives[n]);
-
-		if (leads && n > strlen(had))
-			had = e->relative;
-		if (S_ISDIR(e->mode) && p->parts.tree_of[k] == PARTITION_NONE)
-			KP_TRY(remove_dir(s, p, e->relative, leads, why));
-	}
-	while (strcmp(dir, had) != 0) {
-		char *slash = strrchr(dir, '/');
-
-		KP_TRY(remove_dir(s, p, dir, true, why));
-		*(slash ? slash : dir) = 0;
-	}
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t split_move(struct split *s, const struct split_prefix *p,
-			 struct kpackx_error *why)
-{
 	for (size_t k = 0; k < p->parts.count; k++) {
 		const struct output_tree *part = &p->parts.items[k];
 		struct split_tree *tree = split_tree_of(s, part->name);
 
 		for (size_t n = 0; n < part->n_entries && k != p->parts.generic; n++) {
-			const struct scan_entry *e =
-				&p->packing.scan.entries[part->entries[n]];
+			const struct scan_entry *e = &scan->entries[part->entries[n]];
 			KP_AUTO_FREE char *path = xasprintf(
 				"%s%s%s", p->path, *p->path ? "/" : "", e->relative);
 			KP_AUTO_FREE char *left = NULL;
@@ -182,7 +153,29 @@ kpack_error_t split_move(struct split *s, const struct split_prefix *p,
 		for (size_t n = 0; n < part->n_archives; n++)
 			KP_TRY(move_archive(s, p, tree, part->archives[n], why));
 	}
-	return remove_emptied(s, p, why);
+	/*
+	 * Directories that are in no tree or only in others are emptied, innermost first; a
+	 * directory of archives may have some of this run, beside those that moved.
+	 */
+	for (size_t k = scan->n_entries; k-- > 0;) {
+		const struct scan_entry *e = &scan->entries[k];
+		size_t n = strlen(e->relative);
+		bool leads = S_ISDIR(e->mode) && strncmp(archives, e->relative, n) == 0 &&
+			     (archives[n] == '/' || !archives[n]);
+
+		if (leads && n > strlen(had))
+			had = e->relative;
+		if (S_ISDIR(e->mode) && p->parts.tree_of[k] == PARTITION_NONE)
+			KP_TRY(remove_dir(s, p, e->relative, leads, why));
+	}
+	/* and so are those that were made for archives and have none */
+	while (strcmp(dir, had) != 0) {
+		char *slash = strrchr(dir, '/');
+
+		KP_TRY(remove_dir(s, p, dir, true, why));
+		*(slash ? slash : dir) = 0;
+	}
+	return KPACK_SUCCESS;
 }
 
 /* --- the end ----------------------------------------------------------------------- */

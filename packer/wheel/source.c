@@ -241,7 +241,7 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	out->group = xstrdup(group);
 	out->prefix = xstrdup("");
 	for (size_t i = 0; i < args->n_families; i++)
-		KP_TRY(wheel_family_add(&out->families, args->families[i], why));
+		KP_TRY(families_parse(&out->families, args->families[i], why));
 	KP_TRY(library_set_open(args->libraries, NULL, &out->libraries, why));
 	/* files that stay files need not be whole */
 	out->libraries.plain = args->databases == DATABASES_IDENTIFIED;

@@ -506,7 +506,7 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 	s->devices = (struct device_wheels){.host = s->sources[0].info.name,
 					    .prefix = args->prefix};
 	for (size_t i = 0; i < args->n_families; i++)
-		KP_TRY(wheel_family_add(&s->devices.families, args->families[i], why));
+		KP_TRY(families_parse(&s->devices.families, args->families[i], why));
 	for (size_t i = 0; i < s->n_sources; i++)
 		KP_TRY(wheel_items_add(&s->items, &s->sources[i], &s->devices, why));
 	if (s->devices.count == 0)
