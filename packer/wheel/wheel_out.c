@@ -372,11 +372,6 @@ struct zip_writer {
 	bool zip64; /* a member needs it */
 };
 
-static void zip_writer_fini(struct zip_writer *w)
-{
-	free(w->directory);
-}
-
 static unsigned version_needed(bool zip64, unsigned method)
 {
 	return zip64                    ? NEEDS_ZIP64
@@ -458,30 +453,6 @@ static kpack_error_t put_member(struct zip_writer *w, const struct wheel_out_mem
 	return kp_sink_copy(&w->sink, &bytes, why);
 }
 
-/* Write the directory, and where it is. */
-static kpack_error_t put_directory(struct zip_writer *w, struct kpackx_error *why)
-{
-	uint64_t offset = w->sink.size;
-	uint8_t end[END_MAX], *p = end;
-
-	KP_TRY(kp_sink_put(&w->sink, w->directory, w->size, why));
-	if (w->zip64 || w->count > UINT16_MAX || offset > UINT32_MAX) {
-		p = put64(put32(p, ZIP_END64), 44);
-		p = put16(put16(p, NEEDS_ZIP64), NEEDS_ZIP64);
-		p = put32(put32(p, 0), 0); /* disks */
-		p = put64(put64(p, w->count), w->count);
-		p = put64(put64(p, w->size), offset);
-		p = put32(put32(p, ZIP_LOCATOR), 0);
-		p = put32(put64(p, w->sink.size), 1);
-	}
-	p = put16(put16(put32(p, ZIP_END), 0), 0);
-	for (int i = 0; i < 2; i++)
-		p = put16(p, w->count < UINT16_MAX ? (unsigned)w->count : UINT16_MAX);
-	p = put_small(put_small(p, w->size), offset);
-	p = put16(p, 0); /* comment */
-	return kp_sink_put(&w->sink, end, (size_t)(p - end), why);
-}
-
 /* --- all ------------------------------------------------------------------------------- */
 
 kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_options *how,
@@ -489,10 +460,12 @@ kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_option
 {
 	struct kp_outfile out = {.fd = -1}, collected = {.fd = -1};
 	struct press p = {.o = o, .how = how, .collected = &collected};
-	KP_AUTO(zip_writer) zip = {.sink = {.out = &out}};
+	struct zip_writer zip = {.sink = {.out = &out}};
 	KP_AUTO_FREE char *path = xasprintf("%s/RECORD", dist_info);
 	size_t n = o->count, size;
 	KP_AUTO_FREE const char **paths = xmalloc((n + 1) * sizeof(*paths));
+	uint8_t end[END_MAX], *e = end;
+	uint64_t offset;
 	char *text;
 	FILE *record;
 	kpack_error_t err =
@@ -528,13 +501,32 @@ kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_option
 			progress_add(o->members[i].size);
 		err = put_member(&zip, &o->members[i], &collected, why);
 	}
+	/* the directory, and where it is */
+	offset = zip.sink.size;
 	if (!err)
-		err = put_directory(&zip, why);
+		err = kp_sink_put(&zip.sink, zip.directory, zip.size, why);
+	if (zip.zip64 || zip.count > UINT16_MAX || offset > UINT32_MAX) {
+		e = put64(put32(e, ZIP_END64), 44);
+		e = put16(put16(e, NEEDS_ZIP64), NEEDS_ZIP64);
+		e = put32(put32(e, 0), 0); /* disks */
+		e = put64(put64(e, zip.count), zip.count);
+		e = put64(put64(e, zip.size), offset);
+		e = put32(put32(e, ZIP_LOCATOR), 0);
+		e = put32(put64(e, zip.sink.size), 1);
+	}
+	e = put16(put16(put32(e, ZIP_END), 0), 0);
+	for (int i = 0; i < 2; i++)
+		e = put16(e, zip.count < UINT16_MAX ? (unsigned)zip.count : UINT16_MAX);
+	e = put_small(put_small(e, zip.size), offset);
+	e = put16(e, 0); /* comment */
+	if (!err)
+		err = kp_sink_put(&zip.sink, end, (size_t)(e - end), why);
 	if (!err)
 		err = kp_outfile_sync(&out, why);
 	if (!err)
 		err = kp_outfile_publish(&out, why);
 	free(p.pieces);
+	free(zip.directory);
 	digest_fini(&p.hash);
 	if (collected.fd >= 0)
 		kp_outfile_close(&collected);
