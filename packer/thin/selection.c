@@ -88,34 +88,14 @@ static kpack_error_t strip_object(const struct selecting *s,
 
 /* ---- the rest of a bundle ---- */
 
-/*
- * Whether two objects share bytes, so that neither can become shorter.  Their ends fit into the
- * payload, as plan_rest has checked.
- */
-static bool objects_overlap(const struct rest *rest)
-{
-	KP_AUTO_FREE struct kp_bundle_row *sorted = xcalloc(rest->n, sizeof(*sorted));
-	bool overlap = false;
-	uint64_t end = 0;
-
-	if (rest->n)
-		memcpy(sorted, rest->rows, rest->n * sizeof(*sorted));
-	kp_sort(sorted, rest->n, KP_BY_NUMBER(struct kp_bundle_row, offset));
-	for (size_t i = 0; i < rest->n; i++) {
-		if (!sorted[i].size)
-			continue;
-		overlap |= sorted[i].offset < end;
-		end = sorted[i].offset + sorted[i].size;
-	}
-	return overlap;
-}
-
 /* Plan what stays of C, a bundle that was decoded to PAYLOAD. */
 static kpack_error_t plan_rest(const struct selecting *s, const struct kp_container *c,
 			       const struct kp_source *payload, struct rest *rest,
 			       struct kpackx_error *why)
 {
-	bool overlap;
+	KP_AUTO_FREE struct kp_bundle_row *sorted = xcalloc(c->n_images, sizeof(*sorted));
+	bool overlap = !s->selection->strip;
+	uint64_t end = 0;
 
 	rest->rows = xcalloc(c->n_images, sizeof(*rest->rows));
 	rest->objects = xcalloc(c->n_images, sizeof(*rest->objects));
@@ -133,7 +113,16 @@ static kpack_error_t plan_rest(const struct selecting *s, const struct kp_contai
 			(struct kp_bundle_row){kp_span_str(image->id ? image->id : ""),
 					       image->offset, image->size};
 	}
-	overlap = !s->selection->strip || objects_overlap(rest);
+	/* objects that share bytes cannot become shorter; their ends fit into the payload */
+	if (rest->n)
+		memcpy(sorted, rest->rows, rest->n * sizeof(*sorted));
+	kp_sort(sorted, rest->n, KP_BY_NUMBER(struct kp_bundle_row, offset));
+	for (size_t i = 0; i < rest->n; i++) {
+		if (!sorted[i].size)
+			continue;
+		overlap |= sorted[i].offset < end;
+		end = sorted[i].offset + sorted[i].size;
+	}
 	for (size_t i = c->first_image, row = 0; row < rest->n && !overlap; i++) {
 		struct rest_row *o = &rest->objects[row];
 

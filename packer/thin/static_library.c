@@ -144,28 +144,46 @@ struct library_edit {
 	uint64_t saved; /* when only counting */
 };
 
-/* Write the object of S with what is left of its section to OUT at AT; OUT NULL: only count. */
-static kpack_error_t write_object(const struct library_edit *e, const struct section *s,
-				  struct kp_outfile *out, uint64_t at, uint64_t *size,
+/*
+ * For kp_ar_rewrite: write the object that MEMBER is with what is left of its section to OUT at AT;
+ * OUT NULL: only count.
+ */
+static kpack_error_t write_member(void *arg, size_t member, struct kp_outfile *out,
+				  uint64_t at, uint64_t *size, bool *same,
 				  struct kpackx_error *why)
 {
-	KP_AUTO_FREE uint64_t *to = xcalloc(s->fat.containers.count, sizeof(*to));
+	struct library_edit *e = arg;
+	const struct kp_fatbin *fat = &e->in->fat;
+	size_t image = find_section(fat, fat->containers.items[0].first_image + member);
 	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
-	struct kp_relocatable_fill fill = {.offset = s->offset,
-					   .size = s->fat.source.size,
-					   .from = s->from,
-					   .to = to,
-					   .n = s->fat.containers.count};
+	struct kp_relocatable_fill fill = {0};
 	struct kp_relocatable object = {0};
+	KP_AUTO_FREE uint64_t *to = NULL;
+	KP_AUTO(section) s = {0};
 	kpack_error_t err = KPACK_SUCCESS;
+	bool changes = false;
 
+	if (image != KP_NOWHERE) {
+		err = open_section(&s, fat, image, why);
+		if (!err)
+			err = kp_selection_changes(&s.fat, e->selection, &changes, why);
+	}
+	*same = !changes;
+	if (err || !changes)
+		goto out;
+	to = xcalloc(s.fat.containers.count, sizeof(*to));
 	if (out)
 		err = thin_open_scratch(e->thin, e->in, &scratch, why);
 	if (!err)
-		err = kp_selection_write(&s->fat, e->selection, out ? &scratch : NULL, to,
+		err = kp_selection_write(&s.fat, e->selection, out ? &scratch : NULL, to,
 					 &fill.rest, why);
+	fill.offset = s.offset;
+	fill.size = s.fat.source.size;
+	fill.from = s.from;
+	fill.to = to;
+	fill.n = s.fat.containers.count;
 	if (!err)
-		err = kp_relocatable_refill(&s->object, &fill, &object, why);
+		err = kp_relocatable_refill(&s.object, &fill, &object, why);
 	if (!err && out)
 		err = kp_outfile_pwrite(out, at, object.bytes, (size_t)object.before,
 					why);
@@ -177,36 +195,12 @@ static kpack_error_t write_object(const struct library_edit *e, const struct sec
 					object.bytes + object.before,
 					(size_t)object.after, why);
 	*size = object.size;
+	e->saved += s.object.size - *size - kp_ar_padding(&e->ar, member, *size);
 	kp_relocatable_fini(&object);
 	kp_outfile_close(&scratch);
-	return err;
-}
-
-/* For kp_ar_rewrite; OUT NULL: only count. */
-static kpack_error_t write_member(void *arg, size_t member, struct kp_outfile *out,
-				  uint64_t at, uint64_t *size, bool *same,
-				  struct kpackx_error *why)
-{
-	struct library_edit *e = arg;
-	const struct kp_fatbin *fat = &e->in->fat;
-	size_t image = find_section(fat, fat->containers.items[0].first_image + member);
-	KP_AUTO(section) s = {0};
-	kpack_error_t err = KPACK_SUCCESS;
-	bool changes = false;
-
-	if (image != KP_NOWHERE) {
-		err = open_section(&s, fat, image, why);
-		if (!err)
-			err = kp_selection_changes(&s.fat, e->selection, &changes, why);
-	}
-	*same = !changes;
-	if (!err && changes)
-		err = write_object(e, &s, out, at, size, why);
-	if (err)
-		return kp_fail_prefix(why, err, "member %s", e->ar.items[member].name);
-	if (changes)
-		e->saved += s.object.size - *size - kp_ar_padding(&e->ar, member, *size);
-	return KPACK_SUCCESS;
+out:
+	return err ? kp_fail_prefix(why, err, "member %s", e->ar.items[member].name)
+		   : err;
 }
 
 kpack_error_t static_library_changes(const struct kp_fatbin *fat,
