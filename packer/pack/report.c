@@ -7,7 +7,7 @@
  * run count as what comes after.  Users pack to save room, so an output that is larger than the
  * input is explained, with what would make it smaller (report_larger).
  */
-#include "report.h"
+#include "run.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  *
  *	PACKAGE[:ARCH], PACKAGE...: /PATH
  */
-#include "packages.h"
+#include "policy.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>

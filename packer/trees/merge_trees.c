@@ -17,8 +17,9 @@
  * The tree is built in a staging directory while faults are reported; from the first fault on
  * nothing is written, and in the end nothing gets its name.
  */
-#include "merge_trees.h"
+#include "join.h"
 #include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,7 +28,6 @@
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
-#include "join.h"
 #include "packer/archives/content.h"
 #include "packer/archives/merge.h"
 #include "packer/cli/exit.h"
@@ -420,24 +420,13 @@ int merge_trees(const struct merge_trees_args *args)
 	struct tree_merge m = {.args = args,
 			       .staging.fd = -1,
 			       .report.list = args->json ? json_array() : NULL};
-	/* DIR/NAME is OUT without the slashes at its end */
-	KP_AUTO_FREE char *out = xstrdup(args->out);
+	KP_AUTO_FREE char *parent = xstrdup(args->out), *last = xstrdup(args->out);
 	KP_AUTO_FREE char *root = NULL;
-	const char *dir = ".", *name = out;
+	const char *dir = dirname(parent), *name = basename(last);
 	struct kpackx_error why = {0};
-	size_t n = strlen(out);
 	kpack_error_t err;
 	bool done;
 
-	while (n > 1 && out[n - 1] == '/')
-		out[--n] = 0;
-	if (strchr(out, '/')) {
-		char *slash = strrchr(out, '/');
-
-		*slash = 0;
-		dir = slash == out ? "/" : out;
-		name = slash + 1;
-	}
 	err = kp_component_ok(kp_span_str(name))
 		      ? list_operands(&m, &why)
 		      : kp_fail(&why, KPACK_ERROR_INVALID_ARGUMENT,

@@ -26,7 +26,6 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/pack/report.h"
 
 /* --- trees ------------------------------------------------------------------------- */
 

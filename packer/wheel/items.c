@@ -44,7 +44,7 @@ kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *sou
 	for (size_t i = 0; i < partition->count; i++) {
 		const struct output_tree *tree = &partition->items[i];
 
-		if (i != partition->generic && (tree->n_entries || tree->n_archives))
+		if (i != PARTITION_GENERIC && (tree->n_entries || tree->n_archives))
 			KP_TRY(device_wheels_find(devices, tree, &of_tree[i], why));
 		for (size_t k = 0; k < tree->n_archives; k++) {
 			xgrow(&list->items, list->count, &list->cap,
