@@ -296,33 +296,6 @@ kpack_error_t shard_line_read(const char *dir, struct shard_line *out,
 
 /* --- the part --------------------------------------------------------------------------- */
 
-/*
- * Whether LINE, of OUTPUT, is of this run, and nothing was changed since.  The change times of INPUT
- * also cover what no digest has, as other bytes of the same size and time.
- */
-static bool is_finished(const struct packing *p, const struct shard_line *line,
-			const char *run)
-{
-	const struct timespec *than = &line->written;
-	char files[SHARD_DIGEST];
-
-	if (p->args.force || line->state != SHARD_FINISHED ||
-	    line->owner != geteuid() || /* another's would keep us from packing */
-	    line->shard.index != p->args.shard.index || strcmp(line->run, run) != 0)
-		return false;
-	for (size_t i = 0; i < p->scan.n_entries; i++) {
-		struct stat st;
-
-		if (below_lstat(p->scan.entries[i].path, &st) < 0 ||
-		    st.st_ctim.tv_sec > than->tv_sec ||
-		    (st.st_ctim.tv_sec == than->tv_sec &&
-		     st.st_ctim.tv_nsec >= than->tv_nsec))
-			return false;
-	}
-	return !shard_digest_files(p->args.output, files, NULL) &&
-	       strcmp(files, line->files) == 0;
-}
-
 /* Empty the part DIR, but for its line: merging takes all that is in it. */
 static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 {
@@ -371,7 +344,24 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	KP_TRY(tree_write_root(&p->tree, why));
 	KP_TRY(leftovers_lock(p->tree.root, &p->tree.lock, why));
 	KP_TRY(shard_line_read(output, &line, why));
-	*finished = is_finished(p, &line, run);
+	/*
+	 * Nothing is to be done if the line is of this run, and nothing was changed since.  The change
+	 * times of INPUT also cover what no digest has, as other bytes of the same size and time.
+	 * Another user's line would keep us from packing.
+	 */
+	*finished = !p->args.force && line.state == SHARD_FINISHED &&
+		    line.owner == geteuid() && line.shard.index == p->args.shard.index &&
+		    strcmp(line.run, run) == 0;
+	for (size_t i = 0; i < p->scan.n_entries && *finished; i++) {
+		struct stat st;
+
+		*finished = below_lstat(p->scan.entries[i].path, &st) == 0 &&
+			    (st.st_ctim.tv_sec < line.written.tv_sec ||
+			     (st.st_ctim.tv_sec == line.written.tv_sec &&
+			      st.st_ctim.tv_nsec < line.written.tv_nsec));
+	}
+	*finished = *finished && !shard_digest_files(output, files, NULL) &&
+		    strcmp(files, line.files) == 0;
 	if (*finished)
 		return KPACK_SUCCESS;
 

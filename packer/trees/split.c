@@ -6,7 +6,7 @@
  *	packing_scan    of each prefix: its files, code objects and databases
  *	choose_names    what its keys and archives are called
  *	packing_write   all of it, converted, into the generic tree, with all archives
- *	divide          the partition of each prefix, and the moves that follow from it
+ *	partition_open  which tree each file belongs to, and split_move, which brings it there
  *	publish         the check, and the names
  *
  * Nothing is in the output before the trees get their names, and the generic tree gets its
@@ -252,14 +252,16 @@ static void add_dropped(struct split *s, const char *arch, size_t objects, size_
 }
 
 /*
- * Apply --gpu-targets to the archives that the prefix has already; packing has copied them.
- * Removes the copies that nobody asked for, and counts them.  An unreadable archive is reported
- * and stays in the generic tree.
+ * Settle what becomes of the archives that the prefix has already; packing has copied them.  One
+ * with the name of one that was written would be lost.  Those that --gpu-targets does not ask for
+ * are removed, and counted.  An unreadable archive is reported and stays in the generic tree.
  */
-static kpack_error_t drop_archives(struct split *s, struct split_prefix *p,
-				   struct kpackx_error *why)
+static kpack_error_t settle_archives(struct split *s, struct split_prefix *p,
+				     struct kpackx_error *why)
 {
 	struct arch_filter *filter = &p->packing.args.filter;
+	size_t n_names, skip = strlen(p->packing.args.archive_dir) + 1;
+	const char *const *names = archive_set_names(p->packing.set, &n_names);
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t k = 0; k < p->packing.scan.n_entries && !err; k++) {
@@ -268,6 +270,13 @@ static kpack_error_t drop_archives(struct split *s, struct split_prefix *p,
 		struct old_archive a;
 		bool wanted, other = false;
 
+		for (size_t i = 0; i < n_names && e->archive; i++)
+			if (strlen(e->relative) >= skip &&
+			    strcmp(e->relative + skip, names[i]) == 0)
+				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					       "%s: the input has an archive of that "
+					       "name: give another --name",
+					       e->path);
 		if (!old_archive_is(e))
 			continue;
 		if (old_archive_open(e->path, &p->packing.args.families, &a, &fault)) {
@@ -353,55 +362,6 @@ static kpack_error_t check_targets(struct split *s, struct kpackx_error *why)
 
 /* --- the run ----------------------------------------------------------------------- */
 
-/*
- * Divide the generic tree, which has everything, among the trees.  All partitions are made
- * before the first move, because archives of several prefixes may have to be joined; and
- * archives that nobody wants are dropped before, so that no tree is made for them.
- */
-static kpack_error_t divide(struct split *s, struct kpackx_error *why)
-{
-	struct split_tree generic;
-
-	for (size_t i = 0; i < s->n_outside; i++) {
-		struct split_outside *e = &s->outside[i];
-
-		KP_TRY(tree_write_entry(&split_generic(s)->writer, e->relative, e->path,
-					&e->id, &e->left, why));
-	}
-	for (size_t i = 0; i < s->n_items; i++) {
-		struct split_prefix *p = &s->items[i];
-		size_t n, skip = strlen(p->packing.args.archive_dir) + 1;
-		const char *const *names = archive_set_names(p->packing.set, &n);
-
-		/* an archive of the input with the name of one that was written would be lost */
-		for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
-			const struct scan_entry *e = &p->packing.scan.entries[k];
-
-			for (size_t m = 0; m < n && e->archive; m++)
-				if (strlen(e->relative) >= skip &&
-				    strcmp(e->relative + skip, names[m]) == 0)
-					return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-						       "%s: the input has an archive of "
-						       "that name: give another --name",
-						       e->path);
-		}
-		KP_TRY(drop_archives(s, p, why));
-		KP_TRY(partition_open(&p->packing, &p->parts, why));
-		for (size_t k = 0; k < p->parts.count; k++)
-			KP_TRY(add_tree(s, p->parts.items[k].name,
-					p->parts.items[k].family, why));
-	}
-	/* the generic tree was added first, and becomes the last: names are given in this order */
-	generic = s->trees[0];
-	memmove(s->trees, s->trees + 1, (s->n_trees - 1) * sizeof(*s->trees));
-	kp_sort(s->trees, s->n_trees - 1, KP_BY_TEXT(struct split_tree, part));
-	s->trees[s->n_trees - 1] = generic;
-	for (size_t i = 0; i < s->n_items; i++)
-		KP_TRY(split_move(s, &s->items[i], why));
-	KP_TRY(split_finish(s, why));
-	return check_targets(s, why);
-}
-
 /* Say what is beside the trees, and what the user should know of those that there are. */
 static void report_around(const struct split *s)
 {
@@ -464,8 +424,9 @@ static void report_around(const struct split *s)
 int split_run(struct split *s, const struct split_args *args, const char *input,
 	      const char *name)
 {
-	KP_AUTO_FREE const char **names = NULL;
+	KP_AUTO_FREE const char **tree_names = NULL;
 	struct kpackx_error why = {0};
+	struct split_tree generic;
 	bool again;
 	int status;
 
@@ -497,13 +458,47 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 			return EXIT_FAULT;
 		}
 	}
-	if (divide(s, &why) || split_check(s, &again, &why))
+	for (size_t i = 0; i < s->n_outside; i++) {
+		struct split_outside *e = &s->outside[i];
+
+		if (tree_write_entry(&split_generic(s)->writer, e->relative, e->path,
+				     &e->id, &e->left, &why))
+			goto fault;
+	}
+
+	/*
+	 * Now the generic tree has everything: divide it among the trees.  All partitions are made
+	 * before the first move, because archives of several prefixes may have to be joined; and
+	 * archives that nobody wants are dropped before, so that no tree is made for them.
+	 */
+	for (size_t i = 0; i < s->n_items; i++) {
+		struct split_prefix *p = &s->items[i];
+
+		if (settle_archives(s, p, &why) ||
+		    partition_open(&p->packing, &p->parts, &why))
+			goto fault;
+		for (size_t k = 0; k < p->parts.count; k++)
+			if (add_tree(s, p->parts.items[k].name, p->parts.items[k].family,
+				     &why))
+				goto fault;
+	}
+	/* the generic tree was added first, and becomes the last: names are given in this order */
+	generic = s->trees[0];
+	memmove(s->trees, s->trees + 1, (s->n_trees - 1) * sizeof(*s->trees));
+	kp_sort(s->trees, s->n_trees - 1, KP_BY_TEXT(struct split_tree, part));
+	s->trees[s->n_trees - 1] = generic;
+	for (size_t i = 0; i < s->n_items; i++)
+		if (split_move(s, &s->items[i], &why))
+			goto fault;
+	if (split_finish(s, &why) || check_targets(s, &why) ||
+	    split_check(s, &again, &why))
 		goto fault;
+
 	/* all of them or none */
-	names = xmalloc(s->n_trees * sizeof(*names));
+	tree_names = xmalloc(s->n_trees * sizeof(*tree_names));
 	for (size_t i = 0; i < s->n_trees; i++)
-		names[i] = s->trees[i].name;
-	if (staging_publish(&s->staging, names, s->n_trees, again, &why))
+		tree_names[i] = s->trees[i].name;
+	if (staging_publish(&s->staging, tree_names, s->n_trees, again, &why))
 		goto fault;
 	report_around(s);
 	return EXIT_OK;
