@@ -104,7 +104,7 @@ static kpack_error_t convert_binary(void *arg, struct input *in, int fd,
 	uint64_t size = (uint64_t)in->st.st_size;
 	KP_AUTO(texts) files = {0}, paths = {0};
 	struct kp_marker marker = {.kernel_name = in->key};
-	struct kp_recipe recipe;
+	KP_AUTO(kp_recipe) recipe = {0};
 	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = fd, .size = size};
 	struct kp_convert_options options = {.recipe = kp_recipe_complete,
 					     .recipe_arg = &maker,
@@ -151,7 +151,6 @@ static kpack_error_t convert_binary(void *arg, struct input *in, int fd,
 	o->kept_size = recipe.n_kept;
 	err = kp_convert(fd, size, &in->fat, &options, out, why);
 	free((void *)maker.bytes.data);
-	kp_recipe_fini(&recipe);
 	return err;
 }
 

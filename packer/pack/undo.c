@@ -422,46 +422,38 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 			      const char *path, const char *kept,
 			      struct kpackx_error *why)
 {
-	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+	KP_AUTO(kp_outfile) out = {.fd = -1, .dir_fd = -1};
 	KP_AUTO_CLOSE int fd = -1;
 	struct kp_sink sink = {.out = &out};
 	struct kp_meta meta;
 	struct stat st = {0};
-	kpack_error_t err;
 
 	kp_archive_meta(a, entry, &meta);
-	err = below_outfile_open(&out, path,
-				 kept        ? 0600
-				 : meta.mode ? (mode_t)meta.mode & 0777
-					     : 0666,
-				 why);
+	KP_TRY(below_outfile_open(&out, path,
+				  kept        ? 0600
+				  : meta.mode ? (mode_t)meta.mode & 0777
+					      : 0666,
+				  why));
 	out.keep = true;
 	out.lazy = true; /* everything is flushed at once */
-	if (!err)
-		err = archive_decode(a, entry, put_piece, &sink, why);
+	KP_TRY(archive_decode(a, entry, put_piece, &sink, why));
 	/*
 	 * Whoever may write into the directory of KEPT can give this name to another user's file.
 	 * What makes a file run with that user's rights does no database any good.
 	 */
-	if (!err && kept) {
+	if (kept) {
 		fd = below_open(kept, O_RDONLY, 0);
 		if (fd < 0 || fstat(fd, &st) < 0)
-			err = below_fail(why, "%s: cannot open", kept);
-		else if (!S_ISREG(st.st_mode) ||
-			 fgetxattr(fd, "security.capability", NULL, 0) >= 0)
-			err = kp_fail(why, KPACK_ERROR_IO_ERROR,
-				      "%s: was put there by somebody else", kept);
+			return below_fail(why, "%s: cannot open", kept);
+		if (!S_ISREG(st.st_mode) ||
+		    fgetxattr(fd, "security.capability", NULL, 0) >= 0)
+			return kp_fail(why, KPACK_ERROR_IO_ERROR,
+				       "%s: was put there by somebody else", kept);
 		st.st_mode &= ~(mode_t)(S_ISUID | S_ISGID);
-		if (!err)
-			err = attributes_copy(fd, out.fd, &st, why);
+		KP_TRY(attributes_copy(fd, out.fd, &st, why));
 		out.mode = 0;
 	}
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	if (err)
-		kp_fail_prefix(why, err, "%s", path);
-	kp_outfile_close(&out);
-	return err;
+	return kp_outfile_publish(&out, why);
 }
 
 /*
@@ -516,7 +508,9 @@ static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
 		if (!first || tree_write_link(&w, rest, first, NULL, &id, NULL))
 			err = put_file(f->archive, f->entry, path, has_kept ? kept : NULL,
 				       why);
-		if (!err)
+		if (err)
+			kp_fail_prefix(why, err, "%s", path);
+		else
 			add_undone(u, rest, false, "restored");
 	}
 	tree_write_end(&w);

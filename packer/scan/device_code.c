@@ -81,9 +81,8 @@ static kpack_error_t settle_image(struct settler *s, const struct kp_source *pay
 	bool declared = is_declared(s, img);
 	bool alone = list->items[img->container].format->type;
 	char ptx[KP_TARGET_TEXT_MAX];
-	struct kp_object object;
+	KP_AUTO(kp_object) object = {0};
 	struct kp_source src;
-	kpack_error_t err = KPACK_SUCCESS;
 	const char *arch;
 
 	s->packed[number] = true;
@@ -97,14 +96,14 @@ static kpack_error_t settle_image(struct settler *s, const struct kp_source *pay
 				    ? !((alone || !declared) && is_for_host(&object))
 				    : declared;
 	if (!s->packed[number])
-		goto out;
+		return KPACK_SUCCESS;
 	/* the container of PTX may call it sm_90a */
 	if (strcmp(object.type, "ptx") == 0 && strncmp(img->arch, "sm_", 3) == 0) {
 		snprintf(ptx, sizeof(ptx), "%s", img->arch + 3);
 		snprintf(img->arch, sizeof(img->arch), "compute_%.50s", ptx);
 	}
 	if (*img->arch)
-		goto out;
+		return KPACK_SUCCESS;
 	/* its own, or that of the nearest image around it */
 	arch = object.arch;
 	for (size_t i = list->items[img->container].inside; i != KP_NOWHERE && !*arch;
@@ -115,14 +114,11 @@ static kpack_error_t settle_image(struct settler *s, const struct kp_source *pay
 	     strcmp(object.type, "spv") == 0))
 		arch = KP_ARCH_GENERIC;
 	snprintf(img->arch, sizeof(img->arch), "%s", arch);
-	if (!*arch)
-		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			      "container %zu: entry %s names no target, nor does its "
-			      "code",
-			      img->container, img->id ? img->id : "(none)");
-out:
-	kp_object_fini(&object);
-	return err;
+	return *arch ? KPACK_SUCCESS
+		     : kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "container %zu: entry %s names no target, nor does its "
+			       "code",
+			       img->container, img->id ? img->id : "(none)");
 }
 
 /* Settle container NUMBER in SRC, and those inside it.  Each is decoded at most once. */

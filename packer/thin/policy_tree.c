@@ -273,8 +273,8 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 {
 	struct state *s = &t->state;
 	const char *topology = places->topology, *last;
-	struct kp_choice choice = {0};
-	struct kp_gpus gpus = {0};
+	KP_AUTO(kp_choice) choice = {0};
+	KP_AUTO(kp_gpus) gpus = {0};
 	struct kpackx_error why = {0};
 	kpack_error_t err;
 	struct stat st;
@@ -322,7 +322,6 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 			err = KPACK_SUCCESS; /* no driver: no GPU */
 		if (!err)
 			err = kp_choice_add_found(&choice, &gpus, &why);
-		kp_gpus_fini(&gpus);
 	}
 	if (!err && choice.all)
 		add_gpus(&t->arch, "all", NULL);
@@ -336,7 +335,6 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		add_gpus(&t->gone, last, t->arch);
 		add_gpus(&t->arch, last, NULL);
 	}
-	kp_choice_fini(&choice);
 	if (!err && !t->arch)
 		err = kp_fail(&why, KPACK_ERROR_ARCH_NOT_FOUND,
 			      "--arch auto: no GPU in %s: name the GPUs, as in --arch "

@@ -249,26 +249,23 @@ static kpack_error_t write_binary(const struct thin *t, struct input *in, int fd
 				  struct kp_outfile *out, uint64_t *size,
 				  struct kpackx_error *why)
 {
-	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
+	KP_AUTO(kp_outfile) scratch = {.fd = -1, .dir_fd = -1};
 	struct refill r = {.scratch = &scratch};
 	size_t n = in->fat.elf.n_wrappers;
 	KP_AUTO_FREE uint64_t *starts = xcalloc(n, sizeof(*starts));
 	struct kp_restore_options options = {
 		.offsets = starts, .write = copy_scratch, .arg = &r};
-	kpack_error_t err = out ? thin_open_scratch(t, in, &scratch, why) : KPACK_SUCCESS;
 
-	if (!err)
-		err = kp_selection_write(&in->fat, selection, out ? &scratch : NULL,
-					 offsets, &r.size, why);
+	if (out)
+		KP_TRY(thin_open_scratch(t, in, &scratch, why));
+	KP_TRY(kp_selection_write(&in->fat, selection, out ? &scratch : NULL, offsets,
+				  &r.size, why));
 	for (size_t i = 0; i < n; i++)
 		if (in->fat.wrapper_container[i] >= 0)
 			starts[i] = offsets[in->fat.wrapper_container[i]];
 	options.size = r.size;
-	if (!err)
-		err = kp_refill(fd, (uint64_t)in->st.st_size, &in->fat, &options, out,
-				size, why);
-	kp_outfile_close(&scratch);
-	return err;
+	return kp_refill(fd, (uint64_t)in->st.st_size, &in->fat, &options, out, size,
+			 why);
 }
 
 /*

@@ -128,6 +128,12 @@ struct press {
 	struct digest hash; /* of the member whose pieces are being committed */
 };
 
+static void press_fini(struct press *p)
+{
+	free(p->pieces);
+	digest_fini(&p->hash);
+}
+
 /* A piece that was read and compressed. */
 struct pressed {
 	uint8_t *plain; /* DATA, after the bytes before it for the dictionary */
@@ -372,6 +378,11 @@ struct zip_writer {
 	bool zip64; /* a member needs it */
 };
 
+static void zip_writer_fini(struct zip_writer *w)
+{
+	free(w->directory);
+}
+
 static unsigned version_needed(bool zip64, unsigned method)
 {
 	return zip64                    ? NEEDS_ZIP64
@@ -458,9 +469,9 @@ static kpack_error_t put_member(struct zip_writer *w, const struct wheel_out_mem
 kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_options *how,
 			      const char *dist_info, struct kpackx_error *why)
 {
-	struct kp_outfile out = {.fd = -1}, collected = {.fd = -1};
-	struct press p = {.o = o, .how = how, .collected = &collected};
-	struct zip_writer zip = {.sink = {.out = &out}};
+	KP_AUTO(kp_outfile) out = {.fd = -1}, collected = {.fd = -1};
+	KP_AUTO(press) p = {.o = o, .how = how, .collected = &collected};
+	KP_AUTO(zip_writer) zip = {.sink = {.out = &out}};
 	KP_AUTO_FREE char *path = xasprintf("%s/RECORD", dist_info);
 	size_t n = o->count, size;
 	KP_AUTO_FREE const char **paths = xmalloc((n + 1) * sizeof(*paths));
@@ -468,16 +479,11 @@ kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_option
 	uint64_t offset;
 	char *text;
 	FILE *record;
-	kpack_error_t err =
-		dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &zip.time, why);
 
-	if (!err)
-		err = below_outfile_open_in(&out, how->dir, how->name, 0666, why);
-	if (!err)
-		err = below_outfile_open_in(&collected, how->dir, ".kpack-wheel", 0600,
-					    why);
-	if (!err)
-		err = press_members(&p, 0, why);
+	KP_TRY(dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &zip.time, why));
+	KP_TRY(below_outfile_open_in(&out, how->dir, how->name, 0666, why));
+	KP_TRY(below_outfile_open_in(&collected, how->dir, ".kpack-wheel", 0600, why));
+	KP_TRY(press_members(&p, 0, why));
 	/* RECORD needs the hashes of all members before it */
 	record = xmemstream(&text, &size);
 	for (size_t i = 0; i < n; i++) {
@@ -490,21 +496,20 @@ kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_option
 	wheel_out_add_text(o, dist_info, "RECORD", text, size);
 	paths[n] = path;
 	kp_sort(paths, o->count, KP_AS_TEXT);
-	for (size_t i = 1; !err && i < o->count; i++)
+	for (size_t i = 1; i < o->count; i++)
 		if (strcmp(paths[i - 1], paths[i]) == 0)
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%.150s: added twice", paths[i]);
-	if (!err)
-		err = press_members(&p, n, why);
-	for (size_t i = 0; !err && i < o->count; i++) {
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%.150s: added twice", paths[i]);
+	KP_TRY(press_members(&p, n, why));
+	for (size_t i = 0; i < o->count; i++) {
 		if (o->members[i].from)
 			progress_add(o->members[i].size);
-		err = put_member(&zip, &o->members[i], &collected, why);
+		KP_TRY(put_member(&zip, &o->members[i], &collected, why));
 	}
+
 	/* the directory, and where it is */
 	offset = zip.sink.size;
-	if (!err)
-		err = kp_sink_put(&zip.sink, zip.directory, zip.size, why);
+	KP_TRY(kp_sink_put(&zip.sink, zip.directory, zip.size, why));
 	if (zip.zip64 || zip.count > UINT16_MAX || offset > UINT32_MAX) {
 		e = put64(put32(e, ZIP_END64), 44);
 		e = put16(put16(e, NEEDS_ZIP64), NEEDS_ZIP64);
@@ -519,18 +524,7 @@ kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_option
 		e = put16(e, zip.count < UINT16_MAX ? (unsigned)zip.count : UINT16_MAX);
 	e = put_small(put_small(e, zip.size), offset);
 	e = put16(e, 0); /* comment */
-	if (!err)
-		err = kp_sink_put(&zip.sink, end, (size_t)(e - end), why);
-	if (!err)
-		err = kp_outfile_sync(&out, why);
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	free(p.pieces);
-	free(zip.directory);
-	digest_fini(&p.hash);
-	if (collected.fd >= 0)
-		kp_outfile_close(&collected);
-	if (out.fd >= 0)
-		kp_outfile_close(&out);
-	return err;
+	KP_TRY(kp_sink_put(&zip.sink, end, (size_t)(e - end), why));
+	KP_TRY(kp_outfile_sync(&out, why));
+	return kp_outfile_publish(&out, why);
 }
