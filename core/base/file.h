@@ -191,6 +191,11 @@ kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *wh
 
 /* Close; an unpublished file is deleted.  OUT may be zeroed or already closed. */
 void kp_outfile_close(struct kp_outfile *out);
+/* The same, by which KP_AUTO(kp_outfile) finds it. */
+static inline void kp_outfile_fini(struct kp_outfile *out)
+{
+	kp_outfile_close(out);
+}
 
 /*
  * Flush the directory open at FD; if its file system cannot do that, it counts as

@@ -27,7 +27,6 @@
 #include "packer/files/staging.h"
 #include "packer/pack/undo.h"
 #include "packer/scan/scan.h"
-#include "packer/thin/packages.h"
 #include "packer/thin/policy.h"
 #include "packer/archives/prune.h"
 

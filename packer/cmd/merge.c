@@ -15,7 +15,7 @@
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/staging.h"
-#include "packer/trees/merge_trees.h"
+#include "packer/trees/join.h"
 #include "packer/trees/shard.h"
 
 struct merge_run {

@@ -13,9 +13,8 @@
 #include "packer/cli/process.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/pack/report.h"
 #include "packer/pack/undo.h"
-#include "packer/thin/packages.h"
+#include "packer/thin/policy.h"
 #include "packer/trees/shard.h"
 
 /*

@@ -239,14 +239,10 @@ int cmd_split_wheel(int argc, char **argv)
 		if (!is_requirement(args->requires[i]))
 			options_usage(help, "--requires '%s': not a requirement",
 				      args->requires[i]);
-	for (size_t i = 0; i < args->n_families; i++) {
-		if (!strchr(args->families[i], '='))
-			options_usage(help, "--family %s: not NAME=ARCH,...",
-				      args->families[i]);
-		if (wheel_family_add(&families, args->families[i], &why))
+	for (size_t i = 0; i < args->n_families; i++)
+		if (families_parse(&families, args->families[i], &why))
 			options_usage(help, "--family %s: %s", args->families[i],
 				      why.text);
-	}
 	if (library_set_open(args->libraries, NULL, &set, &why))
 		options_usage(help, "--databases: %s", why.text);
 	families_fini(&families);

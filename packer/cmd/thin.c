@@ -13,7 +13,7 @@
 #include "packer/files/below.h"
 #include "packer/gpu/runtimes.h"
 #include "packer/pack/tree.h"
-#include "packer/thin/packages.h"
+#include "packer/thin/policy.h"
 #include "packer/archives/prune.h"
 #include "packer/thin/thin.h"
 #include "packer/thin/keep.h"

@@ -235,6 +235,17 @@ kpack_error_t families_add(struct families *families, struct kp_span name,
 	return KPACK_SUCCESS;
 }
 
+kpack_error_t families_parse(struct families *families, const char *text,
+			     struct kpackx_error *why)
+{
+	size_t n = strcspn(text, "=");
+
+	if (!text[n])
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "not NAME=ARCH,...");
+	return families_add(families, (struct kp_span){(const uint8_t *)text, n},
+			    text + n + 1, why);
+}
+
 void families_fini(struct families *families)
 {
 	for (size_t i = 0; i < families->count; i++) {

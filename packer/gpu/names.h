@@ -104,6 +104,9 @@ struct families {
  */
 kpack_error_t families_add(struct families *families, struct kp_span name,
 			   const char *list, struct kpackx_error *why);
+/* As families_add, of TEXT, "NAME=ARCH,...". */
+kpack_error_t families_parse(struct families *families, const char *text,
+			     struct kpackx_error *why);
 void families_fini(struct families *families);
 
 /* The family that contains ARCH, or NULL. */

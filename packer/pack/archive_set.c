@@ -385,30 +385,11 @@ void archive_set_close(struct archive_set *set)
 
 /* --- objects ------------------------------------------------------------------------- */
 
-/*
- * Whether what S is to get could pass the bound of its archive.  An empty one takes anything: a
- * binary that is larger than a volume has to be somewhere.
- */
-static bool passes_bound(const struct archive_set *set, const struct slot *s)
-{
-	const struct archive_set_options *o = &set->options;
-	const struct volume *v = find_volume(set, s, set->volume);
-	bool kept = v && is_kept(set, v);
-	uint64_t used = s->bytes + (kept ? v->bytes : 0);
-	uint64_t frames = s->frames + (kept ? v->frames : 0);
-
-	if (s->more_frames == 0 || (used == 0 && frames == 0))
-		return false;
-	if (o->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
-	    frames + s->more_frames > KP_FRAMES_MAX)
-		return true;
-	return used >= o->volume_size || s->more_bytes > o->volume_size - used;
-}
-
 unsigned archive_set_place(struct archive_set *set, unsigned least,
 			   const struct archive_need *needs, size_t n)
 {
-	unsigned number = set->options.force || set->volume > least ? set->volume : least;
+	const struct archive_set_options *o = &set->options;
+	unsigned number = o->force || set->volume > least ? set->volume : least;
 	bool passes;
 
 	for (size_t i = 0; i < set->n_slots; i++)
@@ -425,8 +406,24 @@ unsigned archive_set_place(struct archive_set *set, unsigned least,
 				set->slots[i].bytes = set->slots[i].frames = 0;
 		set->volume = number;
 		passes = false;
-		for (size_t i = 0; i < set->n_slots && !passes; i++)
-			passes = passes_bound(set, &set->slots[i]);
+		for (size_t i = 0; i < set->n_slots && !passes; i++) {
+			const struct slot *s = &set->slots[i];
+			const struct volume *v = find_volume(set, s, number);
+			bool kept = v && is_kept(set, v);
+			uint64_t used = s->bytes + (kept ? v->bytes : 0);
+			uint64_t frames = s->frames + (kept ? v->frames : 0);
+
+			/*
+			 * An empty archive takes anything: a binary that is larger than a volume has
+			 * to be somewhere.
+			 */
+			if (s->more_frames == 0 || (used == 0 && frames == 0))
+				continue;
+			passes = used >= o->volume_size ||
+				 s->more_bytes > o->volume_size - used ||
+				 (o->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
+				  frames + s->more_frames > KP_FRAMES_MAX);
+		}
 		number += passes;
 	} while (passes);
 	for (size_t i = 0; i < set->n_slots; i++) {

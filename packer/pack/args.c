@@ -61,17 +61,10 @@ void pack_args_fini(struct pack_args *args)
 /* Parse NAME=ARCH,ARCH. */
 static int take_family(const struct options *o, const struct option_help *row, void *slot)
 {
-	struct pack_args *args = slot;
-	const char *equals = strchr(o->arg, '=');
 	struct kpackx_error why = {0};
 
 	(void)row;
-	if (!equals)
-		options_usage(o->help, "--family %s: not NAME=ARCH,...", o->arg);
-	if (families_add(
-		    &args->families,
-		    (struct kp_span){(const uint8_t *)o->arg, (size_t)(equals - o->arg)},
-		    equals + 1, &why))
+	if (families_parse(slot, o->arg, &why))
 		options_usage(o->help, "--family %s: %s", o->arg, why.text);
 	return EXIT_OK;
 }
@@ -127,7 +120,7 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.prefix)},
 	ARCH_FILTER_OPTIONS(struct parser, args.filter),
 	{0, "family", "NAME=ARCH,...", "these targets share one archive; may be repeated",
-	 OPTION_TAKE(struct parser, args, take_family)},
+	 OPTION_TAKE(struct parser, args.families, take_family)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
 	 OPTION_SCHEME(struct parser, args.how.scheme)},
 	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7), or auto",
@@ -190,9 +183,8 @@ const struct command_help cmd_pack_help = {
  * Check which options were given together, and combine them.  What has no meaning is refused,
  * because the user meant something else.
  */
-static void combine_options(struct parser *p)
+static void combine_options(const struct parser *p, struct pack_args *args)
 {
-	struct pack_args *args = &p->args;
 	struct pack_options *how = &args->how;
 
 	options_check(
@@ -263,36 +255,6 @@ static void combine_options(struct parser *p)
 	/* a file in the tree is newer than the entry for its path */
 	if (args->mode == PACK_IN_PLACE && args->prefer == PREFER_NONE)
 		args->prefer = PREFER_INPUT;
-}
-
-/* Take the targets and the libraries.  Returns an exit status. */
-static int take_lists(struct parser *p)
-{
-	struct pack_args *args = &p->args;
-	struct kpackx_error why = {0};
-	kpack_error_t err;
-
-	/* the paper's options: one archive for these architectures, and only these */
-	if (!p->family != !p->arches)
-		options_usage(&cmd_pack_help,
-			      "--gfx-arch-family and --gfx-arches need each other");
-	if (p->family &&
-	    families_add(&args->families, kp_span_str(p->family), p->arches, &why))
-		options_usage(&cmd_pack_help, "--gfx-arch-family %s: %s", p->family,
-			      why.text);
-	if (p->family &&
-	    arch_filter_put(&args->filter, &cmd_pack_help, "gfx-arches", p->arches))
-		return EXIT_FAULT;
-	arch_filter_check(&args->filter, &cmd_pack_help);
-	err = library_set_open(p->libraries, p->rules, &args->libraries, &why);
-	if (err == KPACK_ERROR_INVALID_ARGUMENT && !p->rules)
-		options_usage(&cmd_pack_help, "--libraries: %s", why.text);
-	if (err)
-		report_why(NULL, &why);
-	/* what the user wrote into a file of rules is a part of the command line */
-	return !err                                  ? EXIT_OK
-	       : err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE
-						     : EXIT_FAULT;
 }
 
 /* --- operands ------------------------------------------------------------------------ */
@@ -420,17 +382,34 @@ int pack_args_parse(struct pack_args *args, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_pack_help, .argc = argc, .argv = argv};
 	struct parser p = {0};
-	int status;
+	struct kpackx_error why = {0};
+	kpack_error_t err;
 
 	pack_args_init(&p.args);
 	p.args.volume_size = 0; /* not given */
 	p.args.how.level = 0;
 	options_read(&o, &p);
-	status = take_lists(&p);
-	if (!status) {
-		combine_options(&p);
-		status = take_operands(&p.args, argc, argv);
-	}
+	/* the paper's options: one archive for these architectures, and only these */
+	if (!p.family != !p.arches)
+		options_usage(&cmd_pack_help,
+			      "--gfx-arch-family and --gfx-arches need each other");
+	if (p.family &&
+	    families_add(&p.args.families, kp_span_str(p.family), p.arches, &why))
+		options_usage(&cmd_pack_help, "--gfx-arch-family %s: %s", p.family,
+			      why.text);
 	*args = p.args;
-	return status;
+	if (p.family &&
+	    arch_filter_put(&args->filter, &cmd_pack_help, "gfx-arches", p.arches))
+		return EXIT_FAULT;
+	arch_filter_check(&args->filter, &cmd_pack_help);
+	err = library_set_open(p.libraries, p.rules, &args->libraries, &why);
+	if (err == KPACK_ERROR_INVALID_ARGUMENT && !p.rules)
+		options_usage(&cmd_pack_help, "--libraries: %s", why.text);
+	/* what the user wrote into a file of rules is a part of the command line */
+	if (err) {
+		report_why(NULL, &why);
+		return err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAULT;
+	}
+	combine_options(&p, args);
+	return take_operands(args, argc, argv);
 }

@@ -84,21 +84,42 @@ static void list_archives(const struct packing *p, const struct plan_binary *b, 
 	}
 }
 
-/*
- * Write the content of B's marker, on the heap.  The archives are search paths from every path
- * that the binary has in the scan; paths at different depths below the root have their own.
- */
-static kpack_error_t make_marker(const struct packing *p, const struct plan_binary *b,
-				 uint8_t **out, size_t *size, struct kpackx_error *why)
+/* --- the file ------------------------------------------------------------------------ */
+
+static kpack_error_t check_binary(void *arg, struct input *in, int fd,
+				  struct kpackx_error *why)
 {
+	const struct packing *p = arg;
+
+	return kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat,
+				p->args.keep_device_code, why);
+}
+
+static kpack_error_t convert_binary(void *arg, struct input *in, int fd,
+				    struct kp_outfile *out, struct kpackx_error *why)
+{
+	const struct packing *p = arg;
 	const struct scan *scan = &p->scan;
-	struct texts files = {0}, paths = {0};
-	struct kp_marker marker = {.kernel_name = b->input->key};
+	struct disposition *o = &p->dispositions.items[in->entry];
+	uint64_t size = (uint64_t)in->st.st_size;
+	KP_AUTO(texts) files = {0}, paths = {0};
+	struct kp_marker marker = {.kernel_name = in->key};
+	KP_AUTO(kp_recipe) recipe = {0};
+	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = fd, .size = size};
+	struct kp_convert_options options = {.recipe = kp_recipe_complete,
+					     .recipe_arg = &maker,
+					     .keep_device_code =
+						     p->args.keep_device_code};
+	KP_AUTO_FREE uint8_t *bytes = NULL;
+	size_t n_bytes;
 	kpack_error_t err;
 
-	list_archives(p, b, p->kind == PACKING_APART, &files);
-	for (size_t e = b->input->entry; e != SCAN_NO_LINK;
-	     e = scan->entries[e].next_link) {
+	/*
+	 * The marker: archives are search paths from every path that the binary has in the scan;
+	 * paths at different depths below the root have their own.
+	 */
+	list_archives(p, plan_find(&p->plan, in->key), p->kind == PACKING_APART, &files);
+	for (size_t e = in->entry; e != SCAN_NO_LINK; e = scan->entries[e].next_link) {
 		KP_AUTO_FREE char *up = xstrdup("");
 
 		for (const char *c = scan->entries[e].relative; *c; c++) {
@@ -115,42 +136,10 @@ static kpack_error_t make_marker(const struct packing *p, const struct plan_bina
 	}
 	marker.search_paths = paths.items;
 	marker.n_search_paths = paths.n;
-	err = kp_marker_write(&marker, out, size, why);
-	texts_fini(&files);
-	texts_fini(&paths);
-	return err;
-}
+	KP_TRY(kp_marker_write(&marker, &bytes, &n_bytes, why));
+	options.marker = (struct kp_span){bytes, n_bytes};
 
-/* --- the file ------------------------------------------------------------------------ */
-
-static kpack_error_t check_binary(void *arg, struct input *in, int fd,
-				  struct kpackx_error *why)
-{
-	const struct packing *p = arg;
-
-	return kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat,
-				p->args.keep_device_code, why);
-}
-
-static kpack_error_t convert_binary(void *arg, struct input *in, int fd,
-				    struct kp_outfile *out, struct kpackx_error *why)
-{
-	const struct packing *p = arg;
-	struct disposition *o = &p->dispositions.items[in->entry];
-	uint64_t size = (uint64_t)in->st.st_size;
-	struct kp_recipe recipe;
-	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = fd, .size = size};
-	struct kp_convert_options options = {.recipe = kp_recipe_complete,
-					     .recipe_arg = &maker,
-					     .keep_device_code =
-						     p->args.keep_device_code};
-	KP_AUTO_FREE uint8_t *marker = NULL;
-	size_t marker_size;
-	kpack_error_t err;
-
-	KP_TRY(make_marker(p, plan_find(&p->plan, in->key), &marker, &marker_size, why));
-	options.marker = (struct kp_span){marker, marker_size};
-	/* apart, the binary is the same whatever was selected, even nothing */
+	/* the recipe: apart, the binary is the same whatever was selected, even nothing */
 	KP_TRY(kp_recipe_describe(
 		&in->fat, (const uint8_t(*)[16])in->xxh3, in->known,
 		(p->kind == PACKING_APART ? KP_RECIPE_COMPUTE : 0) |
@@ -162,7 +151,6 @@ static kpack_error_t convert_binary(void *arg, struct input *in, int fd,
 	o->kept_size = recipe.n_kept;
 	err = kp_convert(fd, size, &in->fat, &options, out, why);
 	free((void *)maker.bytes.data);
-	kp_recipe_fini(&recipe);
 	return err;
 }
 
@@ -195,7 +183,7 @@ static kpack_error_t resume_binary(struct packing *p, size_t entry, struct binar
 	const struct plan_binary *binary = NULL;
 	const struct input *in;
 	size_t n_group = strlen(p->args.group), n = 0, head;
-	struct texts files = {0};
+	KP_AUTO(texts) files = {0};
 	KP_AUTO_FREE size_t *links = NULL;
 	bool same, all = true;
 
@@ -233,7 +221,6 @@ static kpack_error_t resume_binary(struct packing *p, size_t entry, struct binar
 					files.items[i]) == 0;
 		all &= named;
 	}
-	texts_fini(&files);
 	if (!same || !all)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "its marker names %s, whose code %s: give another --group "

@@ -48,43 +48,15 @@ static struct disposition *disposition_of(const struct converter *c, size_t job)
 
 /* --- before -------------------------------------------------------------------------- */
 
-/* Check that IN can be replaced at each of its paths by a file with the same attributes. */
-static void check_in_place(const struct converter *c, const struct input *in,
-			   size_t *faults)
-{
-	uid_t owner = in->st.st_uid, self = geteuid();
-	nlink_t found = 0;
-
-	for (size_t i = in->entry; i != SCAN_NO_LINK; i = c->scan->entries[i].next_link) {
-		const char *path = c->scan->entries[i].path;
-		KP_AUTO_FREE char *dir = directory_of(path);
-		struct kpackx_error fault = {0};
-
-		found++;
-		if (self != 0 && self != owner)
-			kp_fail(&fault, KPACK_ERROR_IO_ERROR,
-				"belongs to user %u: only that user can replace it",
-				(unsigned)owner);
-		else if (below_access(dir, W_OK | X_OK) < 0)
-			below_fail(&fault, "cannot be replaced in its directory");
-		if (fault.code) {
-			report_why(path, &fault);
-			++*faults;
-		}
-	}
-	if (found < in->st.st_nlink)
-		report_error(c->scan->entries[in->entry].path,
-			     "note: %llu more hard links are not in the tree and stay as "
-			     "they are",
-			     (unsigned long long)(in->st.st_nlink - found));
-}
-
 void converter_check(const struct converter *c, size_t *faults)
 {
+	uid_t self = geteuid();
+
 	for (size_t i = 0; i < c->n_inputs; i++) {
 		struct input *in = c->inputs[i];
 		struct kpackx_error fault = {0};
 		kpack_error_t err = KPACK_SUCCESS;
+		nlink_t found = 0;
 		int fd;
 
 		if (disposition_of(c, i)->fate != FATE_CONVERTED)
@@ -97,12 +69,38 @@ void converter_check(const struct converter *c, size_t *faults)
 		}
 		if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 			disposition_set(disposition_of(c, i), FATE_REFUSED, fault.text);
-		} else if (err) {
+			continue;
+		}
+		if (err) {
 			report_why(in->path, &fault);
 			++*faults;
-		} else if (!c->output) {
-			check_in_place(c, in, faults);
+			continue;
 		}
+		/* in place, it is replaced at each of its paths by a file with the same attributes */
+		for (size_t k = in->entry; k != SCAN_NO_LINK && !c->output;
+		     k = c->scan->entries[k].next_link) {
+			const char *path = c->scan->entries[k].path;
+			KP_AUTO_FREE char *dir = directory_of(path);
+			struct kpackx_error why = {0};
+
+			found++;
+			if (self != 0 && self != in->st.st_uid)
+				kp_fail(&why, KPACK_ERROR_IO_ERROR,
+					"belongs to user %u: only that user can replace "
+					"it",
+					(unsigned)in->st.st_uid);
+			else if (below_access(dir, W_OK | X_OK) < 0)
+				below_fail(&why, "cannot be replaced in its directory");
+			if (why.code) {
+				report_why(path, &why);
+				++*faults;
+			}
+		}
+		if (!c->output && found < in->st.st_nlink)
+			report_error(c->scan->entries[in->entry].path,
+				     "note: %llu more hard links are not in the tree and "
+				     "stay as they are",
+				     (unsigned long long)(in->st.st_nlink - found));
 	}
 }
 

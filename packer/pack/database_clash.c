@@ -419,10 +419,8 @@ kpack_error_t clash_check_tree(struct packing *p, struct kpackx_error *why)
 				     b ? b->arches[0] : "damaged", NULL);
 	}
 	err = settle_clashes(&c, err, why);
-	if (our_found.objects)
-		library_found_fini(&our_found);
-	if (their_found.objects)
-		library_found_fini(&their_found);
+	library_found_fini(&our_found);
+	library_found_fini(&their_found);
 	file_tree_fini(&ours);
 	file_tree_fini(&theirs);
 	return err;

@@ -353,22 +353,6 @@ void packing_runtimes(const struct scan *scan, struct hip_runtimes *list)
 	}
 }
 
-/* Print what the scan has to say: of files with, or seemingly with, device code that stays. */
-static void note_left(const struct pack_args *args, const struct scan *scan)
-{
-	for (size_t i = 0; i < scan->n_inputs && !args->quiet; i++) {
-		const struct input *in = scan->inputs[i];
-
-		for (size_t k = 0; k < in->n_images && in->kind == INPUT_DATABASE; k++)
-			if (in->objects[k].warning)
-				report_error(scan->entries[in->entry].path, "warning: %s",
-					     in->objects[k].warning);
-	}
-	scan_report_left(scan, args->quiet);
-	if (pack_args_take_databases(args) && args->libraries.count && !args->quiet)
-		scan_report_unrecognised(scan);
-}
-
 /* Say what will be missing in what is written. */
 static void note_missing(const struct packing *p)
 {
@@ -437,10 +421,22 @@ static kpack_error_t plan_objects(struct packing *p, struct kpackx_error *why)
 int packing_plan(struct packing *p)
 {
 	const struct pack_args *args = &p->args;
+	const struct scan *scan = &p->scan;
 	bool tree = args->mode != PACK_ARCHIVES, in_place = args->mode == PACK_IN_PLACE;
 	struct kpackx_error why = {0};
 
-	note_left(args, &p->scan);
+	/* what the scan has to say: of files with, or seemingly with, device code that stays */
+	for (size_t i = 0; i < scan->n_inputs && !args->quiet; i++) {
+		const struct input *in = scan->inputs[i];
+
+		for (size_t k = 0; k < in->n_images && in->kind == INPUT_DATABASE; k++)
+			if (in->objects[k].warning)
+				report_error(scan->entries[in->entry].path, "warning: %s",
+					     in->objects[k].warning);
+	}
+	scan_report_left(scan, args->quiet);
+	if (pack_args_take_databases(args) && args->libraries.count && !args->quiet)
+		scan_report_unrecognised(scan);
 	if (!check_closure(p))
 		return EXIT_FAULT;
 	if (tree) {

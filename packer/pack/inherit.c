@@ -64,18 +64,16 @@ void shown_files_close(struct shown_files *list)
 	free(list->items);
 }
 
-/*
- * Check that no file would be shown twice with different bytes.  Archives with the same name are
- * compared as a whole.
- */
-static kpack_error_t check_shown(const char *from, const char *to,
-				 struct kpackx_error *why)
+kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_error *why)
 {
 	struct shown_files a = {0}, b = {0};
 	kpack_error_t err = shown_files_open(from, &a, why);
+	char **paths = NULL;
+	size_t n = 0;
 
 	if (!err)
 		err = shown_files_open(to, &b, why);
+	/* no file may be shown twice with other bytes; archives of one name are compared as a whole */
 	for (size_t i = 0; i < a.n && !err; i++) {
 		const struct shown *x = &a.items[i];
 		size_t k =
@@ -100,17 +98,6 @@ static kpack_error_t check_shown(const char *from, const char *to,
 	}
 	shown_files_close(&a);
 	shown_files_close(&b);
-	return err;
-}
-
-/* --- the copies ---------------------------------------------------------------------- */
-
-kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_error *why)
-{
-	kpack_error_t err = check_shown(from, to, why);
-	char **paths = NULL;
-	size_t n = 0;
-
 	if (!err)
 		err = below_archives_find(from, &paths, &n, why);
 	for (size_t i = 0; i < n; i++) {

@@ -108,42 +108,6 @@ static void add_place(uint32_t index, size_t container, void *arg)
 	c->indices[c->n_indices++] = index;
 }
 
-/*
- * Add the containers of IN that are stored, by their first index.  One that several wrappers lead to is
- * stored once and has the index of each.
- */
-static void add_containers(struct planner *p, struct input *in)
-{
-	const struct kp_containers *list = &in->fat.containers;
-	struct wanted {
-		const char *arch;
-		size_t image;
-	} *wanted = xmalloc(in->n_images * sizeof(*wanted));
-	struct places places = {.containers =
-					xcalloc(list->count, sizeof(*places.containers)),
-				.order = xcalloc(list->count, sizeof(*places.order))};
-
-	kp_fatbin_places(&in->fat, add_place, &places);
-	for (size_t i = 0; i < places.n; i++) {
-		const struct kp_container *c = &list->items[places.order[i]];
-		size_t n = 0;
-
-		*add_container(p) = places.containers[places.order[i]];
-		for (size_t k = c->first_image; k < c->first_image + c->n_images; k++)
-			if (in->packed[k] &&
-			    arch_filter_match(p->filter, kp_span_str(in->images[k].arch)))
-				wanted[n++] = (struct wanted){in->images[k].arch, k};
-		kp_sort(wanted, n, KP_BY_TEXT(struct wanted, arch),
-			KP_BY_NUMBER(struct wanted, image));
-		for (size_t k = 0; k < n; k++)
-			add_object(p, in, wanted[k].image);
-		input_expect(in, places.order[i], (unsigned)n);
-	}
-	free(wanted);
-	free(places.containers);
-	free(places.order);
-}
-
 static void add_key(struct planner *p, const char *key, const char *arch,
 		    const struct facts *facts)
 {
@@ -157,6 +121,15 @@ static void add_key(struct planner *p, const char *key, const char *arch,
 
 static void add_binary(struct planner *p, struct input *in)
 {
+	const struct kp_containers *list = &in->fat.containers;
+	KP_AUTO_FREE struct wanted {
+		const char *arch;
+		size_t image;
+	} *wanted = xmalloc(in->n_images * sizeof(*wanted));
+	KP_AUTO_FREE struct plan_container *containers =
+		xcalloc(list->count, sizeof(*containers));
+	KP_AUTO_FREE size_t *order = xcalloc(list->count, sizeof(*order));
+	struct places places = {.containers = containers, .order = order};
 	unsigned stored = 0;
 
 	for (size_t i = 0; i < in->n_images; i++) {
@@ -175,10 +148,29 @@ static void add_binary(struct planner *p, struct input *in)
 	}
 	p->plan->binaries[p->plan->n_binaries++] =
 		(struct plan_binary){.input = in, .key = in->key, .volume = 1};
-	if (in->kind != INPUT_DATABASE) {
-		add_containers(p, in);
-		return;
+	/*
+	 * The containers that are stored, by their first index.  One that several wrappers lead to is
+	 * stored once and has the index of each.
+	 */
+	if (in->kind != INPUT_DATABASE)
+		kp_fatbin_places(&in->fat, add_place, &places);
+	for (size_t i = 0; i < places.n; i++) {
+		const struct kp_container *c = &list->items[places.order[i]];
+		size_t n = 0;
+
+		*add_container(p) = places.containers[places.order[i]];
+		for (size_t k = c->first_image; k < c->first_image + c->n_images; k++)
+			if (in->packed[k] &&
+			    arch_filter_match(p->filter, kp_span_str(in->images[k].arch)))
+				wanted[n++] = (struct wanted){in->images[k].arch, k};
+		kp_sort(wanted, n, KP_BY_TEXT(struct wanted, arch),
+			KP_BY_NUMBER(struct wanted, image));
+		for (size_t k = 0; k < n; k++)
+			add_object(p, in, wanted[k].image);
+		input_expect(in, places.order[i], (unsigned)n);
 	}
+	if (in->kind != INPUT_DATABASE)
+		return;
 	/* each object once, with a key for each of its architectures that is selected */
 	add_container(p);
 	for (size_t i = 0; i < in->n_images; i++) {

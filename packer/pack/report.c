@@ -7,7 +7,7 @@
  * run count as what comes after.  Users pack to save room, so an output that is larger than the
  * input is explained, with what would make it smaller (report_larger).
  */
-#include "report.h"
+#include "run.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -264,16 +264,18 @@ static void json_add_database(json_t *file, const struct input *in)
 	json_object_set_new(file, "arches", arches);
 }
 
-/*
- * The files: in a tree each path and what became of it; of a run that writes archives only, those with
- * code.
- */
-static json_t *json_files(const struct packing *p)
+static void print_json(const struct packing *p, const struct pack_result *r)
 {
 	const struct scan *scan = &p->scan;
-	json_t *list = json_array(), *file;
+	json_t *all, *file, *others = json_array(), *files = json_array();
+	size_t n_names, n_stats;
+	const char *const *names = archive_set_names(p->set, &n_names);
+	const struct arch_stats *stats = archive_set_stats(p->set, &n_stats);
+	bool archives = p->args.mode == PACK_ARCHIVES;
+	struct sums s;
 
-	for (size_t i = 0; i < p->dispositions.count; i++) {
+	/* of a tree each path and what became of it */
+	for (size_t i = 0; i < p->dispositions.count && !r->done; i++) {
 		const struct disposition *o = &p->dispositions.items[i];
 		const struct scan_entry *e = &scan->entries[i];
 
@@ -298,11 +300,10 @@ static json_t *json_files(const struct packing *p)
 			json_object_set_new(file, "size_after",
 					    json_integer((json_int_t)o->after));
 		}
-		json_array_append_new(list, file);
+		json_array_append_new(files, file);
 	}
-	if (p->args.mode != PACK_ARCHIVES)
-		return list;
-	for (size_t i = 0; i < scan->n_inputs; i++) {
+	/* of a run that writes archives only, those with code */
+	for (size_t i = 0; i < scan->n_inputs && archives && !r->done; i++) {
 		const struct input *in = scan->inputs[i];
 
 		file = json_pack("{so so ss}", "path",
@@ -310,26 +311,14 @@ static json_t *json_files(const struct packing *p)
 				 report_json_text(in->key), "status", "packed");
 		if (in->kind == INPUT_DATABASE)
 			json_add_database(file, in);
-		json_array_append_new(list, file);
+		json_array_append_new(files, file);
 	}
-	for (size_t i = 0; i < scan->n_entries; i++)
+	for (size_t i = 0; i < scan->n_entries && archives && !r->done; i++)
 		if (scan->entries[i].note)
 			json_array_append_new(
-				list, json_pack("{so sn ss}", "path",
-						report_json_text(scan->entries[i].path),
-						"key", "status", scan->entries[i].note));
-	return list;
-}
-
-static void print_json(const struct packing *p, const struct pack_result *r)
-{
-	const struct scan *scan = &p->scan;
-	json_t *all, *others = json_array();
-	size_t n_names, n_stats;
-	const char *const *names = archive_set_names(p->set, &n_names);
-	const struct arch_stats *stats = archive_set_stats(p->set, &n_stats);
-	struct sums s;
-
+				files, json_pack("{so sn ss}", "path",
+						 report_json_text(scan->entries[i].path),
+						 "key", "status", scan->entries[i].note));
 	for (size_t i = 0; pack_args_take_databases(&p->args) && i < scan->n_entries; i++)
 		if (p->args.libraries.count && scan_unrecognised(scan, i, NULL))
 			json_array_append_new(
@@ -339,9 +328,9 @@ static void print_json(const struct packing *p, const struct pack_result *r)
 			report_json_text(p->args.group), "archives",
 			report_json_list(names, n_names), "arches",
 			rows_array(ROWS(arch_rows), stats, n_stats, sizeof(*stats)),
-			"files", r->done ? json_array() : json_files(p), "unrecognised",
-			others, "mount", r->mount, "boot", r->boot, "undo", r->undo);
-	if (p->args.mode != PACK_ARCHIVES && !r->done) {
+			"files", files, "unrecognised", others, "mount", r->mount, "boot",
+			r->boot, "undo", r->undo);
+	if (!archives && !r->done) {
 		s = sum_up(p);
 		json_object_set_new(all, "summary",
 				    rows_object(sum_rows,

@@ -99,4 +99,23 @@ kpack_error_t packing_resume(struct packing *p, struct kpackx_error *why);
 kpack_error_t clash_check_tree(struct packing *p, struct kpackx_error *why);
 kpack_error_t clash_check_archives(struct packing *p, struct kpackx_error *why);
 
+/* --- the report: report.c ------------------------------------------------------------------- */
+
+struct pack_result {
+	bool done;   /* the shard was already finished: nothing else is reported */
+	char *mount; /* the command that makes packed files visible; or NULL */
+	char *boot;  /* the one that does so at every boot; or NULL */
+	char *undo;  /* the one that undoes the run; or NULL */
+};
+
+/* Print what P has done, which was written. */
+void pack_report(const struct packing *p, const struct pack_result *result);
+
+/*
+ * After the run, print warnings about paths that were not converted, and unless QUIET notes
+ * about those that were not copied as expected.
+ */
+void pack_report_dispositions(const struct scan *scan,
+			      const struct dispositions *dispositions, bool quiet);
+
 #endif

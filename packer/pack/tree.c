@@ -186,14 +186,44 @@ static kpack_error_t flush_directory(const char *file, struct kpackx_error *why)
 					  : KPACK_SUCCESS;
 }
 
-/* Remove files of databases, unless they were changed: no archive has the changes. */
-static kpack_error_t remove_databases(const struct converter *c, struct kpackx_error *why)
+/* In place: remove what killed runs left, then files of databases, which makes room. */
+static kpack_error_t make_room(const struct converter *c, struct kpackx_error *why)
 {
+	struct scan_entry *entries = c->scan->entries;
+	size_t n = c->scan->n_entries;
 	const char *last = NULL;
 	struct stat st;
 
-	for (size_t i = 0; i < c->scan->n_entries; i++) {
-		const struct scan_entry *e = &c->scan->entries[i];
+	for (const struct scan_entry *left = entries; left < entries + n; left++) {
+		struct scan_entry *link = NULL;
+
+		if (!left->leftover)
+			continue;
+		/* if it is a further link of a file of the tree, that one changes, and is still the same */
+		for (size_t i = 0; i < n && left->id.nlink > 1 && !link; i++)
+			if (!entries[i].leftover && S_ISREG(entries[i].mode) &&
+			    entries[i].id.ino == left->id.ino &&
+			    entries[i].id.dev == left->id.dev &&
+			    below_lstat(entries[i].path, &st) == 0 &&
+			    file_identity_is(&entries[i].id, &st))
+				link = &entries[i];
+		if (below_unlink(left->path) < 0 && errno != ENOENT)
+			return below_fail(why, "%s: cannot remove", left->path);
+		if (!link || below_lstat(link->path, &st) < 0 ||
+		    !file_identity_is_named(&link->id, &st))
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			if (entries[i].id.ino != st.st_ino ||
+			    entries[i].id.dev != st.st_dev)
+				continue;
+			entries[i].id.ctime = st.st_ctim;
+			entries[i].id.nlink = st.st_nlink;
+			if (entries[i].input)
+				entries[i].input->st = st;
+		}
+	}
+	for (size_t i = 0; i < n; i++) {
+		const struct scan_entry *e = &entries[i];
 
 		if (!is_to_remove(&c->dispositions->items[i]))
 			continue;
@@ -203,6 +233,7 @@ static kpack_error_t remove_databases(const struct converter *c, struct kpackx_e
 		if (below_lstat(e->path, &st) < 0)
 			return kp_fail_prefix(why, below_fail(why, "cannot stat"), "%s",
 					      e->path);
+		/* no archive has what was changed since the scan */
 		if (!file_identity_is_named(&e->id, &st))
 			return kp_fail(why, KPACK_ERROR_IO_ERROR,
 				       "%s: was changed meanwhile", e->path);
@@ -211,39 +242,6 @@ static kpack_error_t remove_databases(const struct converter *c, struct kpackx_e
 					      e->path);
 	}
 	return last ? flush_directory(last, why) : KPACK_SUCCESS;
-}
-
-/*
- * Remove what a killed run left at the path of LEFT.  If that is a further link of a file of the
- * tree, the file loses it, which changes its ctime: it is still the same.
- */
-static kpack_error_t remove_leftover(struct scan *scan, const struct scan_entry *left,
-				     struct kpackx_error *why)
-{
-	struct scan_entry *entries = scan->entries, *link = NULL;
-	struct stat st;
-
-	for (size_t i = 0; i < scan->n_entries && left->id.nlink > 1 && !link; i++)
-		if (!entries[i].leftover && S_ISREG(entries[i].mode) &&
-		    entries[i].id.ino == left->id.ino &&
-		    entries[i].id.dev == left->id.dev &&
-		    below_lstat(entries[i].path, &st) == 0 &&
-		    file_identity_is(&entries[i].id, &st))
-			link = &entries[i];
-	if (below_unlink(left->path) < 0 && errno != ENOENT)
-		return below_fail(why, "%s: cannot remove", left->path);
-	if (!link || below_lstat(link->path, &st) < 0 ||
-	    !file_identity_is_named(&link->id, &st))
-		return KPACK_SUCCESS;
-	for (size_t i = 0; i < scan->n_entries; i++) {
-		if (entries[i].id.ino != st.st_ino || entries[i].id.dev != st.st_dev)
-			continue;
-		entries[i].id.ctime = st.st_ctim;
-		entries[i].id.nlink = st.st_nlink;
-		if (entries[i].input)
-			entries[i].input->st = st;
-	}
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t output_write(const struct converter *c, const char *root,
@@ -256,11 +254,7 @@ kpack_error_t output_write(const struct converter *c, const char *root,
 	char *left;
 
 	if (!c->output) {
-		for (size_t i = 0; i < n; i++)
-			if (entries[i].leftover)
-				KP_TRY(remove_leftover(c->scan, &entries[i], why));
-		/* first what makes room */
-		KP_TRY(remove_databases(c, why));
+		KP_TRY(make_room(c, why));
 		return converter_run(c, why);
 	}
 	if (below_stat(root, &st) < 0)

@@ -104,33 +104,6 @@ static kpack_error_t keep_directory(struct tree_write *w, const char *path,
 	return tree_write_directory(w, path, from, why);
 }
 
-/*
- * Make a file TO with the attributes of E; of several links of a file, the first one.  It is empty, or,
- * if no archive gets E's bytes, has the architecture that E was for.
- */
-static kpack_error_t keep_file_attributes(const struct scan_entry *e, bool removed,
-					  const char *to, struct kpackx_error *why)
-{
-	KP_AUTO_CLOSE int from = -1, fd = -1;
-	char arch[KP_TARGET_TEXT_MAX] = "";
-	struct kp_outfile file;
-	struct stat st;
-
-	if (removed)
-		library_object_target(e->input->objects, 0, arch);
-	KP_TRY(below_file_open_again(e->path, &e->id, &from, why));
-	if (fstat(from, &st) < 0)
-		return kp_fail_errno(why, errno, "%s: cannot stat", e->path);
-	if (below_unlink(to) < 0 && errno != ENOENT)
-		return below_fail(why, "%s: cannot replace", to);
-	fd = below_open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	if (fd < 0)
-		return below_fail(why, "%s: cannot make it", to);
-	file = kp_spill_outfile(fd);
-	KP_TRY(kp_outfile_pwrite(&file, 0, arch, strlen(arch), why));
-	return attributes_copy(from, fd, &st, why);
-}
-
 static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
 			      struct kept_times *times, struct kpackx_error *why)
 {
@@ -174,9 +147,12 @@ static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
 	KP_TRY(keep_directory(w, "", p->args.output, &scan->root.mtime, times, why));
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
-		bool removed = p->dispositions.items[i].fate == FATE_REMOVED;
 		KP_AUTO_FREE char *to = xasprintf("%s/%s", w->root, e->relative);
+		KP_AUTO_CLOSE int from = -1, fd = -1;
+		char arch[KP_TARGET_TEXT_MAX] = "";
+		struct kp_outfile file;
 		const char *first;
+		struct stat st;
 
 		if (!kept[i])
 			continue;
@@ -186,10 +162,27 @@ static kpack_error_t keep_all(const struct packing *p, struct tree_write *w,
 			continue;
 		}
 		first = tree_write_first(w, e->relative, &e->id);
-		if (first)
+		if (first) {
 			KP_TRY(tree_write_link(w, e->relative, first, NULL, &e->id, why));
-		else
-			KP_TRY(keep_file_attributes(e, removed, to, why));
+			continue;
+		}
+		/*
+		 * A file with its attributes, which is empty, or, if no archive gets its bytes, has the
+		 * architecture that it was for.
+		 */
+		if (p->dispositions.items[i].fate == FATE_REMOVED)
+			library_object_target(e->input->objects, 0, arch);
+		KP_TRY(below_file_open_again(e->path, &e->id, &from, why));
+		if (fstat(from, &st) < 0)
+			return kp_fail_errno(why, errno, "%s: cannot stat", e->path);
+		if (below_unlink(to) < 0 && errno != ENOENT)
+			return below_fail(why, "%s: cannot replace", to);
+		fd = below_open(to, O_WRONLY | O_CREAT | O_EXCL, 0600);
+		if (fd < 0)
+			return below_fail(why, "%s: cannot make it", to);
+		file = kp_spill_outfile(fd);
+		KP_TRY(kp_outfile_pwrite(&file, 0, arch, strlen(arch), why));
+		KP_TRY(attributes_copy(from, fd, &st, why));
 	}
 	KP_TRY(tree_write_finish(w, why));
 	KP_TRY(give_times(times, why));
@@ -422,46 +415,38 @@ static kpack_error_t put_file(const struct kpack_archive *a, size_t entry,
 			      const char *path, const char *kept,
 			      struct kpackx_error *why)
 {
-	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+	KP_AUTO(kp_outfile) out = {.fd = -1, .dir_fd = -1};
 	KP_AUTO_CLOSE int fd = -1;
 	struct kp_sink sink = {.out = &out};
 	struct kp_meta meta;
 	struct stat st = {0};
-	kpack_error_t err;
 
 	kp_archive_meta(a, entry, &meta);
-	err = below_outfile_open(&out, path,
-				 kept        ? 0600
-				 : meta.mode ? (mode_t)meta.mode & 0777
-					     : 0666,
-				 why);
+	KP_TRY(below_outfile_open(&out, path,
+				  kept        ? 0600
+				  : meta.mode ? (mode_t)meta.mode & 0777
+					      : 0666,
+				  why));
 	out.keep = true;
 	out.lazy = true; /* everything is flushed at once */
-	if (!err)
-		err = archive_decode(a, entry, &sink, why);
+	KP_TRY(archive_decode(a, entry, &sink, why));
 	/*
 	 * Whoever may write into the directory of KEPT can give this name to another user's file.
 	 * What makes a file run with that user's rights does no database any good.
 	 */
-	if (!err && kept) {
+	if (kept) {
 		fd = below_open(kept, O_RDONLY, 0);
 		if (fd < 0 || fstat(fd, &st) < 0)
-			err = below_fail(why, "%s: cannot open", kept);
-		else if (!S_ISREG(st.st_mode) ||
-			 fgetxattr(fd, "security.capability", NULL, 0) >= 0)
-			err = kp_fail(why, KPACK_ERROR_IO_ERROR,
-				      "%s: was put there by somebody else", kept);
+			return below_fail(why, "%s: cannot open", kept);
+		if (!S_ISREG(st.st_mode) ||
+		    fgetxattr(fd, "security.capability", NULL, 0) >= 0)
+			return kp_fail(why, KPACK_ERROR_IO_ERROR,
+				       "%s: was put there by somebody else", kept);
 		st.st_mode &= ~(mode_t)(S_ISUID | S_ISGID);
-		if (!err)
-			err = attributes_copy(fd, out.fd, &st, why);
+		KP_TRY(attributes_copy(fd, out.fd, &st, why));
 		out.mode = 0;
 	}
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	if (err)
-		kp_fail_prefix(why, err, "%s", path);
-	kp_outfile_close(&out);
-	return err;
+	return kp_outfile_publish(&out, why);
 }
 
 /*
@@ -516,7 +501,9 @@ static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
 		if (!first || tree_write_link(&w, rest, first, NULL, &id, NULL))
 			err = put_file(f->archive, f->entry, path, has_kept ? kept : NULL,
 				       why);
-		if (!err)
+		if (err)
+			kp_fail_prefix(why, err, "%s", path);
+		else
 			add_undone(u, rest, false, "restored");
 	}
 	tree_write_end(&w);
@@ -525,7 +512,7 @@ static kpack_error_t put_files(struct unpacking *u, struct kpackx_error *why)
 
 /*
  * Find what is not back of that for which something was kept, and the times of directories.  What was
- * kept for a file that no archive got has its architecture (keep_file_attributes).
+ * kept for a file that no archive got has its architecture (keep_all).
  */
 static kpack_error_t look_at_kept(struct unpacking *u, struct kpackx_error *why)
 {

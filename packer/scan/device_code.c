@@ -2,7 +2,7 @@
 /*
  * Which images of a file are device code, and for which architecture.
  *
- *	find_open		which containers must be read to know it
+ *	device_code_settle	which containers must be read to know it
  *	settle_container	decode those, and settle each image, from the outer to the inner ones
  *	kp_fatbin_number	the containers that have an index, KEY#INDEX
  *
@@ -72,36 +72,7 @@ static bool is_for_host(const struct kp_object *object)
 	return true;
 }
 
-static kpack_error_t name_arch(const struct kp_containers *list, struct kp_image *img,
-			       const struct kp_object *object, struct kpackx_error *why)
-{
-	const char *arch = object->arch;
-	char number[KP_TARGET_TEXT_MAX];
-
-	/* the container of PTX may call it sm_90a */
-	if (strcmp(object->type, "ptx") == 0 && strncmp(img->arch, "sm_", 3) == 0) {
-		snprintf(number, sizeof(number), "%s", img->arch + 3);
-		snprintf(img->arch, sizeof(img->arch), "compute_%.50s", number);
-	}
-	if (*img->arch)
-		return KPACK_SUCCESS;
-	/* that of the nearest image around it */
-	for (size_t i = list->items[img->container].inside; i != KP_NOWHERE && !*arch;
-	     i = list->items[list->images[i].container].inside)
-		arch = list->images[i].arch;
-	if (!*arch &&
-	    (strcmp(object->type, "bc") == 0 || strcmp(object->type, "tileirbc") == 0 ||
-	     strcmp(object->type, "spv") == 0))
-		arch = KP_ARCH_GENERIC;
-	if (!*arch)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "container %zu: entry %s names no target, nor does its "
-			       "code",
-			       img->container, img->id ? img->id : "(none)");
-	snprintf(img->arch, sizeof(img->arch), "%s", arch);
-	return KPACK_SUCCESS;
-}
-
+/* Find out whether image NUMBER, in PAYLOAD, is packed, and for which architecture. */
 static kpack_error_t settle_image(struct settler *s, const struct kp_source *payload,
 				  size_t number, struct kpackx_error *why)
 {
@@ -109,9 +80,10 @@ static kpack_error_t settle_image(struct settler *s, const struct kp_source *pay
 	struct kp_image *img = &list->images[number];
 	bool declared = is_declared(s, img);
 	bool alone = list->items[img->container].format->type;
-	struct kp_object object;
+	char ptx[KP_TARGET_TEXT_MAX];
+	KP_AUTO(kp_object) object = {0};
 	struct kp_source src;
-	kpack_error_t err = KPACK_SUCCESS;
+	const char *arch;
 
 	s->packed[number] = true;
 	if (!is_open(s, img))
@@ -123,33 +95,30 @@ static kpack_error_t settle_image(struct settler *s, const struct kp_source *pay
 	s->packed[number] = object.format
 				    ? !((alone || !declared) && is_for_host(&object))
 				    : declared;
-	if (s->packed[number])
-		err = name_arch(list, img, &object, why);
-	kp_object_fini(&object);
-	return err;
-}
-
-/*
- * Find the containers that must be read.  Containers follow what they are inside of, so the loop
- * runs from the end, and each marks the one around it.
- */
-static void find_open(struct settler *s)
-{
-	const struct kp_containers *list = &s->fat->containers;
-
-	for (size_t c = list->count; c-- > 0;) {
-		const struct kp_container *item = &list->items[c];
-
-		if (s->fat->kind == KP_FATBIN_BARE && item->inside == KP_NOWHERE &&
-		    item->format->load)
-			s->read[c] = true;
-		for (size_t i = item->first_image; i < item->first_image + item->n_images;
-		     i++)
-			if (may_pack(s, &list->images[i]) && is_open(s, &list->images[i]))
-				s->read[c] = true;
-		if (s->read[c] && item->inside != KP_NOWHERE)
-			s->read[list->images[item->inside].container] = true;
+	if (!s->packed[number])
+		return KPACK_SUCCESS;
+	/* the container of PTX may call it sm_90a */
+	if (strcmp(object.type, "ptx") == 0 && strncmp(img->arch, "sm_", 3) == 0) {
+		snprintf(ptx, sizeof(ptx), "%s", img->arch + 3);
+		snprintf(img->arch, sizeof(img->arch), "compute_%.50s", ptx);
 	}
+	if (*img->arch)
+		return KPACK_SUCCESS;
+	/* its own, or that of the nearest image around it */
+	arch = object.arch;
+	for (size_t i = list->items[img->container].inside; i != KP_NOWHERE && !*arch;
+	     i = list->items[list->images[i].container].inside)
+		arch = list->images[i].arch;
+	if (!*arch &&
+	    (strcmp(object.type, "bc") == 0 || strcmp(object.type, "tileirbc") == 0 ||
+	     strcmp(object.type, "spv") == 0))
+		arch = KP_ARCH_GENERIC;
+	snprintf(img->arch, sizeof(img->arch), "%s", arch);
+	return *arch ? KPACK_SUCCESS
+		     : kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "container %zu: entry %s names no target, nor does its "
+			       "code",
+			       img->container, img->id ? img->id : "(none)");
 }
 
 /* Settle container NUMBER in SRC, and those inside it.  Each is decoded at most once. */
@@ -198,7 +167,24 @@ kpack_error_t device_code_settle(struct kp_fatbin *fat, const char *name, bool i
 
 	for (size_t i = 0; i < KP_COUNT(source_ends) && in_tree; i++)
 		s.source |= kp_span_ends(kp_span_str(name), source_ends[i]);
-	find_open(&s);
+	/*
+	 * Which containers must be read?  They follow what they are inside of, so the loop runs from
+	 * the end, and each marks the one around it.
+	 */
+	for (size_t c = list->count; c-- > 0;) {
+		const struct kp_container *item = &list->items[c];
+
+		if (fat->kind == KP_FATBIN_BARE && item->inside == KP_NOWHERE &&
+		    item->format->load)
+			s.read[c] = true;
+		for (size_t i = item->first_image; i < item->first_image + item->n_images;
+		     i++)
+			if (may_pack(&s, &list->images[i]) &&
+			    is_open(&s, &list->images[i]))
+				s.read[c] = true;
+		if (s.read[c] && item->inside != KP_NOWHERE)
+			s.read[list->images[item->inside].container] = true;
+	}
 	for (size_t c = 0; c < list->count && !err; c++) {
 		count[c] = list->items[c].inside == KP_NOWHERE &&
 			   kp_format_is_hip(list->items[c].format);

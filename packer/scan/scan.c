@@ -457,8 +457,7 @@ void scan_close(struct scan *scan)
 		free(scan->entries[i].path);
 		free(scan->entries[i].fault);
 	}
-	if (scan->found.objects)
-		library_found_fini(&scan->found);
+	library_found_fini(&scan->found);
 	file_tree_fini(&scan->files);
 	free(scan->file_entries);
 	free(scan->inputs);

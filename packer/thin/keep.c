@@ -85,25 +85,6 @@ struct blocks {
 	size_t count;
 };
 
-static kpack_error_t read_blocks(const struct kp_source *file, struct blocks *out,
-				 struct kpackx_error *why)
-{
-	KP_AUTO_FREE struct kp_window *w = xmalloc(sizeof(*w));
-
-	kp_window_init(w, file);
-	out->file = file;
-	out->items = xcalloc((size_t)(file->size / BLOCK) + 1, sizeof(*out->items));
-	for (uint64_t at = 0; file->size - at >= BLOCK; at += BLOCK) {
-		const uint8_t *bytes;
-
-		KP_TRY(kp_window_get(w, at, BLOCK, &bytes, why));
-		out->items[out->count++] = (struct block){kp_hash64(bytes, BLOCK, 0), at};
-	}
-	kp_sort(out->items, out->count, KP_BY_NUMBER(struct block, hash),
-		KP_BY_NUMBER(struct block, offset));
-	return KPACK_SUCCESS;
-}
-
 /* Whether the changed file has BYTES at OFFSET. */
 static bool has_block(const struct blocks *list, uint64_t offset, const uint8_t *bytes)
 {
@@ -260,6 +241,7 @@ static kpack_error_t keep_file(struct keeping *k, const char *path,
 	struct kp_hasher *whole = kp_hasher_new(), *copied = kp_hasher_new();
 	struct blocks blocks = {0};
 	kpack_error_t err = KPACK_SUCCESS;
+	const uint8_t *bytes;
 	struct kp_hash hash;
 	size_t size;
 
@@ -273,13 +255,25 @@ static kpack_error_t keep_file(struct keeping *k, const char *path,
 	r->size = original->size;
 	r->has_file = true;
 	clock_gettime(CLOCK_REALTIME, &r->file.kept);
-	if (!err && changed)
-		err = read_blocks(changed, &blocks, why);
+	if (!err && changed) {
+		kp_window_init(w, changed);
+		blocks.file = changed;
+		blocks.items = xcalloc((size_t)(changed->size / BLOCK) + 1,
+				       sizeof(*blocks.items));
+	}
+	for (uint64_t at = 0; !err && changed && changed->size - at >= BLOCK;
+	     at += BLOCK) {
+		err = kp_window_get(w, at, BLOCK, &bytes, why);
+		if (!err)
+			blocks.items[blocks.count++] =
+				(struct block){kp_hash64(bytes, BLOCK, 0), at};
+	}
+	kp_sort(blocks.items, blocks.count, KP_BY_NUMBER(struct block, hash),
+		KP_BY_NUMBER(struct block, offset));
 	kp_window_init(w, original);
 	for (uint64_t at = 0; !err && at < original->size;) {
 		uint64_t left = original->size - at, offset;
 		size_t n = left < BLOCK ? (size_t)left : BLOCK;
-		const uint8_t *bytes;
 
 		err = kp_window_get(w, at, n, &bytes, why);
 		if (err)
@@ -496,21 +490,6 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 
 /* --- files that are removed ---------------------------------------------------------- */
 
-/* A name that the same files give again. */
-static char *removed_archive(const struct keep_file *files, size_t n)
-{
-	uint64_t hash = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct file_identity *id = files[i].id;
-
-		hash = kp_hash64(files[i].path, strlen(files[i].path), hash);
-		hash = kp_hash64(&id->size, sizeof(id->size), hash);
-		hash = kp_hash64(&id->mtime, sizeof(id->mtime), hash);
-	}
-	return xasprintf("removed-%016llx" KP_ARCHIVE_SUFFIX, (unsigned long long)hash);
-}
-
 kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_t n,
 			   struct kpackx_error *why)
 {
@@ -526,8 +505,18 @@ kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_
 		struct stat st;
 
 		if (!k.writer) {
-			KP_AUTO_FREE char *name = removed_archive(f, n - i);
+			KP_AUTO_FREE char *name = NULL;
+			uint64_t hash = 0;
 
+			/* the same files give this name again */
+			for (const struct keep_file *g = f; g < files + n; g++) {
+				hash = kp_hash64(g->path, strlen(g->path), hash);
+				hash = kp_hash64(&g->id->size, sizeof(g->id->size), hash);
+				hash = kp_hash64(&g->id->mtime, sizeof(g->id->mtime),
+						 hash);
+			}
+			name = xasprintf("removed-%016llx" KP_ARCHIVE_SUFFIX,
+					 (unsigned long long)hash);
 			err = keeping_open(&k, dir, name, why);
 		}
 		if (!err)
@@ -771,35 +760,6 @@ static kpack_error_t restore_file(void *arg, struct input *in, int fd,
 	return restore_original(f->archive, f->path, &f->recipe, &changed, out, why);
 }
 
-/* Make a file again that was removed. */
-static kpack_error_t make_file(const struct undo *u, const struct undo_file *f,
-			       struct kpackx_error *why)
-{
-	const struct kp_recipe *r = &f->recipe;
-	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, r->file.mtime};
-	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
-	KP_AUTO_FREE char *path = path_of(u, f);
-	kpack_error_t err = below_outfile_open(&out, path, 0600, why);
-
-	if (!err) {
-		out.keep = true;
-		out.mode = 0;
-		err = restore_original(f->archive, f->path, r, NULL, &out, why);
-	}
-	/* the file of an ordinary user stays that user's */
-	if (!err && geteuid() == 0 && fchown(out.fd, r->file.uid, r->file.gid) < 0)
-		err = kp_fail_errno(why, errno, "cannot give it its owner");
-	if (!err &&
-	    (fchmod(out.fd, r->file.mode & 0777) < 0 || futimens(out.fd, times) < 0))
-		err = kp_fail_errno(why, errno, "cannot give it its attributes");
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	if (err)
-		kp_fail_prefix(why, err, "%s", path);
-	kp_outfile_close(&out);
-	return err;
-}
-
 int undo_run(struct undo *u)
 {
 	struct converter c = {.scan = &u->scan,
@@ -824,10 +784,32 @@ int undo_run(struct undo *u)
 	err = output_write(&c, u->args.tree, NULL, &why);
 	for (size_t i = 0; i < u->n_files && !err; i++) {
 		const struct undo_file *f = &u->files[i];
+		const struct kp_recipe *r = &f->recipe;
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, r->file.mtime};
+		struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+		KP_AUTO_FREE char *path = path_of(u, f);
 
-		if (f->state == UNDO_RESTORED && f->recipe.file.removed)
-			err = make_file(u, f, &why);
 		refused += f->state == UNDO_REFUSED;
+		if (f->state != UNDO_RESTORED || !r->file.removed)
+			continue;
+		/* a file that was removed is made again */
+		err = below_outfile_open(&out, path, 0600, &why);
+		out.keep = true;
+		out.mode = 0;
+		if (!err)
+			err = restore_original(f->archive, f->path, r, NULL, &out, &why);
+		/* the file of an ordinary user stays that user's */
+		if (!err && geteuid() == 0 &&
+		    fchown(out.fd, r->file.uid, r->file.gid) < 0)
+			err = kp_fail_errno(&why, errno, "cannot give it its owner");
+		if (!err && (fchmod(out.fd, r->file.mode & 0777) < 0 ||
+			     futimens(out.fd, times) < 0))
+			err = kp_fail_errno(&why, errno, "cannot give it its attributes");
+		if (!err)
+			err = kp_outfile_publish(&out, &why);
+		if (err)
+			kp_fail_prefix(&why, err, "%s", path);
+		kp_outfile_close(&out);
 	}
 	progress_end();
 	if (err)

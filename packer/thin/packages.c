@@ -5,7 +5,7 @@
  *
  *	PACKAGE[:ARCH], PACKAGE...: /PATH
  */
-#include "packages.h"
+#include "policy.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -90,20 +90,38 @@ static bool run_program(struct question *q, const char *program, char **argv, in
 	return status >= 0 && status <= max;
 }
 
-static void ask_dpkg(struct question *q, const char *program)
+char *packages_of(const struct packages_programs *programs, const char *root,
+		  const char *const *paths, size_t n)
 {
-	char name[] = "dpkg-query", option[] = "-S";
+	static const struct packages_programs of_system = {"/usr/bin/dpkg-query",
+							   "/usr/bin/rpm"};
+	char query[] = "dpkg-query", search[] = "-S", name[] = "rpm", eval[] = "--eval",
+	     macro[] = "%{_dbpath}", all[] = "-qa", option[] = "--qf",
+	     format[] = "[%{=NAME}: %{FILENAMES}\\n]";
+	char *where[] = {name, eval, macro, NULL},
+	     *list[] = {name, all, option, format, NULL};
+	struct question q = {.paths = xcalloc(n + 1, sizeof(char *)), .n = n};
+	KP_AUTO_FREE char *database = NULL;
+	const struct dirent *entry = NULL;
+	DIR *dir = NULL;
+	char *text = NULL;
 	bool fine = true;
+	size_t size;
+	FILE *f = xmemstream(&text, &size);
 
-	for (size_t i = 0; i < q->n && fine;) {
-		char *argv[AT_ONCE + 3] = {name, option};
+	for (size_t i = 0; i < n; i++)
+		q.paths[i] = xasprintf("%s/%s", strcmp(root, "/") ? root : "", paths[i]);
+	kp_sort(q.paths, n, KP_AS_TEXT);
+	programs = programs ? programs : &of_system;
+	for (size_t i = 0; i < n && fine;) {
+		char *argv[AT_ONCE + 3] = {query, search};
 		int k = 2;
 
 		/* a pattern that only the path matches */
-		for (; i < q->n && k < AT_ONCE + 2; i++) {
-			char *at = argv[k++] = xmalloc(2 * strlen(q->paths[i]) + 1);
+		for (; i < n && k < AT_ONCE + 2; i++) {
+			char *at = argv[k++] = xmalloc(2 * strlen(q.paths[i]) + 1);
 
-			for (const char *c = q->paths[i]; *c; c++) {
+			for (const char *c = q.paths[i]; *c; c++) {
 				if (strchr("*?[]\\", *c))
 					*at++ = '\\';
 				*at++ = *c;
@@ -111,57 +129,23 @@ static void ask_dpkg(struct question *q, const char *program)
 			*at = '\0';
 		}
 		/* 1: no package has a path like one of these, which is an answer */
-		fine = run_program(q, program, argv, 1, NULL);
+		fine = run_program(&q, programs->dpkg_query, argv, 1, NULL);
 		while (k-- > 2)
 			free(argv[k]);
 	}
-}
-
-/*
- * Without a database rpm would make one to answer, in the home directory of the user, on systems
- * whose packages are not rpm's.  What begins with a dot is no database, but a lock.
- */
-static void ask_rpm(struct question *q, const char *program)
-{
-	char name[] = "rpm", eval[] = "--eval", macro[] = "%{_dbpath}", all[] = "-qa",
-	     option[] = "--qf", format[] = "[%{=NAME}: %{FILENAMES}\\n]";
-	char *where[] = {name, eval, macro, NULL},
-	     *list[] = {name, all, option, format, NULL};
-	KP_AUTO_FREE char *path = NULL;
-	const struct dirent *entry = NULL;
-	DIR *dir;
-
-	if (!run_program(q, program, where, 0, &path) || !path)
-		return;
-	dir = below_opendir(path);
+	/*
+	 * Without a database rpm would make one to answer, in the home directory of the user, on
+	 * systems whose packages are not rpm's.  What begins with a dot is no database, but a lock.
+	 */
+	if (n && run_program(&q, programs->rpm, where, 0, &database) && database)
+		dir = below_opendir(database);
 	while (dir && (entry = readdir(dir)) && entry->d_name[0] == '.')
 		continue;
+	if (entry)
+		run_program(&q, programs->rpm, list, 0, NULL);
 	if (dir)
 		closedir(dir);
-	if (entry)
-		run_program(q, program, list, 0, NULL);
-}
-
-char *packages_of(const struct packages_programs *programs, const char *root,
-		  const char *const *paths, size_t n)
-{
-	static const struct packages_programs of_system = {"/usr/bin/dpkg-query",
-							   "/usr/bin/rpm"};
-	struct question q = {.paths = xcalloc(n + 1, sizeof(char *)), .n = n};
-	char *text = NULL;
-	size_t size;
-	FILE *f = xmemstream(&text, &size);
-
-	for (size_t i = 0; i < n; i++)
-		q.paths[i] = xasprintf("%s/%s", strcmp(root, "/") ? root : "", paths[i]);
-	if (n) {
-		kp_sort(q.paths, n, KP_AS_TEXT);
-		programs = programs ? programs : &of_system;
-		ask_dpkg(&q, programs->dpkg_query);
-		ask_rpm(&q, programs->rpm);
-	}
-	if (q.n_names)
-		kp_sort(q.names, q.n_names, KP_AS_TEXT);
+	kp_sort(q.names, q.n_names, KP_AS_TEXT);
 	for (size_t i = 0; i < q.n_names; i++)
 		if (i == 0 || strcmp(q.names[i - 1], q.names[i]) != 0)
 			fprintf(f, " %s", q.names[i]);

@@ -219,33 +219,6 @@ kpack_error_t policy_file_load(const char *path, uint64_t most, uint8_t **out,
 	return kp_source_load(&file, most, "its text", out, why);
 }
 
-/*
- * Two policies of one file would undo each other's work at each run, and each would take what the
- * other one did for an upgrade.
- */
-static bool check_apart(struct policies *list, const char *dir)
-{
-	bool fine = true;
-
-	for (size_t i = 0; i < list->count; i++)
-		for (size_t k = 0; k < list->count; k++) {
-			struct policy *outer = &list->items[i], *inner = &list->items[k];
-
-			if (i == k || outer->wrong || inner->wrong ||
-			    (strcmp(outer->tree, "/") != 0 &&
-			     !kp_path_within(kp_span_str(inner->tree), outer->tree)) ||
-			    (i > k && strcmp(inner->tree, outer->tree) == 0))
-				continue;
-			report_error(dir,
-				     "%s.conf and %s.conf: the trees %s and %s overlap: "
-				     "remove one of the policies",
-				     outer->name, inner->name, outer->tree, inner->tree);
-			outer->overlaps = inner->overlaps = true;
-			fine = false;
-		}
-	return fine;
-}
-
 bool policies_read(const char *dir, char *const *names, size_t n, struct policies *out)
 {
 	KP_AUTO_FREE bool *found = xcalloc(n + 1, sizeof(*found));
@@ -298,7 +271,26 @@ bool policies_read(const char *dir, char *const *names, size_t n, struct policie
 		free(files[i]);
 	}
 	free(files);
-	fine &= check_apart(out, dir);
+	/*
+	 * Two policies of one file would undo each other's work at each run, and each would take what
+	 * the other one did for an upgrade.
+	 */
+	for (size_t i = 0; i < out->count; i++)
+		for (size_t k = 0; k < out->count; k++) {
+			struct policy *outer = &out->items[i], *inner = &out->items[k];
+
+			if (i == k || outer->wrong || inner->wrong ||
+			    (strcmp(outer->tree, "/") != 0 &&
+			     !kp_path_within(kp_span_str(inner->tree), outer->tree)) ||
+			    (i > k && strcmp(inner->tree, outer->tree) == 0))
+				continue;
+			report_error(dir,
+				     "%s.conf and %s.conf: the trees %s and %s overlap: "
+				     "remove one of the policies",
+				     outer->name, inner->name, outer->tree, inner->tree);
+			outer->overlaps = inner->overlaps = true;
+			fine = false;
+		}
 	for (size_t k = 0; k < out->count; k++) {
 		bool named = n == 0;
 

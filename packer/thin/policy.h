@@ -174,4 +174,18 @@ struct policy_sums {
 };
 struct policy_sums policy_tree_sums(const struct policy_tree *t);
 
+/* --- which packages of dpkg and rpm have which files: packages.c ------------------------- */
+
+/* The programs that are asked, if they exist; rpm only if it has a database. */
+struct packages_programs {
+	const char *dpkg_query, *rpm;
+};
+
+/*
+ * The names of the packages that have the N PATHS below the absolute path ROOT, each once and after
+ * a space, on the heap.  PROGRAMS (NULL: the system's) are asked once; one that fails is reported.
+ */
+char *packages_of(const struct packages_programs *programs, const char *root,
+		  const char *const *paths, size_t n);
+
 #endif

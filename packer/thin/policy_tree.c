@@ -259,50 +259,6 @@ static void add_gpus(char **list, const char *more, const char *others)
 	}
 }
 
-/*
- * Find the GPUs of the policy; with "auto" also those that an earlier run found: the code of a
- * GPU that is missing now, because its driver failed or the card was taken out, stays.
- */
-static kpack_error_t find_gpus(struct policy_tree *t, const char *topology,
-			       struct kpackx_error *why)
-{
-	const struct state *s = &t->state;
-	const char *earlier = s->n_gpus ? s->gpus[s->n_gpus - 1] : NULL;
-	struct kp_choice choice = {0};
-	struct kp_gpus gpus = {0};
-	kpack_error_t err = kp_choice_add(&choice, t->policy->arch, why);
-
-	if (!err && choice.find) {
-		err = kp_gpus_read(topology, &gpus, why);
-		for (size_t i = 0; i < gpus.faults.kept; i++)
-			report_error(NULL, "%s", gpus.faults.items[i].text);
-		if (err == KPACK_ERROR_FILE_NOT_FOUND)
-			err = KPACK_SUCCESS; /* no driver: no GPU */
-		if (!err)
-			err = kp_choice_add_found(&choice, &gpus, why);
-		kp_gpus_fini(&gpus);
-	}
-	if (!err && choice.all)
-		add_gpus(&t->arch, "all", NULL);
-	for (size_t i = 0; i < choice.count && !err && !choice.all; i++) {
-		char text[KP_TARGET_TEXT_MAX];
-
-		kp_target_format(&choice.gpus[i], text);
-		add_gpus(&t->arch, text, NULL);
-	}
-	if (!err && choice.find) {
-		add_gpus(&t->gone, earlier, t->arch);
-		add_gpus(&t->arch, earlier, NULL);
-	}
-	kp_choice_fini(&choice);
-	KP_TRY(err);
-	return t->arch ? KPACK_SUCCESS
-		       : kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
-				 "--arch auto: no GPU in %s: name the GPUs, as in --arch "
-				 "gfx1100",
-				 topology ? topology : KP_TOPOLOGY);
-}
-
 /* --- opening ------------------------------------------------------------------------- */
 
 char *policy_tree_path(const struct policy_tree *t, const char *relative)
@@ -316,8 +272,10 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		      const struct policy_places *places)
 {
 	struct state *s = &t->state;
+	const char *topology = places->topology, *last;
+	KP_AUTO(kp_choice) choice = {0};
+	KP_AUTO(kp_gpus) gpus = {0};
 	struct kpackx_error why = {0};
-	const char *last;
 	kpack_error_t err;
 	struct stat st;
 
@@ -349,11 +307,43 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		strcpy(s->policy, "-");
 		s->forgotten = err && !none;
 	}
-	if (find_gpus(t, places->topology, &why)) {
+
+	/*
+	 * The GPUs of the policy; with "auto" also those that an earlier run found: the code of a
+	 * GPU that is missing now, because its driver failed or the card was taken out, stays.
+	 */
+	last = s->n_gpus ? s->gpus[s->n_gpus - 1] : NULL;
+	err = kp_choice_add(&choice, p->arch, &why);
+	if (!err && choice.find) {
+		err = kp_gpus_read(topology, &gpus, &why);
+		for (size_t i = 0; i < gpus.faults.kept; i++)
+			report_error(NULL, "%s", gpus.faults.items[i].text);
+		if (err == KPACK_ERROR_FILE_NOT_FOUND)
+			err = KPACK_SUCCESS; /* no driver: no GPU */
+		if (!err)
+			err = kp_choice_add_found(&choice, &gpus, &why);
+	}
+	if (!err && choice.all)
+		add_gpus(&t->arch, "all", NULL);
+	for (size_t i = 0; i < choice.count && !err && !choice.all; i++) {
+		char text[KP_TARGET_TEXT_MAX];
+
+		kp_target_format(&choice.gpus[i], text);
+		add_gpus(&t->arch, text, NULL);
+	}
+	if (!err && choice.find) {
+		add_gpus(&t->gone, last, t->arch);
+		add_gpus(&t->arch, last, NULL);
+	}
+	if (!err && !t->arch)
+		err = kp_fail(&why, KPACK_ERROR_ARCH_NOT_FOUND,
+			      "--arch auto: no GPU in %s: name the GPUs, as in --arch "
+			      "gfx1100",
+			      topology ? topology : KP_TOPOLOGY);
+	if (err) {
 		report_why(p->name, &why);
 		return false;
 	}
-	last = s->n_gpus ? s->gpus[s->n_gpus - 1] : NULL;
 	t->anew = !last || strcmp(s->policy, p->hash) != 0 ||
 		  !covers_gpus(t->arch, last) || !covers_gpus(last, t->arch);
 	return true;

@@ -58,6 +58,14 @@ struct rest {
 	uint64_t size;
 };
 
+static void rest_fini(struct rest *rest)
+{
+	for (size_t i = 0; i < rest->n; i++)
+		kp_stripped_fini(&rest->objects[i].stripped);
+	free(rest->rows);
+	free(rest->objects);
+}
+
 /* Plan OBJECT without debugging information; *OUT stays zeroed if it stays as it is. */
 static kpack_error_t strip_object(const struct selecting *s,
 				  const struct kp_source *object, struct kp_stripped *out,
@@ -88,34 +96,14 @@ static kpack_error_t strip_object(const struct selecting *s,
 
 /* ---- the rest of a bundle ---- */
 
-/*
- * Whether two objects share bytes, so that neither can become shorter.  Their ends fit into the
- * payload, as plan_rest has checked.
- */
-static bool objects_overlap(const struct rest *rest)
-{
-	KP_AUTO_FREE struct kp_bundle_row *sorted = xcalloc(rest->n, sizeof(*sorted));
-	bool overlap = false;
-	uint64_t end = 0;
-
-	if (rest->n)
-		memcpy(sorted, rest->rows, rest->n * sizeof(*sorted));
-	kp_sort(sorted, rest->n, KP_BY_NUMBER(struct kp_bundle_row, offset));
-	for (size_t i = 0; i < rest->n; i++) {
-		if (!sorted[i].size)
-			continue;
-		overlap |= sorted[i].offset < end;
-		end = sorted[i].offset + sorted[i].size;
-	}
-	return overlap;
-}
-
 /* Plan what stays of C, a bundle that was decoded to PAYLOAD. */
 static kpack_error_t plan_rest(const struct selecting *s, const struct kp_container *c,
 			       const struct kp_source *payload, struct rest *rest,
 			       struct kpackx_error *why)
 {
-	bool overlap;
+	KP_AUTO_FREE struct kp_bundle_row *sorted = xcalloc(c->n_images, sizeof(*sorted));
+	bool overlap = !s->selection->strip;
+	uint64_t end = 0;
 
 	rest->rows = xcalloc(c->n_images, sizeof(*rest->rows));
 	rest->objects = xcalloc(c->n_images, sizeof(*rest->objects));
@@ -133,7 +121,16 @@ static kpack_error_t plan_rest(const struct selecting *s, const struct kp_contai
 			(struct kp_bundle_row){kp_span_str(image->id ? image->id : ""),
 					       image->offset, image->size};
 	}
-	overlap = !s->selection->strip || objects_overlap(rest);
+	/* objects that share bytes cannot become shorter; their ends fit into the payload */
+	if (rest->n)
+		memcpy(sorted, rest->rows, rest->n * sizeof(*sorted));
+	kp_sort(sorted, rest->n, KP_BY_NUMBER(struct kp_bundle_row, offset));
+	for (size_t i = 0; i < rest->n; i++) {
+		if (!sorted[i].size)
+			continue;
+		overlap |= sorted[i].offset < end;
+		end = sorted[i].offset + sorted[i].size;
+	}
 	for (size_t i = c->first_image, row = 0; row < rest->n && !overlap; i++) {
 		struct rest_row *o = &rest->objects[row];
 
@@ -235,39 +232,28 @@ static kpack_error_t select_bundle(struct selecting *s, const struct kp_containe
 {
 	const struct kp_ccob_form *compress =
 		c->format == &kp_format_bundle ? s->selection->compress : NULL;
-	struct kp_payload payload = {0};
+	KP_AUTO(kp_payload) payload = {0};
 	struct kp_ccob_form form;
-	struct rest rest = {0};
-	kpack_error_t err = kp_container_load(&s->fat->source, c, &payload, why);
+	KP_AUTO(rest) rest = {0};
 
-	if (!err)
-		err = plan_rest(s, c, &payload.source, &rest, why);
+	KP_TRY(kp_container_load(&s->fat->source, c, &payload, why));
+	KP_TRY(plan_rest(s, c, &payload.source, &rest, why));
 	s->changes = rest.changed || compress;
-	if (err || !s->measured)
-		goto out;
-	if (!s->changes) {
-		err = copy_container(s, c, why);
-	} else if (c->format == &kp_format_ccob) {
-		err = kp_ccob_form_read(&s->fat->source, c, &form, why);
-		if (!err)
-			err = write_encoded(s, &rest, form, ANY_SIZE, why);
-	} else {
-		s->size = 0;
-		if (compress && rest.size <= KP_CCOB_MAX)
-			err = write_encoded(s, &rest, *compress, rest.size, why);
-		if (!err && !s->size) {
-			s->size = rest.size;
-			if (s->out)
-				err = write_plain(&rest, NULL, s->out, s->offset, why);
-		}
+	if (!s->measured)
+		return KPACK_SUCCESS;
+	if (!s->changes)
+		return copy_container(s, c, why);
+	if (c->format == &kp_format_ccob) {
+		KP_TRY(kp_ccob_form_read(&s->fat->source, c, &form, why));
+		return write_encoded(s, &rest, form, ANY_SIZE, why);
 	}
-out:
-	for (size_t i = 0; i < rest.n; i++)
-		kp_stripped_fini(&rest.objects[i].stripped);
-	free(rest.rows);
-	free(rest.objects);
-	kp_payload_fini(&payload);
-	return err;
+	s->size = 0;
+	if (compress && rest.size <= KP_CCOB_MAX)
+		KP_TRY(write_encoded(s, &rest, *compress, rest.size, why));
+	if (s->size)
+		return KPACK_SUCCESS;
+	s->size = rest.size;
+	return s->out ? write_plain(&rest, NULL, s->out, s->offset, why) : KPACK_SUCCESS;
 }
 
 /*

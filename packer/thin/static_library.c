@@ -144,42 +144,44 @@ struct library_edit {
 	uint64_t saved; /* when only counting */
 };
 
-/* Write the object of S with what is left of its section to OUT at AT; OUT NULL: only count. */
-static kpack_error_t write_object(const struct library_edit *e, const struct section *s,
-				  struct kp_outfile *out, uint64_t at, uint64_t *size,
-				  struct kpackx_error *why)
+/* Write MEMBER, if something in it changes, for write_member. */
+static kpack_error_t write_changed(struct library_edit *e, size_t member,
+				   struct kp_outfile *out, uint64_t at, uint64_t *size,
+				   bool *changes, struct kpackx_error *why)
 {
-	KP_AUTO_FREE uint64_t *to = xcalloc(s->fat.containers.count, sizeof(*to));
-	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
-	struct kp_relocatable_fill fill = {.offset = s->offset,
-					   .size = s->fat.source.size,
-					   .from = s->from,
-					   .to = to,
-					   .n = s->fat.containers.count};
-	struct kp_relocatable object = {0};
-	kpack_error_t err = KPACK_SUCCESS;
+	const struct kp_fatbin *fat = &e->in->fat;
+	size_t image = find_section(fat, fat->containers.items[0].first_image + member);
+	KP_AUTO(kp_outfile) scratch = {.fd = -1, .dir_fd = -1};
+	struct kp_relocatable_fill fill = {0};
+	KP_AUTO(kp_relocatable) object = {0};
+	KP_AUTO_FREE uint64_t *to = NULL;
+	KP_AUTO(section) s = {0};
 
+	if (image == KP_NOWHERE)
+		return KPACK_SUCCESS;
+	KP_TRY(open_section(&s, fat, image, why));
+	KP_TRY(kp_selection_changes(&s.fat, e->selection, changes, why));
+	if (!*changes)
+		return KPACK_SUCCESS;
+	to = xcalloc(s.fat.containers.count, sizeof(*to));
 	if (out)
-		err = thin_open_scratch(e->thin, e->in, &scratch, why);
-	if (!err)
-		err = kp_selection_write(&s->fat, e->selection, out ? &scratch : NULL, to,
-					 &fill.rest, why);
-	if (!err)
-		err = kp_relocatable_refill(&s->object, &fill, &object, why);
-	if (!err && out)
-		err = kp_outfile_pwrite(out, at, object.bytes, (size_t)object.before,
-					why);
-	if (!err && out)
-		err = kp_outfile_copy(out, at + object.before, scratch.fd, 0, fill.rest,
-				      why);
-	if (!err && out)
-		err = kp_outfile_pwrite(out, at + object.size - object.after,
-					object.bytes + object.before,
-					(size_t)object.after, why);
+		KP_TRY(thin_open_scratch(e->thin, e->in, &scratch, why));
+	KP_TRY(kp_selection_write(&s.fat, e->selection, out ? &scratch : NULL, to,
+				  &fill.rest, why));
+	fill.offset = s.offset;
+	fill.size = s.fat.source.size;
+	fill.from = s.from;
+	fill.to = to;
+	fill.n = s.fat.containers.count;
+	KP_TRY(kp_relocatable_refill(&s.object, &fill, &object, why));
 	*size = object.size;
-	kp_relocatable_fini(&object);
-	kp_outfile_close(&scratch);
-	return err;
+	e->saved += s.object.size - *size - kp_ar_padding(&e->ar, member, *size);
+	if (!out)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_outfile_pwrite(out, at, object.bytes, (size_t)object.before, why));
+	KP_TRY(kp_outfile_copy(out, at + object.before, scratch.fd, 0, fill.rest, why));
+	return kp_outfile_pwrite(out, at + object.size - object.after,
+				 object.bytes + object.before, (size_t)object.after, why);
 }
 
 /* For kp_ar_rewrite; OUT NULL: only count. */
@@ -188,25 +190,12 @@ static kpack_error_t write_member(void *arg, size_t member, struct kp_outfile *o
 				  struct kpackx_error *why)
 {
 	struct library_edit *e = arg;
-	const struct kp_fatbin *fat = &e->in->fat;
-	size_t image = find_section(fat, fat->containers.items[0].first_image + member);
-	KP_AUTO(section) s = {0};
-	kpack_error_t err = KPACK_SUCCESS;
 	bool changes = false;
+	kpack_error_t err = write_changed(e, member, out, at, size, &changes, why);
 
-	if (image != KP_NOWHERE) {
-		err = open_section(&s, fat, image, why);
-		if (!err)
-			err = kp_selection_changes(&s.fat, e->selection, &changes, why);
-	}
 	*same = !changes;
-	if (!err && changes)
-		err = write_object(e, &s, out, at, size, why);
-	if (err)
-		return kp_fail_prefix(why, err, "member %s", e->ar.items[member].name);
-	if (changes)
-		e->saved += s.object.size - *size - kp_ar_padding(&e->ar, member, *size);
-	return KPACK_SUCCESS;
+	return err ? kp_fail_prefix(why, err, "member %s", e->ar.items[member].name)
+		   : err;
 }
 
 kpack_error_t static_library_changes(const struct kp_fatbin *fat,

@@ -12,7 +12,7 @@
  *	write_all       the checks that need rights; --keep; then the converter, whose threads call
  *	                rewrite_file, and give the new files their names in order
  *
- * Nothing is made before write_output, so that a run that is refused leaves no trace.  A thin_file
+ * Nothing is made before write_all, so that a run that is refused leaves no trace.  A thin_file
  * belongs to the thread that rewrites it, and is judged when all are done.
  */
 #include "thin.h"
@@ -48,59 +48,16 @@ static struct thin_file *add_thin_file(struct thin *t, size_t entry, enum fate f
 }
 
 /*
- * Collect the images of IN that go; a file that keeps all of them, and cannot become
- * smaller otherwise, is not added.
- */
-static void choose_images(struct thin *t, struct input *in)
-{
-	/* Their files may be bundles instead of code objects: the runtime finds out. */
-	static const char *const wrapped[] = {"rocblas", "hipblaslt", "hipsparselt"};
-	const struct kp_containers *list = &in->fat.containers;
-	bool *gone = xcalloc(list->n_images, sizeof(*gone));
-	bool any = false, stuck = false, may_shrink;
-	bool cuda = false, amd = false;
-	struct thin_file *f;
-
-	for (size_t i = 0; i < list->n_images; i++) {
-		const struct kp_image *image = &list->images[i];
-
-		cuda |= in->packed[i] && kp_arch_is_cuda(image->arch);
-		amd |= in->packed[i] && strncmp(image->arch, "gfx", 3) == 0;
-		if (!in->packed[i] || !image->size ||
-		    t->scan.entries[in->entry].database ||
-		    !arch_filter_drops(&t->args.filter, kp_span_str(image->arch)))
-			continue;
-		/* code in another form is counted, so that nobody thinks that it was overlooked */
-		gone[i] = kp_selection_possible(&in->fat, image->container) ||
-			  static_library_has(&in->fat, i);
-		any |= gone[i];
-		stuck |= !gone[i];
-	}
-	t->n_stuck += stuck;
-	t->n_cuda += cuda && !amd;
-	t->amd |= amd;
-	/* whether images that stay become smaller shows when they are read */
-	may_shrink = (t->args.strip || t->args.compress) &&
-		     (in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_BARE ||
-		      static_library_is(&in->fat));
-	if (!any && !may_shrink) {
-		free(gone);
-		return;
-	}
-	f = add_thin_file(t, in->entry, FATE_CONVERTED);
-	f->gone = gone;
-	f->loses = any;
-	for (size_t i = 0; in->objects && i < KP_COUNT(wrapped); i++)
-		f->wrap |= strcmp(wrapped[i], in->objects->library) == 0;
-}
-
-/*
  * A file of a database goes if no wanted GPU uses any part of it.  One that stays may be a code
  * object, or a bundle of some, that becomes smaller; one with several names is left alone,
- * because the names of such files are not replaced together.
+ * because the names of such files are not replaced together.  Of all other files, and of these,
+ * images go; a file that keeps all of them, and cannot become smaller otherwise, is not added.
  */
 static void choose_files(struct thin *t)
 {
+	/* Their files may be bundles instead of code objects: the runtime finds out. */
+	static const char *const wrapped[] = {"rocblas", "hipblaslt", "hipsparselt"};
+	bool shrinks = t->args.strip || t->args.compress;
 	struct scan *scan = &t->scan;
 
 	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++) {
@@ -117,8 +74,7 @@ static void choose_files(struct thin *t)
 		}
 		if (goes) {
 			add_thin_file(t, entry, FATE_REMOVED);
-		} else if (o && (t->args.strip || t->args.compress) &&
-			   scan->entries[entry].id.nlink <= 1 &&
+		} else if (o && shrinks && scan->entries[entry].id.nlink <= 1 &&
 			   scan_add_code(scan, i, &why)) {
 			report_why(scan->entries[entry].path, &why);
 			t->n_faults++;
@@ -127,8 +83,44 @@ static void choose_files(struct thin *t)
 	for (size_t i = 0; i < scan->n_inputs; i++)
 		t->dispositions.items[scan->inputs[i]->entry].fate =
 			t->args.output ? FATE_COPIED : FATE_UNCHANGED;
-	for (size_t i = 0; i < scan->n_inputs; i++)
-		choose_images(t, scan->inputs[i]);
+	for (size_t i = 0; i < scan->n_inputs; i++) {
+		const struct input *in = scan->inputs[i];
+		const struct kp_containers *list = &in->fat.containers;
+		bool *gone = xcalloc(list->n_images, sizeof(*gone));
+		bool any = false, stuck = false, cuda = false, amd = false;
+		struct thin_file *f;
+
+		for (size_t k = 0; k < list->n_images; k++) {
+			const struct kp_image *image = &list->images[k];
+
+			cuda |= in->packed[k] && kp_arch_is_cuda(image->arch);
+			amd |= in->packed[k] && strncmp(image->arch, "gfx", 3) == 0;
+			if (!in->packed[k] || !image->size ||
+			    scan->entries[in->entry].database ||
+			    !arch_filter_drops(&t->args.filter, kp_span_str(image->arch)))
+				continue;
+			/* code in another form is counted: nobody thinks that it was overlooked */
+			gone[k] = kp_selection_possible(&in->fat, image->container) ||
+				  static_library_has(&in->fat, k);
+			any |= gone[k];
+			stuck |= !gone[k];
+		}
+		t->n_stuck += stuck;
+		t->n_cuda += cuda && !amd;
+		t->amd |= amd;
+		/* whether images that stay become smaller shows when they are read */
+		if (!any && !(shrinks && (in->fat.kind == KP_FATBIN_ELF ||
+					  in->fat.kind == KP_FATBIN_BARE ||
+					  static_library_is(&in->fat)))) {
+			free(gone);
+			continue;
+		}
+		f = add_thin_file(t, in->entry, FATE_CONVERTED);
+		f->gone = gone;
+		f->loses = any;
+		for (size_t k = 0; in->objects && k < KP_COUNT(wrapped); k++)
+			f->wrap |= strcmp(wrapped[k], in->objects->library) == 0;
+	}
 	if (t->n_files)
 		kp_sort(t->files, t->n_files, KP_BY_NUMBER(struct thin_file, entry));
 	t->rewritten = xcalloc(t->n_files, sizeof(*t->rewritten));
@@ -256,53 +248,23 @@ static kpack_error_t write_binary(const struct thin *t, struct input *in, int fd
 				  struct kp_outfile *out, uint64_t *size,
 				  struct kpackx_error *why)
 {
-	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
+	KP_AUTO(kp_outfile) scratch = {.fd = -1, .dir_fd = -1};
 	struct refill r = {.scratch = &scratch};
 	size_t n = in->fat.elf.n_wrappers;
 	KP_AUTO_FREE uint64_t *starts = xcalloc(n, sizeof(*starts));
 	struct kp_restore_options options = {
 		.offsets = starts, .write = copy_scratch, .arg = &r};
-	kpack_error_t err = out ? thin_open_scratch(t, in, &scratch, why) : KPACK_SUCCESS;
 
-	if (!err)
-		err = kp_selection_write(&in->fat, selection, out ? &scratch : NULL,
-					 offsets, &r.size, why);
+	if (out)
+		KP_TRY(thin_open_scratch(t, in, &scratch, why));
+	KP_TRY(kp_selection_write(&in->fat, selection, out ? &scratch : NULL, offsets,
+				  &r.size, why));
 	for (size_t i = 0; i < n; i++)
 		if (in->fat.wrapper_container[i] >= 0)
 			starts[i] = offsets[in->fat.wrapper_container[i]];
 	options.size = r.size;
-	if (!err)
-		err = kp_refill(fd, (uint64_t)in->st.st_size, &in->fat, &options, out,
-				size, why);
-	kp_outfile_close(&scratch);
-	return err;
-}
-
-/*
- * Keep what OUT has not of IN, which it is going to replace: for each of the paths, which
- * are replaced one after another, so that a killed run may have replaced only some.
- */
-static kpack_error_t keep_original(const struct thin *t, const struct input *in, int fd,
-				   const struct kp_outfile *out, struct kpackx_error *why)
-{
-	struct kp_source file = kp_source_fd(fd, 0, (uint64_t)in->st.st_size), changed;
-	kpack_error_t err = KPACK_SUCCESS;
-	size_t n, *links;
-	struct stat st;
-
-	if (fstat(out->fd, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
-	changed = kp_source_fd(out->fd, 0, (uint64_t)st.st_size);
-	links = scan_links(&t->scan, in->entry, &n);
-	for (size_t i = 0; i < n && !err; i++)
-		err = keep_changed(t->args.keep, t->scan.entries[links[i]].relative,
-				   &file, &changed, why);
-	free(links);
-	/* what cannot be kept is left as it is */
-	return err == KPACK_ERROR_INVALID_ARGUMENT
-		       ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				 "it cannot be kept in an archive")
-		       : err;
+	return kp_refill(fd, (uint64_t)in->st.st_size, &in->fat, &options, out, size,
+			 why);
 }
 
 /*
@@ -329,9 +291,13 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 		.strips = t->args.debug_to ? save_debug_info : NULL,
 		.arg = &objects,
 	};
+	struct kp_source file = kp_source_fd(fd, 0, (uint64_t)in->st.st_size), changed;
 	bool library = static_library_is(&in->fat), changes = true;
 	KP_AUTO_FREE uint64_t *offsets =
 		xcalloc(in->fat.containers.count, sizeof(*offsets));
+	KP_AUTO_FREE size_t *links = NULL;
+	struct stat st;
+	size_t n;
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kpackx_error fault = {0};
 
@@ -368,7 +334,24 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 	f->same = f->larger && !f->loses;
 	if (f->larger)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, larger);
-	return out && t->args.keep ? keep_original(t, in, fd, out, why) : KPACK_SUCCESS;
+	if (!out || !t->args.keep)
+		return KPACK_SUCCESS;
+	/*
+	 * Keep what OUT has not of IN, for each of the paths, which are replaced one after another,
+	 * so that a killed run may have replaced only some.
+	 */
+	if (fstat(out->fd, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	changed = kp_source_fd(out->fd, 0, (uint64_t)st.st_size);
+	links = scan_links(&t->scan, in->entry, &n);
+	for (size_t i = 0; i < n && !err; i++)
+		err = keep_changed(t->args.keep, t->scan.entries[links[i]].relative,
+				   &file, &changed, why);
+	/* what cannot be kept is left as it is */
+	return err == KPACK_ERROR_INVALID_ARGUMENT
+		       ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				 "it cannot be kept in an archive")
+		       : err;
 }
 
 /*
@@ -422,17 +405,39 @@ static void measure_all(struct thin *t)
 	}
 }
 
-/* Keep the files of databases that go, then write what C rewrites. */
-static kpack_error_t write_output(struct thin *t, const struct converter *c,
-				  struct kpackx_error *why)
+/*
+ * Keep what goes, then write what is rewritten.  Directories are made as late as this, so that a
+ * refused run leaves none.
+ */
+static kpack_error_t write_all(struct thin *t, struct kpackx_error *why)
 {
 	const struct thin_args *args = &t->args;
+	const struct converter c = {
+		.scan = &t->scan,
+		.inputs = t->rewritten,
+		.n_inputs = t->n_rewritten,
+		.dispositions = &t->dispositions,
+		.output = args->output,
+		.jobs = args->jobs,
+		.rewrite = rewrite_file,
+		.cost = cost_of_file,
+		.arg = t,
+	};
 	KP_AUTO_FREE struct keep_file *files = xcalloc(t->n_files, sizeof(*files));
 	kpack_error_t err = KPACK_SUCCESS;
 	struct tree_write tree;
 	size_t n = 0;
 
-	/* directories are made as late as this, so that a refused run leaves none */
+	converter_check(&c, &t->n_faults);
+	if (args->output)
+		output_check_mounts(&t->scan, args->output, &t->n_faults);
+	else
+		databases_check(&t->scan, &t->dispositions, &t->n_faults);
+	if (t->n_faults) {
+		report_error(args->tree,
+			     "nothing was removed because of the faults above");
+		return KPACK_SUCCESS;
+	}
 	if (args->debug_to)
 		err = below_make_root(args->debug_to, 0777, why);
 	if (err)
@@ -453,45 +458,16 @@ static kpack_error_t write_output(struct thin *t, const struct converter *c,
 	KP_TRY(keep_removed(args->keep, files, n, why));
 	if (!args->output) {
 		spill_dir_begin(args->tree);
-		return output_write(c, args->tree, NULL, why);
+		return output_write(&c, args->tree, NULL, why);
 	}
 	KP_TRY(below_make_root(args->output, 0777, why));
 	spill_dir_begin(args->output);
 	tree_write_begin(&tree, args->output, false);
-	err = output_write(c, args->tree, &tree, why);
+	err = output_write(&c, args->tree, &tree, why);
 	if (!err)
 		err = tree_write_finish(&tree, why);
 	tree_write_end(&tree);
 	return err;
-}
-
-static void write_all(struct thin *t)
-{
-	const struct converter c = {
-		.scan = &t->scan,
-		.inputs = t->rewritten,
-		.n_inputs = t->n_rewritten,
-		.dispositions = &t->dispositions,
-		.output = t->args.output,
-		.jobs = t->args.jobs,
-		.rewrite = rewrite_file,
-		.cost = cost_of_file,
-		.arg = t,
-	};
-	struct kpackx_error why = {0};
-
-	converter_check(&c, &t->n_faults);
-	if (t->args.output)
-		output_check_mounts(&t->scan, t->args.output, &t->n_faults);
-	else
-		databases_check(&t->scan, &t->dispositions, &t->n_faults);
-	if (t->n_faults) {
-		report_error(t->args.tree,
-			     "nothing was removed because of the faults above");
-	} else if (write_output(t, &c, &why)) {
-		report_why(NULL, &why);
-		t->n_faults++;
-	}
 }
 
 int thin_run(struct thin *t)
@@ -566,10 +542,12 @@ int thin_run(struct thin *t)
 			bytes += in->packed[k] ? in->images[k].size : 0;
 	}
 	progress_begin("thinning", bytes, args->progress);
-	if (args->dry)
+	if (args->dry) {
 		measure_all(t);
-	else
-		write_all(t);
+	} else if (write_all(t, &why)) {
+		report_why(NULL, &why);
+		t->n_faults++;
+	}
 	progress_end();
 	if (t->n_faults)
 		return EXIT_FAULT;

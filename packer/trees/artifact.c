@@ -23,6 +23,7 @@ enum { MANIFEST_MAX = 4 << 20, PREFIXES_MAX = 65536 };
 
 /* --- manifests --------------------------------------------------------------------- */
 
+/* What surrounds a name and does not belong to it. */
 static bool is_blank(uint8_t c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
@@ -219,45 +220,40 @@ const struct prefix *artifact_root_prefix(const struct artifact_root *a, const c
  * when a converted binary was seen or not; so fat binaries are kept until then.
  */
 
-/*
- * Begin at the directory ITEM if that is a generic tree, by its name.  The root of the list may
- * be given as ".", or through a link, and has its name in its real path.
- */
-static void begin_tree(struct generic_tree *g, const struct tree_item *item)
-{
-	KP_AUTO_FREE char *real = item->level ? NULL : below_real(item->path);
-	KP_AUTO_FREE char *path = xstrdup(real ? real : item->path);
-	KP_AUTO_FREE char *parent = xstrdup(path);
-	KP_AUTO_FREE char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, item->path);
-	const char *name = basename(path);
-	size_t size = artifact_component_size(name);
-	struct dirent **names = NULL;
-	struct stat st;
-	int n;
-
-	if (!size || strcmp(name + size, "_" KP_ARCH_GENERIC) != 0)
-		return;
-	g->path = xstrdup(item->path);
-	g->converted = false;
-	g->certain = below_lstat(manifest, &st) == 0 && S_ISREG(st.st_mode);
-	/* or there is a tree of the same component for a GPU beside it */
-	n = below_scandir(dirname(parent), &names, NULL);
-	for (int i = 0; i < n; i++) {
-		const char *other = names[i]->d_name;
-
-		g->certain |= artifact_component_size(other) == size &&
-			      strncmp(name, other, size) == 0 && strcmp(name, other) != 0;
-		free(names[i]);
-	}
-	free(names);
-}
-
 void generic_tree_item(struct generic_tree *g, const struct tree_item *item)
 {
 	bool end = item->kind == TREE_DIR_END || item->kind == TREE_FAULT;
 
-	if (item->kind == TREE_DIR && !g->path && item->level <= 1)
-		begin_tree(g, item);
+	if (item->kind == TREE_DIR && !g->path && item->level <= 1) {
+		/* the root of the list may be given as ".", or by a link: its real path has its name */
+		KP_AUTO_FREE char *real = item->level ? NULL : below_real(item->path);
+		KP_AUTO_FREE char *path = xstrdup(real ? real : item->path);
+		KP_AUTO_FREE char *parent = xstrdup(path);
+		KP_AUTO_FREE char *manifest =
+			xasprintf("%s/" ARTIFACT_MANIFEST, item->path);
+		const char *name = basename(path);
+		size_t size = artifact_component_size(name);
+		struct dirent **names = NULL;
+		struct stat st;
+		int n;
+
+		if (!size || strcmp(name + size, "_" KP_ARCH_GENERIC) != 0)
+			return;
+		g->path = xstrdup(item->path);
+		g->converted = false;
+		g->certain = below_lstat(manifest, &st) == 0 && S_ISREG(st.st_mode);
+		/* or there is a tree of the same component for a GPU beside it */
+		n = below_scandir(dirname(parent), &names, NULL);
+		for (int i = 0; i < n; i++) {
+			const char *other = names[i]->d_name;
+
+			g->certain |= artifact_component_size(other) == size &&
+				      strncmp(name, other, size) == 0 &&
+				      strcmp(name, other) != 0;
+			free(names[i]);
+		}
+		free(names);
+	}
 	if (!end || !g->path || strcmp(g->path, item->path) != 0)
 		return;
 	/* only now it is known whether a binary of the tree is converted */

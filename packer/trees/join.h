@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Join what several builds, for different GPUs, have under one name: a binary into one that
- * finds the code of all, archives into one with the entries of all.
+ * Join what several builds, for different GPUs, have: whole trees, which may be those of a split,
+ * and what these have under one name: a binary becomes one that finds the code of all, archives
+ * one with the entries of all.
  */
 #ifndef PACKER_TREES_JOIN_H
 #define PACKER_TREES_JOIN_H
@@ -48,5 +49,28 @@ kpack_error_t join_write(const char *from, const char *to, const struct kp_marke
 kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t n,
 			      const char *dir, const char *name, merge_clash_fn *clash,
 			      void *clash_arg, struct kpackx_error *why);
+
+/* --- trees: merge_trees.c, whose top says what it may join -------------------------------- */
+
+/*
+ * Find out whether the N operands ARE trees to join into OUT: directories without archives
+ * directly in them, and OUT (or NULL) is not called as an archive.
+ */
+kpack_error_t merge_trees_look(char *const *operands, size_t n, const char *out,
+			       bool *are, struct kpackx_error *why);
+
+struct merge_trees_args {
+	char *const *trees; /* in order: the first has precedence */
+	size_t n_trees;
+	const char *out;
+	const char *const
+		*prefer; /* trees that win where trees differ, the best one first */
+	size_t n_prefer;
+	bool force; /* replace OUT */
+	bool json, quiet;
+};
+
+/* Returns the exit status, after reporting what differs; then OUT is as it was. */
+int merge_trees(const struct merge_trees_args *args);
 
 #endif

@@ -17,8 +17,9 @@
  * The tree is built in a staging directory while faults are reported; from the first fault on
  * nothing is written, and in the end nothing gets its name.
  */
-#include "merge_trees.h"
+#include "join.h"
 #include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,7 +28,6 @@
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
-#include "join.h"
 #include "packer/archives/content.h"
 #include "packer/archives/merge.h"
 #include "packer/cli/report.h"
@@ -210,45 +210,6 @@ static kpack_error_t copy_chosen(struct tree_merge *m, const struct same_path *s
 }
 
 /*
- * Regular files, of which OTHER has other bytes than the chosen one.  If all are converted,
- * the chosen one is written with the marker of all; the difference may have been in the
- * marker alone, or in what --prefer accepts.
- */
-static kpack_error_t settle_binaries(struct tree_merge *m, const struct same_path *s,
-				     size_t other, struct kpackx_error *why)
-{
-	struct join join;
-	kpack_error_t err = join_look(s->paths, s->n, s->chosen, &join, why);
-
-	if (err)
-		goto out;
-	if (join.relation == JOIN_WRAPPERS) {
-		report_difference(m, s, join.other, join.text);
-	} else if (join.relation == JOIN_NOTHING && !s->preferred) {
-		report_difference(m, s, other, SETTLED);
-	} else if (join.relation != JOIN_SAME && !s->preferred) {
-		KP_AUTO_FREE char *text = xasprintf("%s; " SETTLED, join.text);
-
-		report_difference(m, s, join.other, text);
-	}
-	if (join.relation == JOIN_NOTHING || join.relation == JOIN_KINDS ||
-	    join.same_marker) {
-		err = copy_chosen(m, s, why);
-	} else if (!m->faults) {
-		KP_AUTO_FREE char *to = xasprintf("%s/%s", m->tree.root, s->items->path);
-
-		err = join_write(s->paths[s->chosen], to, &join.marker, why);
-		if (err)
-			kp_fail_prefix(why, err, "%s", s->paths[s->chosen]);
-		m->files++;
-		m->joined++;
-	}
-out:
-	join_fini(&join);
-	return err;
-}
-
-/*
  * OTHER is not the same as the chosen one: join them by what they are.  A directory cannot
  * stand for a file, whoever is preferred, because others need the files in it.
  */
@@ -257,6 +218,7 @@ static kpack_error_t settle_difference(struct tree_merge *m, const struct same_p
 {
 	const char *path = s->items->path;
 	bool regular = true, directory = false;
+	KP_AUTO(join) join = {0};
 
 	for (size_t i = 0; i < s->n; i++) {
 		regular &= S_ISREG(s->items[i].seen.mode) != 0;
@@ -287,11 +249,35 @@ static kpack_error_t settle_difference(struct tree_merge *m, const struct same_p
 		m->archives++;
 		return KPACK_SUCCESS;
 	}
+	/*
+	 * Binaries that are all converted may differ in the marker alone, or in what --prefer
+	 * accepts: the chosen one is written with the marker of all.
+	 */
 	if (regular)
-		return settle_binaries(m, s, other, why);
-	if (!s->preferred)
+		KP_TRY(join_look(s->paths, s->n, s->chosen, &join, why));
+	if (join.relation == JOIN_WRAPPERS) {
+		report_difference(m, s, join.other, join.text);
+	} else if (join.relation == JOIN_NOTHING && !s->preferred) {
 		report_difference(m, s, other, SETTLED);
-	return copy_chosen(m, s, why);
+	} else if (join.relation != JOIN_SAME && !s->preferred) {
+		KP_AUTO_FREE char *text = xasprintf("%s; " SETTLED, join.text);
+
+		report_difference(m, s, join.other, text);
+	}
+	if (join.relation == JOIN_NOTHING || join.relation == JOIN_KINDS ||
+	    join.same_marker)
+		return copy_chosen(m, s, why);
+	if (!m->faults) {
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", m->tree.root, path);
+		kpack_error_t err =
+			join_write(s->paths[s->chosen], to, &join.marker, why);
+
+		m->files++;
+		m->joined++;
+		if (err)
+			return kp_fail_prefix(why, err, "%s", s->paths[s->chosen]);
+	}
+	return KPACK_SUCCESS;
 }
 
 /*
@@ -434,24 +420,13 @@ int merge_trees(const struct merge_trees_args *args)
 	struct tree_merge m = {.args = args,
 			       .staging.fd = -1,
 			       .report.list = args->json ? json_array() : NULL};
-	/* DIR/NAME is OUT without the slashes at its end */
-	KP_AUTO_FREE char *out = xstrdup(args->out);
+	KP_AUTO_FREE char *parent = xstrdup(args->out), *last = xstrdup(args->out);
 	KP_AUTO_FREE char *root = NULL;
-	const char *dir = ".", *name = out;
+	const char *dir = dirname(parent), *name = basename(last);
 	struct kpackx_error why = {0};
-	size_t n = strlen(out);
 	kpack_error_t err;
 	bool done;
 
-	while (n > 1 && out[n - 1] == '/')
-		out[--n] = 0;
-	if (strchr(out, '/')) {
-		char *slash = strrchr(out, '/');
-
-		*slash = 0;
-		dir = slash == out ? "/" : out;
-		name = slash + 1;
-	}
 	err = kp_component_ok(kp_span_str(name))
 		      ? list_operands(&m, &why)
 		      : kp_fail(&why, KPACK_ERROR_INVALID_ARGUMENT,

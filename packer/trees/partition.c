@@ -3,8 +3,7 @@
  * First everything that packing wrote is generic.  Then files of kernel databases and archives
  * of the input go to the tree of their GPU or family, by what they say about themselves, then
  * the archives that packing wrote, by the place of each object in the plan.  Directories are
- * decided in between, from what is still generic in them.  At last the trees are sorted by
- * name, and list what they get.
+ * decided in between, from what is still generic in them.  At last each tree lists what it gets.
  */
 #include "partition.h"
 #include <stdlib.h>
@@ -161,7 +160,7 @@ struct output_tree *partition_find(const struct partition *partition, const char
 	return NULL;
 }
 
-/* Find the output tree NAME, or add it; NUMBER is its index, until the trees are sorted. */
+/* Find the output tree NAME, or add it; NUMBER is its index. */
 static kpack_error_t take_tree(struct partition *out, const char *name, bool family,
 			       size_t *number, struct kpackx_error *why)
 {
@@ -190,10 +189,15 @@ static void add_arch(struct output_tree *tree, const char *arch)
 	tree->arches[tree->n_arches++] = xstrdup(arch);
 }
 
-/* Assign the files of kernel databases that were written. */
+/*
+ * Assign the files of kernel databases that were written, and the input's archives, by what they
+ * say about themselves; an archive that cannot be read is an ordinary file.
+ */
 static kpack_error_t place_files(const struct packing *p, struct partition *out,
 				 struct kpackx_error *why)
 {
+	kpack_error_t err = KPACK_SUCCESS;
+
 	for (size_t i = 0; p->scan.found.objects && i < p->scan.files.count; i++) {
 		const struct library_object *o = p->scan.found.objects[i];
 		size_t *number = &out->tree_of[p->scan.file_entries[i]];
@@ -213,19 +217,10 @@ static kpack_error_t place_files(const struct packing *p, struct partition *out,
 			add_arch(&out->items[*number], base);
 		}
 	}
-	return KPACK_SUCCESS;
-}
-
-/* Assign the input's archives; one that cannot be read is an ordinary file. */
-static kpack_error_t place_old_archives(const struct packing *p, struct partition *out,
-					struct kpackx_error *why)
-{
-	kpack_error_t err = KPACK_SUCCESS;
-
 	for (size_t i = 0; i < p->scan.n_entries && !err; i++) {
 		struct old_archive a;
 
-		if (out->tree_of[i] != out->generic ||
+		if (out->tree_of[i] != PARTITION_GENERIC ||
 		    !old_archive_is(&p->scan.entries[i]) ||
 		    old_archive_open(p->scan.entries[i].path, &p->args.families, &a,
 				     NULL))
@@ -247,7 +242,7 @@ static void list_arch(const struct packing *p, struct partition *out, const char
 	struct output_tree *tree =
 		partition_find(out, tree_of_code(&p->args.families, place));
 
-	if (tree && tree != &out->items[out->generic])
+	if (tree && tree != &out->items[PARTITION_GENERIC])
 		add_arch(tree, arch);
 }
 
@@ -308,26 +303,22 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 kpack_error_t partition_open(const struct packing *p, struct partition *out,
 			     struct kpackx_error *why)
 {
-	KP_AUTO_FREE char **before =
-		NULL; /* names by number, until the trees are sorted */
 	bool packed = p->args.databases == DATABASES_PACKED;
-	size_t n = p->scan.n_entries;
+	size_t n = p->scan.n_entries, first;
 	kpack_error_t err;
 
 	*out = (struct partition){.tree_of = xmalloc(n * sizeof(*out->tree_of))};
-	err = take_tree(out, KP_ARCH_GENERIC, false, &out->generic, why);
+	err = take_tree(out, KP_ARCH_GENERIC, false, &first, why);
 	for (size_t i = 0; i < n; i++) {
 		enum fate fate = p->dispositions.items[i].fate;
 		bool there = fate != FATE_LEFT_OUT && fate != FATE_NOT_WANTED &&
 			     fate != FATE_PACKED &&
 			     fate != FATE_NOTHING; /* in place: archives stay */
 
-		out->tree_of[i] = there ? out->generic : PARTITION_NONE;
+		out->tree_of[i] = there ? PARTITION_GENERIC : PARTITION_NONE;
 	}
 	if (!err)
 		err = place_files(p, out, why);
-	if (!err)
-		err = place_old_archives(p, out, why);
 	/*
 	 * A directory is generic if it is empty, or contains something that is generic, or would
 	 * be for all GPUs, so that the generic tree does not depend on --gpu-targets: a packed
@@ -348,30 +339,19 @@ kpack_error_t partition_open(const struct packing *p, struct partition *out,
 				continue;
 			empty = false;
 			generic =
-				out->tree_of[k] == out->generic || fate == FATE_PACKED ||
-				fate == FATE_LEFT_OUT ||
+				out->tree_of[k] == PARTITION_GENERIC ||
+				fate == FATE_PACKED || fate == FATE_LEFT_OUT ||
 				(fate == FATE_NOT_WANTED && packed && !old_archive_is(e));
 		}
 		if (S_ISDIR(dir->mode))
 			out->tree_of[i] =
-				generic || empty ? out->generic : PARTITION_NONE;
+				generic || empty ? PARTITION_GENERIC : PARTITION_NONE;
 	}
 	if (!err)
 		err = place_archives(p, out, why);
 	if (err) {
 		partition_close(out);
 		return err;
-	}
-	before = xmalloc(out->count * sizeof(*before));
-	for (size_t i = 0; i < out->count; i++)
-		before[i] = out->items[i].name;
-	kp_sort(out->items, out->count, KP_BY_TEXT(struct output_tree, name));
-	for (size_t i = 0; i <= n; i++) {
-		size_t *number = i < n ? &out->tree_of[i] : &out->generic;
-
-		if (*number != PARTITION_NONE)
-			*number = (size_t)(partition_find(out, before[*number]) -
-					   out->items);
 	}
 	for (size_t i = 0; i < out->count; i++) {
 		struct output_tree *tree = &out->items[i];

@@ -17,7 +17,8 @@
 
 #include "packer/pack/run.h"
 
-/* Not assigned to any output tree: see tree_of. */
+/* The index of the generic tree; and what is not assigned to any: see tree_of. */
+#define PARTITION_GENERIC 0
 #define PARTITION_NONE SIZE_MAX
 
 /* The files and archives of one prefix that go into one output tree. */
@@ -35,9 +36,8 @@ struct output_tree {
 };
 
 struct partition {
-	struct output_tree *items; /* sorted by name; only the generic one may be empty */
+	struct output_tree *items; /* only the generic one may be empty */
 	size_t count;
-	size_t generic; /* index of the generic one */
 	/*
 	 * Per scan entry: the index of its output tree.  NONE: not in any tree (left out,
 	 * packed, or a directory whose contents all go to other output trees, which make

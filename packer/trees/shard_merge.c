@@ -41,12 +41,14 @@ struct part_merge {
 
 /* --- do they belong together? ------------------------------------------------------------ */
 
-/* Read the lines: they must be of one run, and of all its parts; a part may be given twice. */
+/* Check, without reading bytes, that the parts are whole and those of one run. */
 static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
 {
+	const char *out = m->options->out;
 	size_t n = m->options->n_parts;
 	struct part *parts = m->parts = xcalloc(n, sizeof(*parts));
 
+	/* the lines are of one run, and of all its parts; a part may be given twice */
 	for (size_t i = 0; i < n; i++) {
 		struct part *p = &parts[i];
 
@@ -83,19 +85,12 @@ static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "shard %u/%u is missing", i + 1,
 				       parts[0].line.shard.count);
-	return KPACK_SUCCESS;
-}
-
-/*
- * Check that the files of each part are those that its shard wrote, and that none is in OUT, or the
- * other way round: it would be read while it is written.  By a part that another user could have put
- * together, root would give new names to files of third users, with their owners and set-user-ID
- * bits: all of it must be that user's.
- */
-static kpack_error_t check_parts(const struct part_merge *m, struct kpackx_error *why)
-{
-	const char *out = m->options->out;
-
+	/*
+	 * The files of each part are those that its shard wrote, and none is in OUT, or the other way
+	 * round: it would be read while it is written.  By a part that another user could have put
+	 * together, root would give new names to files of third users, with their owners and
+	 * set-user-ID bits: all of it must be that user's.
+	 */
 	for (size_t i = 0; i < m->n_parts; i++) {
 		const struct part *p = &m->parts[i];
 		bool other = geteuid() == 0 && p->line.owner != 0;
@@ -143,20 +138,19 @@ static kpack_error_t list_archives(struct part_merge *m, struct kpackx_error *wh
 	for (size_t i = 0; i < m->n_parts; i++) {
 		KP_AUTO_FREE char *dir =
 			xasprintf("%s/" KP_ARCHIVES_DIR, m->parts[i].dir);
-		struct dirent **names = NULL;
-		int count = below_scandir(dir, &names, NULL);
+		struct kpackx_error fault = {0};
+		char **paths = NULL;
+		size_t count = 0;
 
-		if (count < 0 && errno != ENOENT)
-			return below_fail(why, "%s", dir);
-		for (int k = 0; k < count; k++) {
-			if (kp_is_archive_name(names[k]->d_name)) {
-				xgrow(&m->names, m->n_names, &m->names_cap,
-				      sizeof(*m->names));
-				m->names[m->n_names++] = xstrdup(names[k]->d_name);
-			}
-			free(names[k]);
+		if (below_archives_find(dir, &paths, &count, &fault) &&
+		    fault.sys_errno != ENOENT)
+			return kp_fail(why, fault.code, "%s: %s", dir, fault.text);
+		for (size_t k = 0; k < count; k++) {
+			xgrow(&m->names, m->n_names, &m->names_cap, sizeof(*m->names));
+			m->names[m->n_names++] = xstrdup(kp_path_name(paths[k]));
+			free(paths[k]);
 		}
-		free(names);
+		free(paths);
 	}
 	kp_sort(m->names, m->n_names, KP_AS_TEXT);
 	for (size_t i = 0; i < m->n_names; i++) {
@@ -167,40 +161,6 @@ static kpack_error_t list_archives(struct part_merge *m, struct kpackx_error *wh
 	}
 	m->n_names = n;
 	return KPACK_SUCCESS;
-}
-
-/* An archive in OUT that has anything else is not replaced: its binaries would lose code. */
-static kpack_error_t check_existing(struct part_merge *m, const char *name,
-				    const struct archives *set, struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *path =
-		xasprintf("%s/" KP_ARCHIVES_DIR "/%s", m->options->out, name);
-	struct kpack_archive *old = NULL;
-	kpack_error_t err;
-	struct stat st;
-
-	if (below_lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return KPACK_SUCCESS;
-	err = below_archive_open(path, &old, why);
-	if (err)
-		return kp_fail_prefix(why, err, "%s", path);
-	for (size_t i = 0; !err && i < kp_archive_entry_count(old); i++) {
-		struct kp_entry_info info;
-		bool found = false;
-		size_t entry;
-
-		kp_archive_entry(old, i, &info);
-		for (size_t k = 0; k < set->count && !found; k++)
-			found = kp_archive_find(set->items[k], info.key, info.arch,
-						&entry);
-		if (!found)
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%s: exists, and has other entries than the parts: "
-				      "give another OUT",
-				      path);
-	}
-	kp_archive_close(old);
-	return err;
 }
 
 /*
@@ -251,68 +211,63 @@ static kpack_error_t write_archive(struct part_merge *m, const char *name,
 	return merge_write(sources, set->count, &options, dir, name, why);
 }
 
-/* Let STEP do its work for each name, with the archives of that name in the parts. */
-static kpack_error_t for_archives(struct part_merge *m,
-				  kpack_error_t (*step)(struct part_merge *, const char *,
-							const struct archives *,
-							struct kpackx_error *),
+enum archives_step { CHECK_EXISTING, WRITE_ARCHIVES };
+
+/*
+ * Do STEP for each name, with the archives of that name in the parts.  An archive in OUT that has
+ * anything else is not replaced: its binaries would lose code.
+ */
+static kpack_error_t for_archives(struct part_merge *m, enum archives_step step,
 				  struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < m->n_names && !err; i++) {
-		struct archives set = {.items = xcalloc(m->n_parts, sizeof(*set.items))};
+		struct archives set = {
+			.items = xcalloc(m->n_parts + 1, sizeof(*set.items))};
+		const char *name = m->names[i];
+		struct kpack_archive *old = NULL;
 
-		for (size_t k = 0; k < m->n_parts && !err; k++) {
-			KP_AUTO_FREE char *path = xasprintf("%s/" KP_ARCHIVES_DIR "/%s",
-							    m->parts[k].dir, m->names[i]);
+		/* the last one is OUT's */
+		for (size_t k = 0; k <= m->n_parts && !err; k++) {
+			bool part = k < m->n_parts;
+			KP_AUTO_FREE char *path =
+				xasprintf("%s/" KP_ARCHIVES_DIR "/%s",
+					  part ? m->parts[k].dir : m->options->out, name);
 			struct stat st;
 
-			if (below_lstat(path, &st) < 0 &&
-			    (errno == ENOENT || errno == ENOTDIR))
+			if ((!part && step != CHECK_EXISTING) ||
+			    (below_lstat(path, &st) < 0 &&
+			     (errno == ENOENT || errno == ENOTDIR)))
 				continue;
-			err = below_archive_open(path, &set.items[set.count], why);
+			err = below_archive_open(
+				path, part ? &set.items[set.count] : &old, why);
 			if (err)
 				kp_fail_prefix(why, err, "%s", path);
 			else
-				set.count++;
+				set.count += part;
 		}
-		if (!err)
-			err = step(m, m->names[i], &set, why);
+		for (size_t e = 0; !err && old && e < kp_archive_entry_count(old); e++) {
+			struct kp_entry_info info;
+			bool found = false;
+			size_t entry;
+
+			kp_archive_entry(old, e, &info);
+			for (size_t k = 0; k < set.count && !found; k++)
+				found = kp_archive_find(set.items[k], info.key, info.arch,
+							&entry);
+			if (!found)
+				err = kp_fail(
+					why, KPACK_ERROR_INVALID_ARGUMENT,
+					"%s: exists, and has other entries than the "
+					"parts: give another OUT",
+					kp_archive_path(old));
+		}
+		if (!err && step == WRITE_ARCHIVES)
+			err = write_archive(m, name, &set, why);
+		kp_archive_close(old);
 		archives_close(&set);
 	}
-	return err;
-}
-
-/* --- files -------------------------------------------------------------------------------- */
-
-/* Copy what is in a part; the directories of all parts are the same. */
-static kpack_error_t copy_part(struct part_merge *m, const struct part *part,
-			       struct kpackx_error *why)
-{
-	struct tree_list *list = tree_list_open(part->dir);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct tree_item item;
-
-	while (!err && tree_list_next(list, &item)) {
-		struct file_identity seen = file_identity_of(&item.st);
-		KP_AUTO_FREE char *left = NULL;
-
-		seen.guarded = item.guarded;
-		if (item.kind == TREE_FAULT)
-			err = kp_fail_errno(why, item.error, "%s", item.path);
-		else if (item.kind == TREE_DIR && part == m->parts)
-			err = tree_write_directory(&m->tree, item.rest, item.path, why);
-		if (item.kind != TREE_OTHER || strcmp(item.rest, SHARD_LINE) == 0 ||
-		    (kp_span_is(kp_path_directory(item.rest), KP_ARCHIVES_DIR) &&
-		     kp_is_archive_name(item.rest)))
-			continue;
-		err = tree_write_entry(&m->tree, item.rest, item.path, &seen, &left, why);
-		m->n_files += !left;
-		if (left && !m->options->quiet)
-			report_error(item.path, "note: left out: %s", left);
-	}
-	tree_list_close(list);
 	return err;
 }
 
@@ -325,21 +280,48 @@ static kpack_error_t copy_part(struct part_merge *m, const struct part *part,
 static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, m->options->out);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_item item;
 	struct stat st;
 
 	KP_TRY(open_parts(m, why));
-	KP_TRY(check_parts(m, why));
 	KP_TRY(list_archives(m, why));
 	tree_write_begin(&m->tree, m->options->out, false);
 	KP_TRY(tree_write_root(&m->tree, why));
 	KP_TRY(leftovers_lock(m->tree.root, &m->tree.lock, why));
 	if (below_lstat(dir, &st) == 0 || errno != ENOENT)
-		KP_TRY(for_archives(m, check_existing, why));
+		KP_TRY(for_archives(m, CHECK_EXISTING, why));
 	if (m->n_names)
 		KP_TRY(below_mkdirs(dir, 0777, why));
-	KP_TRY(for_archives(m, write_archive, why));
-	for (size_t i = 0; i < m->n_parts; i++)
-		KP_TRY(copy_part(m, &m->parts[i], why));
+	KP_TRY(for_archives(m, WRITE_ARCHIVES, why));
+	/* everything else is copied; the directories of all parts are the same */
+	for (size_t i = 0; i < m->n_parts; i++) {
+		struct tree_list *list = tree_list_open(m->parts[i].dir);
+
+		while (!err && tree_list_next(list, &item)) {
+			struct file_identity seen = file_identity_of(&item.st);
+			KP_AUTO_FREE char *left = NULL;
+
+			seen.guarded = item.guarded;
+			if (item.kind == TREE_FAULT)
+				err = kp_fail_errno(why, item.error, "%s", item.path);
+			else if (item.kind == TREE_DIR && i == 0)
+				err = tree_write_directory(&m->tree, item.rest, item.path,
+							   why);
+			if (item.kind != TREE_OTHER ||
+			    strcmp(item.rest, SHARD_LINE) == 0 ||
+			    (kp_span_is(kp_path_directory(item.rest), KP_ARCHIVES_DIR) &&
+			     kp_is_archive_name(item.rest)))
+				continue;
+			err = tree_write_entry(&m->tree, item.rest, item.path, &seen,
+					       &left, why);
+			m->n_files += !left;
+			if (left && !m->options->quiet)
+				report_error(item.path, "note: left out: %s", left);
+		}
+		tree_list_close(list);
+		KP_TRY(err);
+	}
 	return tree_write_finish(&m->tree, why);
 }
 

@@ -295,53 +295,6 @@ kpack_error_t shard_line_read(const char *dir, struct shard_line *out,
 
 /* --- the part --------------------------------------------------------------------------- */
 
-/*
- * Whether LINE, of OUTPUT, is of this run, and nothing was changed since.  The change times of INPUT
- * also cover what no digest has, as other bytes of the same size and time.
- */
-static bool is_finished(const struct packing *p, const struct shard_line *line,
-			const char *run)
-{
-	const struct timespec *than = &line->written;
-	char files[SHARD_DIGEST];
-
-	if (p->args.force || line->state != SHARD_FINISHED ||
-	    line->owner != geteuid() || /* another's would keep us from packing */
-	    line->shard.index != p->args.shard.index || strcmp(line->run, run) != 0)
-		return false;
-	for (size_t i = 0; i < p->scan.n_entries; i++) {
-		struct stat st;
-
-		if (below_lstat(p->scan.entries[i].path, &st) < 0 ||
-		    st.st_ctim.tv_sec > than->tv_sec ||
-		    (st.st_ctim.tv_sec == than->tv_sec &&
-		     st.st_ctim.tv_nsec >= than->tv_nsec))
-			return false;
-	}
-	return !shard_digest_files(p->args.output, files, NULL) &&
-	       strcmp(files, line->files) == 0;
-}
-
-/* An OUTPUT that is no part may have nothing but directories, and what a killed run left. */
-static kpack_error_t check_empty(const char *dir, struct kpackx_error *why)
-{
-	struct tree_list *list = tree_list_open(dir);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct tree_item item;
-
-	while (!err && tree_list_next(list, &item)) {
-		if (item.kind == TREE_FAULT)
-			err = kp_fail_errno(why, item.error, "%s", item.path);
-		else if (item.kind == TREE_OTHER && !kp_is_temp_name(item.name))
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%s: has files, and is no part: give another "
-				      "OUTPUT",
-				      dir);
-	}
-	tree_list_close(list);
-	return err;
-}
-
 /* Empty the part DIR, but for its line: merging takes all that is in it. */
 static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 {
@@ -367,6 +320,7 @@ static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 	return err;
 }
 
+/* Pack P's part into OUTPUT, unless it is there. */
 static kpack_error_t pack_part(struct packing *p, bool *finished,
 			       struct kpackx_error *why)
 {
@@ -376,6 +330,7 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	struct kp_outfile out = {.dir_fd = -1};
 	KP_AUTO_CLOSE int fd = -1;
 	struct shard_line line;
+	struct tree_item item;
 	kpack_error_t err;
 	int n;
 
@@ -388,11 +343,44 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	KP_TRY(tree_write_root(&p->tree, why));
 	KP_TRY(leftovers_lock(p->tree.root, &p->tree.lock, why));
 	KP_TRY(shard_line_read(output, &line, why));
-	*finished = is_finished(p, &line, run);
+	/*
+	 * Nothing is to be done if the line is of this run, and nothing was changed since.  The change
+	 * times of INPUT also cover what no digest has, as other bytes of the same size and time.
+	 * Another user's line would keep us from packing.
+	 */
+	*finished = !p->args.force && line.state == SHARD_FINISHED &&
+		    line.owner == geteuid() && line.shard.index == p->args.shard.index &&
+		    strcmp(line.run, run) == 0;
+	for (size_t i = 0; i < p->scan.n_entries && *finished; i++) {
+		struct stat st;
+
+		*finished = below_lstat(p->scan.entries[i].path, &st) == 0 &&
+			    (st.st_ctim.tv_sec < line.written.tv_sec ||
+			     (st.st_ctim.tv_sec == line.written.tv_sec &&
+			      st.st_ctim.tv_nsec < line.written.tv_nsec));
+	}
+	*finished = *finished && !shard_digest_files(output, files, NULL) &&
+		    strcmp(files, line.files) == 0;
 	if (*finished)
 		return KPACK_SUCCESS;
-	if (line.state == SHARD_NONE)
-		KP_TRY(check_empty(output, why));
+
+	/* an OUTPUT that is no part may have only directories, and what a killed run left */
+	if (line.state == SHARD_NONE) {
+		struct tree_list *list = tree_list_open(output);
+
+		err = KPACK_SUCCESS;
+		while (!err && tree_list_next(list, &item)) {
+			if (item.kind == TREE_FAULT)
+				err = kp_fail_errno(why, item.error, "%s", item.path);
+			else if (item.kind == TREE_OTHER && !kp_is_temp_name(item.name))
+				err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					      "%s: has files, and is no part: give "
+					      "another OUTPUT",
+					      output);
+		}
+		tree_list_close(list);
+		KP_TRY(err);
+	}
 	/* before anything else is in the part: a killed shard leaves it like this */
 	err = below_file_write(path, 0666, kp_span_str("kpack part unfinished\n"), why);
 	if (err)
@@ -400,6 +388,7 @@ static kpack_error_t pack_part(struct packing *p, bool *finished,
 	KP_TRY(clear_part(output, why));
 	p->mine = assign_files(p);
 	KP_TRY(packing_write(p, why));
+
 	/*
 	 * The part is finished: the line is written over, so that the time of the directory stays
 	 * INPUT's; half a line counts as none.

@@ -4,9 +4,9 @@
  *
  *	open_prefixes   what the manifest says, and the staging directory
  *	packing_scan    of each prefix: its files, code objects and databases
- *	choose_groups   what its archives are called
+ *	choose_names    what its keys and archives are called
  *	packing_write   all of it, converted, into the generic tree, with all archives
- *	divide          the partition of each prefix, and the moves that follow from it
+ *	partition_open  which tree each file belongs to, and split_move, which brings it there
  *	publish         the check, and the names
  *
  * Nothing is in the output before the trees get their names, and the generic tree gets its
@@ -25,7 +25,6 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/pack/report.h"
 
 /* --- trees ------------------------------------------------------------------------- */
 
@@ -81,43 +80,6 @@ static kpack_error_t add_tree(struct split *s, const char *part, bool family,
 	return tree_write_directory(&tree->writer, "", s->input, why);
 }
 
-/* --- files outside all prefixes ---------------------------------------------------- */
-
-/*
- * List what the manifest names no prefix for, and the directories of prefixes themselves,
- * which packing does not write.
- */
-static kpack_error_t list_outside(struct split *s, struct kpackx_error *why)
-{
-	struct tree_list *list = tree_list_open(s->input);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct tree_item e;
-	size_t cap = 0;
-
-	while (!err && tree_list_next(list, &e)) {
-		char *path;
-
-		if (e.kind == TREE_FAULT) {
-			errno = e.error;
-			err = below_fail(why, "%s", e.path);
-		}
-		if (err || e.kind == TREE_DIR_END || e.level == 0)
-			continue;
-		if (e.kind == TREE_DIR && prefixes_has(&s->prefixes, e.rest))
-			tree_list_skip(list); /* the directory itself is listed */
-		path = xstrdup(e.path);
-		xgrow(&s->outside, s->n_outside, &cap, sizeof(*s->outside));
-		s->outside[s->n_outside++] = (struct split_outside){
-			.path = path,
-			.relative = path + (e.rest - e.path),
-			.id = file_identity_of(&e.st),
-		};
-	}
-	tree_list_close(list);
-	kp_sort(s->outside, s->n_outside, KP_BY_TEXT(struct split_outside, relative));
-	return err;
-}
-
 /* --- prefixes ---------------------------------------------------------------------- */
 
 /*
@@ -130,8 +92,40 @@ static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
 	KP_TRY(prefixes_open(s->input, s->args->manifest, &s->prefixes, why));
 	s->joined = s->args->keys == KEYS_DETECTED ? s->prefixes.manifest
 						   : s->args->keys == KEYS_ARTIFACT;
-	if (s->prefixes.manifest)
-		KP_TRY(list_outside(s, why));
+	/*
+	 * What the manifest names no prefix for, and the directories of prefixes themselves,
+	 * packing does not write.
+	 */
+	if (s->prefixes.manifest) {
+		struct tree_list *list = tree_list_open(s->input);
+		kpack_error_t err = KPACK_SUCCESS;
+		struct tree_item e;
+		size_t cap = 0;
+
+		while (!err && tree_list_next(list, &e)) {
+			char *path;
+
+			if (e.kind == TREE_FAULT) {
+				errno = e.error;
+				err = below_fail(why, "%s", e.path);
+			}
+			if (err || e.kind == TREE_DIR_END || e.level == 0)
+				continue;
+			if (e.kind == TREE_DIR && prefixes_has(&s->prefixes, e.rest))
+				tree_list_skip(list); /* the directory itself is listed */
+			path = xstrdup(e.path);
+			xgrow(&s->outside, s->n_outside, &cap, sizeof(*s->outside));
+			s->outside[s->n_outside++] = (struct split_outside){
+				.path = path,
+				.relative = path + (e.rest - e.path),
+				.id = file_identity_of(&e.st),
+			};
+		}
+		tree_list_close(list);
+		kp_sort(s->outside, s->n_outside,
+			KP_BY_TEXT(struct split_outside, relative));
+		KP_TRY(err);
+	}
 	KP_TRY(staging_open(&s->staging, s->args->output, why));
 	KP_TRY(add_tree(s, KP_ARCH_GENERIC, false, why));
 	s->items = xcalloc(s->prefixes.count, sizeof(*s->items));
@@ -159,50 +153,46 @@ static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
 }
 
 /*
- * Let the keys of P's code begin with the prefix, as in an artifact of TheRock's splitter.
- * Files of databases keep theirs: their loaders open them below the root into which all
- * prefixes are installed.  A path that cannot be a key is a fault of the scan.
+ * Name keys and archives of each prefix: see split.h.  A prefix for which packing writes no archive
+ * does not use up the name of the trees.
  */
-static void prefix_keys(struct split_prefix *p)
-{
-	struct scan *scan = &p->packing.scan;
-
-	for (size_t k = 0; k < scan->n_inputs && *p->path; k++) {
-		struct input *in = scan->inputs[k];
-		char *key;
-
-		if (in->kind == INPUT_DATABASE)
-			continue;
-		key = xasprintf("%s/%s", p->path, in->key);
-		if (!kp_path_ok(kp_span_str(key))) {
-			report_error(in->path, "its path cannot be a key");
-			scan->n_faults++;
-		}
-		free(in->key);
-		in->key = key;
-	}
-	scan_sort(scan);
-}
-
-/*
- * Name the archives of each prefix: see split.h.  A prefix for which packing writes none does
- * not use up the name of the trees.
- */
-static kpack_error_t choose_groups(struct split *s, struct kpackx_error *why)
+static kpack_error_t choose_names(struct split *s, struct kpackx_error *why)
 {
 	bool first = true;
 
 	for (size_t i = 0; i < s->n_items; i++) {
-		const struct scan *scan = &s->items[i].packing.scan;
+		struct scan *scan = &s->items[i].packing.scan;
+		const char *prefix = s->items[i].path;
 		bool stores = false, taken;
 		char *group;
+
+		/*
+		 * Keys of code begin with the prefix, as in an artifact of TheRock's splitter.  Files
+		 * of databases keep theirs: their loaders open them below the root into which all
+		 * prefixes are installed.  A path that cannot be a key is a fault of the scan.
+		 */
+		for (size_t k = 0; s->joined && *prefix && k < scan->n_inputs; k++) {
+			struct input *in = scan->inputs[k];
+			char *key;
+
+			if (in->kind == INPUT_DATABASE)
+				continue;
+			key = xasprintf("%s/%s", prefix, in->key);
+			if (!kp_path_ok(kp_span_str(key))) {
+				report_error(in->path, "its path cannot be a key");
+				scan->n_faults++;
+			}
+			free(in->key);
+			in->key = key;
+		}
+		if (s->joined)
+			scan_sort(scan);
 
 		for (size_t k = 0; k < scan->n_inputs; k++)
 			stores |= scan->inputs[k]->kind == INPUT_HOST ||
 				  scan->inputs[k]->kind == INPUT_DATABASE;
 		taken = !s->joined && !first && stores;
-		group = taken ? xasprintf("%s.%s", s->name, s->items[i].path)
-			      : xstrdup(s->name);
+		group = taken ? xasprintf("%s.%s", s->name, prefix) : xstrdup(s->name);
 		for (char *c = group + strlen(s->name); *c; c++)
 			if (*c == '/')
 				*c = '.';
@@ -229,27 +219,6 @@ static kpack_error_t choose_groups(struct split *s, struct kpackx_error *why)
 				       "give --name",
 				       group);
 		first &= !stores;
-	}
-	return KPACK_SUCCESS;
-}
-
-/* An archive of the input with the name of one that was written would be overwritten. */
-static kpack_error_t check_archives(const struct split_prefix *p,
-				    struct kpackx_error *why)
-{
-	size_t n, skip = strlen(p->packing.args.archive_dir) + 1;
-	const char *const *names = archive_set_names(p->packing.set, &n);
-
-	for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
-		const struct scan_entry *e = &p->packing.scan.entries[k];
-
-		for (size_t m = 0; m < n && e->archive; m++)
-			if (strlen(e->relative) >= skip &&
-			    strcmp(e->relative + skip, names[m]) == 0)
-				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-					       "%s: the input has an archive of that "
-					       "name: give another --name",
-					       e->path);
 	}
 	return KPACK_SUCCESS;
 }
@@ -282,14 +251,16 @@ static void add_dropped(struct split *s, const char *arch, size_t objects, size_
 }
 
 /*
- * Apply --gpu-targets to the archives that the prefix has already; packing has copied them.
- * Removes the copies that nobody asked for, and counts them.  An unreadable archive is reported
- * and stays in the generic tree.
+ * Settle what becomes of the archives that the prefix has already; packing has copied them.  One
+ * with the name of one that was written would be lost.  Those that --gpu-targets does not ask for
+ * are removed, and counted.  An unreadable archive is reported and stays in the generic tree.
  */
-static kpack_error_t drop_archives(struct split *s, struct split_prefix *p,
-				   struct kpackx_error *why)
+static kpack_error_t settle_archives(struct split *s, struct split_prefix *p,
+				     struct kpackx_error *why)
 {
 	struct arch_filter *filter = &p->packing.args.filter;
+	size_t n_names, skip = strlen(p->packing.args.archive_dir) + 1;
+	const char *const *names = archive_set_names(p->packing.set, &n_names);
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t k = 0; k < p->packing.scan.n_entries && !err; k++) {
@@ -298,6 +269,13 @@ static kpack_error_t drop_archives(struct split *s, struct split_prefix *p,
 		struct old_archive a;
 		bool wanted, other = false;
 
+		for (size_t i = 0; i < n_names && e->archive; i++)
+			if (strlen(e->relative) >= skip &&
+			    strcmp(e->relative + skip, names[i]) == 0)
+				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					       "%s: the input has an archive of that "
+					       "name: give another --name",
+					       e->path);
 		if (!old_archive_is(e))
 			continue;
 		if (old_archive_open(e->path, &p->packing.args.families, &a, &fault)) {
@@ -383,49 +361,18 @@ static kpack_error_t check_targets(struct split *s, struct kpackx_error *why)
 
 /* --- the run ----------------------------------------------------------------------- */
 
-/*
- * Divide the generic tree, which has everything, among the trees.  All partitions are made
- * before the first move, because archives of several prefixes may have to be joined; and
- * archives that nobody wants are dropped before, so that no tree is made for them.
- */
-static kpack_error_t divide(struct split *s, struct kpackx_error *why)
+/* Say what is beside the trees, and what the user should know of those that there are. */
+static void report_around(const struct split *s)
 {
-	struct split_tree generic;
-
-	for (size_t i = 0; i < s->n_outside; i++) {
-		struct split_outside *e = &s->outside[i];
-
-		KP_TRY(tree_write_entry(&split_generic(s)->writer, e->relative, e->path,
-					&e->id, &e->left, why));
-	}
-	for (size_t i = 0; i < s->n_items; i++) {
-		struct split_prefix *p = &s->items[i];
-
-		KP_TRY(check_archives(p, why));
-		KP_TRY(drop_archives(s, p, why));
-		KP_TRY(partition_open(&p->packing, &p->parts, why));
-		for (size_t k = 0; k < p->parts.count; k++)
-			KP_TRY(add_tree(s, p->parts.items[k].name,
-					p->parts.items[k].family, why));
-	}
-	/* the generic tree was added first, and becomes the last: names are given in this order */
-	generic = s->trees[0];
-	memmove(s->trees, s->trees + 1, (s->n_trees - 1) * sizeof(*s->trees));
-	kp_sort(s->trees, s->n_trees - 1, KP_BY_TEXT(struct split_tree, part));
-	s->trees[s->n_trees - 1] = generic;
-	for (size_t i = 0; i < s->n_items; i++)
-		KP_TRY(split_move(s, &s->items[i], why));
-	KP_TRY(split_finish(s, why));
-	return check_targets(s, why);
-}
-
-/* Report the directories "NAME_TARGET" in the output that are not of this run. */
-static void report_other_trees(const struct split *s)
-{
-	size_t n = strlen(s->name);
+	/* all prefixes have the same arguments, but each has its own matches of the filter */
+	const struct pack_args *args = &s->items[0].packing.args;
+	struct hip_runtimes list = {0};
 	struct dirent **names = NULL;
 	int count = below_scandir(s->args->output, &names, NULL);
+	size_t n = strlen(s->name);
+	bool converts = false;
 
+	/* directories "NAME_TARGET" that are not of this run */
 	for (int i = 0; i < count; i++) {
 		const char *name = names[i]->d_name;
 		KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, name);
@@ -443,20 +390,9 @@ static void report_other_trees(const struct split *s)
 		free(names[i]);
 	}
 	free(names);
-}
-
-/*
- * Warn if the input's HIP runtime, or else this system's, refuses converted binaries, and of
- * GPUs and families for which there was nothing: they may be misspelt, or be spelled
- * without the features that the code states.
- */
-static void warn(const struct split *s)
-{
-	/* all prefixes have the same arguments, but each has its own matches of the filter */
-	const struct pack_args *args = &s->items[0].packing.args;
-	struct hip_runtimes list = {0};
-	bool converts = false;
-
+	if (s->args->quiet)
+		return;
+	/* the input's HIP runtime, or else this system's, may refuse converted binaries */
 	for (size_t i = 0; i < s->n_items; i++) {
 		converts |= packing_converts(&s->items[i].packing);
 		packing_runtimes(&s->items[i].packing.scan, &list);
@@ -464,6 +400,10 @@ static void warn(const struct split *s)
 	if (converts)
 		runtimes_judge(&list, s->input, false);
 	runtimes_fini(&list);
+	/*
+	 * GPUs and families for which there was nothing may be misspelt, or be spelled without the
+	 * features that the code states.
+	 */
 	for (size_t i = 0; s->n_items && i < args->filter.chosen.count; i++) {
 		char arch[KP_TARGET_TEXT_MAX];
 		bool matched = false;
@@ -483,8 +423,9 @@ static void warn(const struct split *s)
 int split_run(struct split *s, const struct split_args *args, const char *input,
 	      const char *name)
 {
-	KP_AUTO_FREE const char **names = NULL;
+	KP_AUTO_FREE const char **tree_names = NULL;
 	struct kpackx_error why = {0};
+	struct split_tree generic;
 	bool again;
 	int status;
 
@@ -496,10 +437,8 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 		status = packing_scan(&s->items[i].packing);
 		if (status)
 			return status;
-		if (s->joined)
-			prefix_keys(&s->items[i]);
 	}
-	if (choose_groups(s, &why))
+	if (choose_names(s, &why))
 		goto fault;
 	/*
 	 * As kpack pack of each prefix, but a binary that cannot be converted keeps its code
@@ -518,17 +457,49 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 			return EXIT_FAULT;
 		}
 	}
-	if (divide(s, &why) || split_check(s, &again, &why))
+	for (size_t i = 0; i < s->n_outside; i++) {
+		struct split_outside *e = &s->outside[i];
+
+		if (tree_write_entry(&split_generic(s)->writer, e->relative, e->path,
+				     &e->id, &e->left, &why))
+			goto fault;
+	}
+
+	/*
+	 * Now the generic tree has everything: divide it among the trees.  All partitions are made
+	 * before the first move, because archives of several prefixes may have to be joined; and
+	 * archives that nobody wants are dropped before, so that no tree is made for them.
+	 */
+	for (size_t i = 0; i < s->n_items; i++) {
+		struct split_prefix *p = &s->items[i];
+
+		if (settle_archives(s, p, &why) ||
+		    partition_open(&p->packing, &p->parts, &why))
+			goto fault;
+		for (size_t k = 0; k < p->parts.count; k++)
+			if (add_tree(s, p->parts.items[k].name, p->parts.items[k].family,
+				     &why))
+				goto fault;
+	}
+	/* the generic tree was added first, and becomes the last: names are given in this order */
+	generic = s->trees[0];
+	memmove(s->trees, s->trees + 1, (s->n_trees - 1) * sizeof(*s->trees));
+	kp_sort(s->trees, s->n_trees - 1, KP_BY_TEXT(struct split_tree, part));
+	s->trees[s->n_trees - 1] = generic;
+	for (size_t i = 0; i < s->n_items; i++)
+		if (split_move(s, &s->items[i], &why))
+			goto fault;
+	if (split_finish(s, &why) || check_targets(s, &why) ||
+	    split_check(s, &again, &why))
 		goto fault;
+
 	/* all of them or none */
-	names = xmalloc(s->n_trees * sizeof(*names));
+	tree_names = xmalloc(s->n_trees * sizeof(*tree_names));
 	for (size_t i = 0; i < s->n_trees; i++)
-		names[i] = s->trees[i].name;
-	if (staging_publish(&s->staging, names, s->n_trees, again, &why))
+		tree_names[i] = s->trees[i].name;
+	if (staging_publish(&s->staging, tree_names, s->n_trees, again, &why))
 		goto fault;
-	report_other_trees(s);
-	if (!args->quiet)
-		warn(s);
+	report_around(s);
 	return EXIT_OK;
 fault:
 	report_why(s->input, &why);

@@ -48,10 +48,9 @@ struct split_args {
 	enum split_keys keys;
 	char *libraries;
 	const char *rules;
-	char *targets;         /* as given, separated by commas; NULL: all */
-	bool exact;            /* targets are meant to the letter */
-	const char **families; /* NAME=ARCH,... */
-	size_t n_families;
+	char *targets;                /* as given, separated by commas; NULL: all */
+	bool exact;                   /* targets are meant to the letter */
+	struct option_texts families; /* NAME=ARCH,... */
 	int level;
 	unsigned jobs;
 	size_t n_operands; /* archives, if several: all operands but the last */
@@ -175,11 +174,9 @@ kpack_error_t split_move(struct split *s, const struct split_prefix *p,
 kpack_error_t split_finish(struct split *s, struct kpackx_error *why);
 
 /*
- * Before the trees get their names, check that they have every path that they should have.
- * Trees that have these names already must be those of an earlier run,
- * without --force.  AGAIN: there may be trees to replace.
- * INVALID_FORMAT: a path is missing; the error names the first.  INVALID_ARGUMENT: a tree in
- * the way is another's.  IO_ERROR.
+ * Before the trees get their names, check that trees that have them already are those of an
+ * earlier run, without --force.  AGAIN: there may be trees to replace.
+ * INVALID_ARGUMENT: a tree in the way is another's.  IO_ERROR.
  */
 kpack_error_t split_check(const struct split *s, bool *again, struct kpackx_error *why);
 

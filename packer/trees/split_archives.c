@@ -117,55 +117,14 @@ static bool is_of_output(const void *arg, size_t source,
 	       (out->family || kp_span_is(entry->arch, out->place));
 }
 
-/* The output for ENTRY of source number SOURCE, an archive of GROUP's volume; it may be new. */
-static kpack_error_t take_output(struct arch_split *s, size_t source,
-				 const struct kp_entry_info *entry, const char *group,
-				 unsigned volume, struct arch_output **result,
-				 struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *stated = NULL;
-	KP_AUTO_FREE char *stem = NULL;
-	const struct family *family = family_of(&s->options.families, entry);
-	char shown[160];
-	struct arch_output *out;
-
-	/* most entries are of the output that was added last */
-	for (size_t i = s->n; i-- > 0;) {
-		*result = &s->items[i];
-		if ((*result)->volume == volume && strcmp((*result)->group, group) == 0 &&
-		    is_of_output(*result, source, entry))
-			return KPACK_SUCCESS;
-	}
-	if (s->n == OUTPUTS_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "more than %d architectures", OUTPUTS_MAX);
-	/* without a family the archive keeps the spelling of its source */
-	stated = xstrndup((const char *)entry->arch.data, entry->arch.size);
-	stem = family ? xasprintf("-%s", family->name) : xasprintf("_%s", stated);
-	xgrow(&s->items, s->n, &s->cap, sizeof(*s->items));
-	*result = out = &s->items[s->n++];
-	*out = (struct arch_output){
-		.families = &s->options.families,
-		.family = family,
-		.place = xstrdup(family ? family->name : stated),
-		.group = xstrdup(group),
-		.file = kp_archive_file_name(group, volume, stem),
-		.volume = volume,
-		.sources = xcalloc(s->set.count, sizeof(*out->sources)),
-	};
-	if (!out->file)
-		xalloc_fail(0);
-	if (!kp_component_ok(kp_span_str(out->file)))
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_ARGUMENT,
-			"group and architecture give no file name: %s",
-			kp_text_escape(kp_span_str(out->file), shown, sizeof(shown)));
-	return KPACK_SUCCESS;
-}
-
-/* Find out, from the tables of contents alone, which archives there will be. */
+/*
+ * Find out, from the tables of contents alone, which archives there will be, and which sources
+ * each has entries of.
+ */
 static kpack_error_t list_outputs(struct arch_split *s, struct kpackx_error *why)
 {
+	char shown[160];
+
 	for (size_t i = 0; i < s->set.count; i++) {
 		const struct kpack_archive *a = s->set.items[i];
 		struct kp_span own = kp_archive_group(a), rest;
@@ -182,17 +141,57 @@ static kpack_error_t list_outputs(struct arch_split *s, struct kpackx_error *why
 					   &rest))
 			volume = 1;
 		for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
+			KP_AUTO_FREE char *stated = NULL, *stem = NULL;
+			const struct family *family;
+			struct arch_output *out = NULL;
 			struct kp_entry_info info;
-			struct arch_output *out;
 
 			kp_archive_entry(a, k, &info);
 			if (!arch_filter_match(&s->options.filter, info.arch))
 				continue;
-			KP_TRY(take_output(s, i, &info, group, volume, &out, why));
-			if (out->n_sources && out->last == i)
+			/* most entries are of the output that was added last */
+			for (size_t n = s->n; n-- > 0 && !out;)
+				if (s->items[n].volume == volume &&
+				    strcmp(s->items[n].group, group) == 0 &&
+				    is_of_output(&s->items[n], i, &info))
+					out = &s->items[n];
+			if (out && out->last != i)
+				out->sources[out->n_sources++].archive = a;
+			if (out) {
+				out->last = i;
 				continue;
-			out->last = i;
-			out->sources[out->n_sources++].archive = a;
+			}
+			if (s->n == OUTPUTS_MAX)
+				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					       "more than %d architectures", OUTPUTS_MAX);
+			/* without a family the archive keeps the spelling of its source */
+			family = family_of(&s->options.families, &info);
+			stated = xstrndup((const char *)info.arch.data, info.arch.size);
+			stem = family ? xasprintf("-%s", family->name)
+				      : xasprintf("_%s", stated);
+			xgrow(&s->items, s->n, &s->cap, sizeof(*s->items));
+			out = &s->items[s->n++];
+			*out = (struct arch_output){
+				.families = &s->options.families,
+				.family = family,
+				.place = xstrdup(family ? family->name : stated),
+				.group = xstrdup(group),
+				.file = kp_archive_file_name(group, volume, stem),
+				.volume = volume,
+				.sources = xcalloc(s->set.count, sizeof(*out->sources)),
+				.n_sources = 1,
+				.last = i,
+			};
+			out->sources[0].archive = a;
+			if (!out->file)
+				xalloc_fail(0);
+			if (!kp_component_ok(kp_span_str(out->file)))
+				return kp_fail(
+					why, KPACK_ERROR_INVALID_ARGUMENT,
+					"group and architecture give no file name: "
+					"%s",
+					kp_text_escape(kp_span_str(out->file), shown,
+						       sizeof(shown)));
 		}
 	}
 	if (s->n == 0)

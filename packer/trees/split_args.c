@@ -20,7 +20,7 @@ void split_args_fini(struct split_args *args)
 	free(args->archive_dir);
 	free(args->libraries);
 	free(args->targets);
-	free(args->families);
+	free(args->families.items);
 }
 
 /* --- options ----------------------------------------------------------------------- */
@@ -55,27 +55,13 @@ static int take_list(const struct options *o, const struct option_help *row, voi
 	return EXIT_OK;
 }
 
-/* A family's tree must not have the name of the generic tree or of a GPU's tree. */
+/* What its name and its targets must be is checked when the families are made. */
 static int take_family(const struct options *o, const struct option_help *row, void *slot)
 {
-	struct split_args *args = slot;
-	const char *equals = strchr(o->arg, '=');
-	struct kp_span name = {(const uint8_t *)o->arg,
-			       equals ? (size_t)(equals - o->arg) : 0};
-
 	(void)row;
-	if (!equals)
+	if (!strchr(o->arg, '='))
 		return options_usage(o->help, "--family %s: not NAME=ARCH,...", o->arg);
-	if (kp_span_is(name, KP_ARCH_GENERIC))
-		return options_usage(o->help,
-				     "--family %s: that is the name of the generic tree",
-				     o->arg);
-	if (kp_processor_by_name(name))
-		return options_usage(o->help, "--family %s: that is the name of a GPU",
-				     o->arg);
-	args->families = xrealloc(args->families,
-				  (args->n_families + 1) * sizeof(*args->families));
-	args->families[args->n_families++] = o->arg;
+	option_texts_add(slot, o->arg);
 	return EXIT_OK;
 }
 
@@ -101,7 +87,7 @@ static const struct option_help options[] = {
 	{0, "arch-exact", NULL, "with --gpu-targets: only code for these very targets",
 	 OPTION_PLACE(struct split_args, exact)},
 	{0, "family", "NAME=ARCH,...", "these targets share one tree; may be repeated",
-	 OPTION_TAKE_ALL(take_family)},
+	 OPTION_TAKE(struct split_args, families, take_family)},
 	{0, "databases", "WHAT", "kernel databases: plain (default) or packed",
 	 OPTION_WORDS(struct split_args, packed, false, "plain", "packed")},
 	{0, "keys", "WHAT", "root of the paths in keys: artifact or prefix",
@@ -215,13 +201,19 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 	out->how.level = args->level;
 	out->how.jobs = args->jobs;
 	out->prefix = xstrdup("");
-	for (size_t i = 0; i < args->n_families; i++) {
-		const char *text = args->families[i], *equals = strchr(text, '=');
+	for (size_t i = 0; i < args->families.count; i++) {
+		const char *text = args->families.items[i];
+		struct kp_span name = {(const uint8_t *)text, strcspn(text, "=")};
 
-		err = families_add(
-			&out->families,
-			(struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
-			equals + 1, why);
+		/* its tree must not have the name of the generic tree or of a GPU's tree */
+		if (kp_span_is(name, KP_ARCH_GENERIC))
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "that is the name of the generic tree");
+		else if (kp_processor_by_name(name))
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "that is the name of a GPU");
+		else
+			err = families_parse(&out->families, text, why);
 		if (err)
 			return kp_fail_prefix(why, err, "--family %s", text);
 	}

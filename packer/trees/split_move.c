@@ -5,7 +5,7 @@
  * of several prefixes that have one name are joined there.  Directories are made in the
  * other tree as they are needed; those that nothing is left in are removed from the generic
  * tree.  At last all directories get the attributes that they have in the input, and it is checked
- * that everything is where it should be, and that trees in the way are those of an earlier run.
+ * that trees in the way are those of an earlier run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -119,49 +119,20 @@ static kpack_error_t remove_dir(const struct split *s, const struct split_prefix
 	return KPACK_SUCCESS;
 }
 
-/*
- * Remove the directories that are in no tree or only in others, innermost first, and those
- * that were made for archives and have none.
- */
-static kpack_error_t remove_emptied(const struct split *s, const struct split_prefix *p,
-				    struct kpackx_error *why)
+kpack_error_t split_move(struct split *s, const struct split_prefix *p,
+			 struct kpackx_error *why)
 {
 	const struct scan *scan = &p->packing.scan;
 	const char *archives = p->packing.args.archive_dir;
 	KP_AUTO_FREE char *dir = xstrdup(archives);
 	const char *had = ""; /* the innermost directory of the input for archives */
 
-	/* a directory of archives may have some of this run, beside those that moved */
-	for (size_t k = scan->n_entries; k-- > 0;) {
-		const struct scan_entry *e = &scan->entries[k];
-		size_t n = strlen(e->relative);
-		bool leads = S_ISDIR(e->mode) && strncmp(archives, e->relative, n) == 0 &&
-			     (archives[n] == '/' || !archives[n]);
+	for (struct split_tree *tree = s->trees; tree < s->trees + s->n_trees; tree++) {
+		const struct output_tree *part = partition_find(&p->parts, tree->part);
+		size_t k = part ? (size_t)(part - p->parts.items) : 0;
 
-		if (leads && n > strlen(had))
-			had = e->relative;
-		if (S_ISDIR(e->mode) && p->parts.tree_of[k] == PARTITION_NONE)
-			KP_TRY(remove_dir(s, p, e->relative, leads, why));
-	}
-	while (strcmp(dir, had) != 0) {
-		char *slash = strrchr(dir, '/');
-
-		KP_TRY(remove_dir(s, p, dir, true, why));
-		*(slash ? slash : dir) = 0;
-	}
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t split_move(struct split *s, const struct split_prefix *p,
-			 struct kpackx_error *why)
-{
-	for (size_t k = 0; k < p->parts.count; k++) {
-		const struct output_tree *part = &p->parts.items[k];
-		struct split_tree *tree = split_tree_of(s, part->name);
-
-		for (size_t n = 0; n < part->n_entries && k != p->parts.generic; n++) {
-			const struct scan_entry *e =
-				&p->packing.scan.entries[part->entries[n]];
+		for (size_t n = 0; k != PARTITION_GENERIC && n < part->n_entries; n++) {
+			const struct scan_entry *e = &scan->entries[part->entries[n]];
 			KP_AUTO_FREE char *path = xasprintf(
 				"%s%s%s", p->path, *p->path ? "/" : "", e->relative);
 			KP_AUTO_FREE char *left = NULL;
@@ -179,10 +150,32 @@ kpack_error_t split_move(struct split *s, const struct split_prefix *p,
 						&left, why));
 			KP_TRY(tree_write_remove(&split_generic(s)->writer, path, why));
 		}
-		for (size_t n = 0; n < part->n_archives; n++)
+		for (size_t n = 0; part && n < part->n_archives; n++)
 			KP_TRY(move_archive(s, p, tree, part->archives[n], why));
 	}
-	return remove_emptied(s, p, why);
+	/*
+	 * Directories that are in no tree or only in others are emptied, innermost first; a
+	 * directory of archives may have some of this run, beside those that moved.
+	 */
+	for (size_t k = scan->n_entries; k-- > 0;) {
+		const struct scan_entry *e = &scan->entries[k];
+		size_t n = strlen(e->relative);
+		bool leads = S_ISDIR(e->mode) && strncmp(archives, e->relative, n) == 0 &&
+			     (archives[n] == '/' || !archives[n]);
+
+		if (leads && n > strlen(had))
+			had = e->relative;
+		if (S_ISDIR(e->mode) && p->parts.tree_of[k] == PARTITION_NONE)
+			KP_TRY(remove_dir(s, p, e->relative, leads, why));
+	}
+	/* and so are those that were made for archives and have none */
+	while (strcmp(dir, had) != 0) {
+		char *slash = strrchr(dir, '/');
+
+		KP_TRY(remove_dir(s, p, dir, true, why));
+		*(slash ? slash : dir) = 0;
+	}
+	return KPACK_SUCCESS;
 }
 
 /* --- the end ----------------------------------------------------------------------- */
@@ -191,7 +184,7 @@ bool split_contributes(const struct split_prefix *p, const char *part)
 {
 	const struct output_tree *tree = partition_find(&p->parts, part);
 
-	return tree && (tree == &p->parts.items[p->parts.generic] || tree->n_entries ||
+	return tree && (tree == &p->parts.items[PARTITION_GENERIC] || tree->n_entries ||
 			tree->n_archives);
 }
 
@@ -223,23 +216,6 @@ kpack_error_t split_finish(struct split *s, struct kpackx_error *why)
 }
 
 /* --- checks ------------------------------------------------------------------------ */
-
-static kpack_error_t check_path(const struct split *s, const char *part,
-				const char *prefix, const char *relative, mode_t mode,
-				struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *path = split_path(s, split_tree_of(s, part), prefix, relative);
-	struct stat st;
-	bool there = below_lstat(path, &st) == 0;
-
-	if (!there && errno != ENOENT && errno != ENOTDIR)
-		return below_fail(why, "%s: cannot look at it", path);
-	if (there && (st.st_mode & S_IFMT) == (mode & S_IFMT))
-		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "%s: is missing, or of another type than in the input",
-		       path + strlen(s->staging.path) + 1);
-}
 
 /*
  * Whether ITEM, in whose place this run puts STAGED, if that exists, can be an earlier run's.
@@ -314,31 +290,6 @@ kpack_error_t split_check(const struct split *s, bool *again, struct kpackx_erro
 		}
 		tree_list_close(list);
 		KP_TRY(err);
-	}
-	/* the new trees have every file that the scan and the partition say; not its bytes */
-	for (size_t i = 0; i < s->n_items; i++) {
-		const struct split_prefix *p = &s->items[i];
-
-		for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
-			const struct scan_entry *e = &p->packing.scan.entries[k];
-			size_t part = p->parts.tree_of[k];
-
-			if (part != PARTITION_NONE)
-				KP_TRY(check_path(s, p->parts.items[part].name, p->path,
-						  e->relative, e->mode, why));
-		}
-		for (size_t k = 0; k < p->parts.count; k++) {
-			const struct output_tree *part = &p->parts.items[k];
-
-			for (size_t a = 0; a < part->n_archives; a++) {
-				const char *name = part->archives[a];
-				KP_AUTO_FREE char *relative = split_archive_path(p, name);
-
-				if (split_archive_home(s, p, part->name, name) == p)
-					KP_TRY(check_path(s, part->name, "", relative,
-							  S_IFREG, why));
-			}
-		}
 	}
 	return KPACK_SUCCESS;
 }

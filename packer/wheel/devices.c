@@ -36,18 +36,6 @@ void device_wheels_fini(struct device_wheels *devices)
 	*devices = (struct device_wheels){0};
 }
 
-kpack_error_t wheel_family_add(struct families *out, const char *text,
-			       struct kpackx_error *why)
-{
-	size_t n = strcspn(text, "=");
-
-	if (!text[n])
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: not NAME=ARCH,...",
-			       text);
-	return families_add(out, (struct kp_span){(const uint8_t *)text, n}, text + n + 1,
-			    why);
-}
-
 /* --- names --------------------------------------------------------------------------- */
 
 /*

@@ -33,77 +33,23 @@ void wheel_items_fini(struct wheel_items *list)
 
 /* --- the items of a source ----------------------------------------------------------- */
 
-/* Add ITEM, whose strings are taken over. */
-static void add_item(struct wheel_items *list, const struct wheel_item *item)
-{
-	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
-	list->items[list->count++] = *item;
-}
-
-/*
- * Add member number MEMBER of S; DEVICES are the output wheels of the trees of S's
- * partition.
- */
-static kpack_error_t add_member(struct wheel_items *list, struct wheel_source *s,
-				size_t member, const struct device_wheel *const *devices,
-				struct kpackx_error *why)
-{
-	const struct wheel_member *m = &s->in->members[member];
-	const char *info = kp_path_below(m->path, s->info.dir);
-	const char *inside = wheel_source_inside(s, m->path);
-	struct wheel_item item = {.kind = WHEEL_ITEM_MEMBER,
-				  .source = s,
-				  .member = member,
-				  .mode = m->mode,
-				  .last = info};
-	size_t entry, tree;
-
-	/* texts.c makes METADATA, wheel_out.c RECORD, and signatures of the old one are wrong */
-	if (m->directory || record_is_own(m->path, s->info.dir) ||
-	    (info && strcmp(info, "METADATA") == 0))
-		return KPACK_SUCCESS;
-	if (inside && !info) {
-		if (!scan_find(&s->packing.scan, kp_span_str(inside), &entry))
-			return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: it disappeared",
-				       m->path);
-		tree = s->partition.tree_of[entry];
-		if (tree == PARTITION_NONE) {
-			/* its bytes are in archives; nothing else may get lost */
-			if (s->packing.dispositions.items[entry].fate == FATE_PACKED)
-				return KPACK_SUCCESS;
-			return kp_fail(why, KPACK_ERROR_IO_ERROR,
-				       "%s would be in no wheel", m->path);
-		}
-		item.device = devices[tree];
-		item.database = s->packing.scan.entries[entry].database;
-		if (s->packing.dispositions.items[entry].fate == FATE_CONVERTED) {
-			item.kind = WHEEL_ITEM_BINARY;
-			item.disk = xstrdup(s->packing.scan.entries[entry].path);
-		}
-	}
-	/* the temporary wheel of a directory only stores: compress the file itself */
-	if (!item.disk && s->unpacked)
-		item.disk = xasprintf("%s/%s", s->tree, m->path);
-	item.path = xstrdup(m->path);
-	add_item(list, &item);
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *source,
 			      struct device_wheels *devices, struct kpackx_error *why)
 {
 	const struct partition *partition = &source->partition;
-	const struct device_wheel **of_tree =
+	const struct packing *packing = &source->packing;
+	KP_AUTO_FREE const struct device_wheel **of_tree =
 		xcalloc(partition->count, sizeof(struct device_wheel *));
-	kpack_error_t err = KPACK_SUCCESS;
 
-	for (size_t i = 0; !err && i < partition->count; i++) {
+	for (size_t i = 0; i < partition->count; i++) {
 		const struct output_tree *tree = &partition->items[i];
 
-		if (i != partition->generic && (tree->n_entries || tree->n_archives))
-			err = device_wheels_find(devices, tree, &of_tree[i], why);
-		for (size_t k = 0; !err && k < tree->n_archives; k++) {
-			struct wheel_item item = {
+		if (i != PARTITION_GENERIC && (tree->n_entries || tree->n_archives))
+			KP_TRY(device_wheels_find(devices, tree, &of_tree[i], why));
+		for (size_t k = 0; k < tree->n_archives; k++) {
+			xgrow(&list->items, list->count, &list->cap,
+			      sizeof(*list->items));
+			list->items[list->count++] = (struct wheel_item){
 				.kind = WHEEL_ITEM_ARCHIVE,
 				.path = xasprintf(
 					"%s%s" KP_ARCHIVES_DIR "/%s", source->overlay,
@@ -114,14 +60,50 @@ kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *sou
 				.mode = 0644,
 				.device = of_tree[i],
 			};
-
-			add_item(list, &item);
 		}
 	}
-	for (size_t i = 0; !err && i < source->in->count; i++)
-		err = add_member(list, source, i, of_tree, why);
-	free(of_tree);
-	return err;
+	for (size_t i = 0; i < source->in->count; i++) {
+		const struct wheel_member *m = &source->in->members[i];
+		const char *info = kp_path_below(m->path, source->info.dir);
+		const char *inside = wheel_source_inside(source, m->path);
+		struct wheel_item item = {.kind = WHEEL_ITEM_MEMBER,
+					  .source = source,
+					  .member = i,
+					  .mode = m->mode,
+					  .last = info};
+		size_t entry, tree;
+
+		/* texts.c makes METADATA, wheel_out.c RECORD; signatures of the old one are wrong */
+		if (m->directory || record_is_own(m->path, source->info.dir) ||
+		    (info && strcmp(info, "METADATA") == 0))
+			continue;
+		if (inside && !info) {
+			if (!scan_find(&packing->scan, kp_span_str(inside), &entry))
+				return kp_fail(why, KPACK_ERROR_IO_ERROR,
+					       "%s: it disappeared", m->path);
+			tree = partition->tree_of[entry];
+			/* its bytes are in archives; nothing else may get lost */
+			if (tree == PARTITION_NONE &&
+			    packing->dispositions.items[entry].fate == FATE_PACKED)
+				continue;
+			if (tree == PARTITION_NONE)
+				return kp_fail(why, KPACK_ERROR_IO_ERROR,
+					       "%s would be in no wheel", m->path);
+			item.device = of_tree[tree];
+			item.database = packing->scan.entries[entry].database;
+			if (packing->dispositions.items[entry].fate == FATE_CONVERTED) {
+				item.kind = WHEEL_ITEM_BINARY;
+				item.disk = xstrdup(packing->scan.entries[entry].path);
+			}
+		}
+		/* the temporary wheel of a directory only stores: compress the file itself */
+		if (!item.disk && source->unpacked)
+			item.disk = xasprintf("%s/%s", source->tree, m->path);
+		item.path = xstrdup(m->path);
+		xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
+		list->items[list->count++] = item;
+	}
+	return KPACK_SUCCESS;
 }
 
 /* --- joining ------------------------------------------------------------------------- */
@@ -181,51 +163,6 @@ static kpack_error_t refuse_clash(const struct same *g, size_t one, size_t other
 		       g->items[other].source->path, end);
 }
 
-/* The chosen item gets the new file. */
-static void take_new_file(struct same *g)
-{
-	free(g->items[g->chosen].disk);
-	g->items[g->chosen].disk = g->file;
-	g->file = NULL;
-}
-
-/*
- * Converted binaries differ in their markers alone if the host code is the same: the chosen one
- * gets a marker with the search paths of all, and with it finds the code of all.
- */
-static kpack_error_t join_binaries(struct same *g, struct kpackx_error *why)
-{
-	static const char *const texts[] = {
-		[JOIN_NOTHING] = "no device code",
-		[JOIN_DIFFERS] = "different host code",
-		[JOIN_WRAPPERS] = "device code that does not match",
-		[JOIN_KINDS] = "one with and one without device code,",
-	};
-	char **paths = xmalloc(g->count * sizeof(*paths));
-	struct join join = {0};
-	kpack_error_t err;
-
-	for (size_t i = 0; i < g->count; i++)
-		paths[i] = g->items[i].disk;
-	err = join_look(paths, g->count, g->chosen, &join, why);
-	if (!err && join.relation != JOIN_SAME &&
-	    !(join.relation == JOIN_DIFFERS && g->prefer)) {
-		KP_AUTO_FREE char *end =
-			xasprintf("%s%s%s", *join.text ? ": " : "", join.text,
-				  join.relation == JOIN_DIFFERS ? SETTLED : "");
-
-		err = refuse_clash(g, g->chosen, join.other, texts[join.relation], end,
-				   why);
-	}
-	if (!err && !join.same_marker) {
-		err = join_write(paths[g->chosen], g->file, &join.marker, why);
-		take_new_file(g);
-	}
-	join_fini(&join);
-	free(paths);
-	return err;
-}
-
 /* Report an entry that two archives have differently; messages name the wheels. */
 static void report_clash(void *arg, const struct merge_clash *clash)
 {
@@ -247,7 +184,17 @@ static void report_clash(void *arg, const struct merge_clash *clash)
 static kpack_error_t join_same(struct same *g, const struct wheel_source *sources,
 			       size_t n, const char *dir, struct kpackx_error *why)
 {
+	static const char *const texts[] = {
+		[JOIN_NOTHING] = "no device code",
+		[JOIN_DIFFERS] = "different host code",
+		[JOIN_WRAPPERS] = "device code that does not match",
+		[JOIN_KINDS] = "one with and one without device code,",
+	};
 	const struct wheel_item *first = &g->items[0];
+	KP_AUTO_FREE char **paths = xcalloc(g->count, sizeof(*paths));
+	KP_AUTO_FREE unsigned *prefer = xcalloc(g->count, sizeof(*prefer));
+	KP_AUTO(join) join = {0};
+	kpack_error_t err;
 
 	if (!first->device && !first->database && first->kind != WHEEL_ITEM_ARCHIVE &&
 	    !g->prefer) {
@@ -272,30 +219,50 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 	}
 	if (g->count == 1)
 		return KPACK_SUCCESS;
-	if (first->kind == WHEEL_ITEM_BINARY)
-		return join_binaries(g, why);
+	for (size_t i = 0; i < g->count; i++) {
+		paths[i] = g->items[i].disk;
+		prefer[i] = g->items[i].source == g->prefer;
+	}
+	if (first->kind == WHEEL_ITEM_MEMBER) {
+		/* by the hashes that RECORD has and unpacking has compared */
+		for (size_t i = 1; i < g->count && !g->prefer; i++)
+			if (memcmp(first->source->digests[first->member],
+				   g->items[i].source->digests[g->items[i].member],
+				   32) != 0)
+				return refuse_clash(g, 0, i, "different bytes", SETTLED,
+						    why);
+		return KPACK_SUCCESS;
+	}
 	if (first->kind == WHEEL_ITEM_ARCHIVE) {
 		/* archives with one name have the same targets, built by two of the inputs */
-		KP_AUTO_FREE char **paths = xcalloc(g->count, sizeof(*paths));
-		KP_AUTO_FREE unsigned *prefer = xcalloc(g->count, sizeof(*prefer));
-		kpack_error_t err;
-
-		for (size_t i = 0; i < g->count; i++) {
-			paths[i] = g->items[i].disk;
-			prefer[i] = g->items[i].source == g->prefer;
-		}
 		err = join_to_archive(paths, prefer, g->count, dir, kp_path_name(g->file),
 				      report_clash, g, why);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", first->path);
-		take_new_file(g);
-		return KPACK_SUCCESS;
+	} else {
+		/*
+		 * Converted binaries differ in their markers alone if the host code is the same: the
+		 * chosen one gets a marker with the search paths of all, and with it finds the code of
+		 * all.
+		 */
+		KP_TRY(join_look(paths, g->count, g->chosen, &join, why));
+		if (join.relation != JOIN_SAME &&
+		    !(join.relation == JOIN_DIFFERS && g->prefer)) {
+			KP_AUTO_FREE char *end =
+				xasprintf("%s%s%s", *join.text ? ": " : "", join.text,
+					  join.relation == JOIN_DIFFERS ? SETTLED : "");
+
+			return refuse_clash(g, g->chosen, join.other,
+					    texts[join.relation], end, why);
+		}
+		if (join.same_marker)
+			return KPACK_SUCCESS;
+		KP_TRY(join_write(paths[g->chosen], g->file, &join.marker, why));
 	}
-	/* by the hashes that RECORD has and unpacking has compared */
-	for (size_t i = 1; i < g->count && !g->prefer; i++)
-		if (memcmp(first->source->digests[first->member],
-			   g->items[i].source->digests[g->items[i].member], 32) != 0)
-			return refuse_clash(g, 0, i, "different bytes", SETTLED, why);
+	/* the chosen item gets the new file */
+	free(g->items[g->chosen].disk);
+	g->items[g->chosen].disk = g->file;
+	g->file = NULL;
 	return KPACK_SUCCESS;
 }
 

@@ -217,36 +217,6 @@ static kpack_error_t wheel_name_check(const struct wheel_name *name, const char 
 	return KPACK_SUCCESS;
 }
 
-/* --- tags --------------------------------------------------------------------------- */
-
-char **wheel_name_tags(const struct wheel_name *name, size_t *count)
-{
-	char **tags = NULL;
-	size_t n = 0, cap = 0, x, y, z;
-
-	for (const char *p = name->python; *p; p += x + (p[x] == '.')) {
-		x = strcspn(p, ".");
-		for (const char *a = name->abi; *a; a += y + (a[y] == '.')) {
-			y = strcspn(a, ".");
-			for (const char *o = name->platform; *o; o += z + (o[z] == '.')) {
-				z = strcspn(o, ".");
-				xgrow(&tags, n, &cap, sizeof(*tags));
-				tags[n++] = xasprintf("%.*s-%.*s-%.*s", (int)x, p, (int)y,
-						      a, (int)z, o);
-			}
-		}
-	}
-	*count = n;
-	return tags;
-}
-
-void wheel_tags_free(char **tags, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		free(tags[i]);
-	free(tags);
-}
-
 /* --- headers -------------------------------------------------------------------------- */
 
 static bool is_blank(uint8_t c)

@@ -29,16 +29,25 @@ static const char base64_url[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /*
- * False: not SIZE bytes in urlsafe base64 without padding.  Decoding is exact, so that one
- * digest has one text, and nobody has to wonder whether two lines mean the same.
+ * Decode the digest TEXT of KIND: urlsafe base64 without padding, or hexadecimal SHA-256.
+ * Decoding is exact, so that one digest has one text, and nobody has to wonder whether two lines
+ * mean the same.
  */
-static bool base64_decode(const char *text, uint8_t *out, size_t size)
+static bool digest_decode(const char *text, enum digest_kind kind, uint8_t *out)
 {
+	static const char digits[] = "0123456789abcdef";
+	size_t size = digest_size(kind), length = strlen(text), n = 0;
 	uint32_t bits = 0;
 	unsigned n_bits = 0;
-	size_t n = 0;
 
-	if (strlen(text) != (size * 8 + 5) / 6)
+	if (kind == DIGEST_SHA256 && length == 2 * size &&
+	    strspn(text, digits) == length) {
+		for (; n < size; n++, text += 2)
+			out[n] = (uint8_t)((strchr(digits, text[0]) - digits) << 4 |
+					   (strchr(digits, text[1]) - digits));
+		return true;
+	}
+	if (length != (size * 8 + 5) / 6)
 		return false;
 	for (; *text; text++) {
 		const char *at = strchr(base64_url, *text);
@@ -54,18 +63,6 @@ static bool base64_decode(const char *text, uint8_t *out, size_t size)
 	}
 	/* leftover bits must be zero, or two texts would be the same digest */
 	return (bits & ((1u << n_bits) - 1)) == 0;
-}
-
-static bool hex_decode(const char *text, uint8_t *out, size_t size)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	if (strlen(text) != 2 * size || strspn(text, digits) != 2 * size)
-		return false;
-	for (size_t i = 0; i < size; i++, text += 2)
-		out[i] = (uint8_t)((strchr(digits, text[0]) - digits) << 4 |
-				   (strchr(digits, text[1]) - digits));
-	return true;
 }
 
 /* --- reading ------------------------------------------------------------------------ */
@@ -173,8 +170,7 @@ kpack_error_t record_parse(struct kp_span text, struct record *out,
 					       &l.kind))
 			return refuse_line(why, line, "not sha256, sha384 or sha512",
 					   hash);
-		if (*hash && !base64_decode(value + 1, l.digest, digest_size(l.kind)) &&
-		    (l.kind != DIGEST_SHA256 || !hex_decode(value + 1, l.digest, 32)))
+		if (*hash && !digest_decode(value + 1, l.kind, l.digest))
 			return refuse_line(why, line, "not urlsafe base64 of its size",
 					   hash);
 		l.has_size = strspn(fields[2], "0123456789") == strlen(fields[2]) &&

@@ -140,48 +140,46 @@ static kpack_error_t find_code(const struct wheel_source *s, const char *without
 	return err;
 }
 
-/* Take --overlay-root, which must be a directory that has all device code. */
-static kpack_error_t check_given(struct wheel_source *s, struct kpackx_error *why)
-{
-	const char *given = s->args->overlay;
-	KP_AUTO(code) code = {0};
-	bool there = false;
-
-	s->overlay = xstrdup(given);
-	while (*s->overlay && s->overlay[strlen(s->overlay) - 1] == '/')
-		s->overlay[strlen(s->overlay) - 1] = '\0';
-	if (strcmp(given, ".") == 0) {
-		s->overlay[0] = '\0';
-		return KPACK_SUCCESS;
-	}
-	for (size_t i = 0; !there && i < s->in->count; i++)
-		there = kp_path_below(s->in->members[i].path, s->overlay);
-	if (!there || !kp_path_ok(kp_span_str(s->overlay)))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "Overlay root '%s' is not a directory of the wheel",
-			       given);
-	if (is_special(s->overlay))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "Overlay root '%s' is a directory that installers move",
-			       given);
-	KP_TRY(find_code(s, s->overlay, &code, why));
-	if (code.first)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: its device code is outside of the overlay root %s",
-			       code.first, s->overlay);
-	return KPACK_SUCCESS;
-}
-
 /*
- * Choose the top-level directory that has all device code, or else the root.  Usually that is
- * the one with the most bytes, and then a scan of the rest, which is small, shows it.
+ * Take --overlay-root, which must be a directory that has all device code; or the top-level
+ * directory that has all of it, or else the root.
  */
 static kpack_error_t choose_overlay(struct wheel_source *s, struct kpackx_error *why)
 {
+	const char *given = s->args->overlay, *best = "", *at = "";
 	KP_AUTO(code) rest = {0}, all = {0};
-	const char *best = "", *at = "";
 	uint64_t most = 0, bytes = 0;
+	bool there = false;
 
+	if (given) {
+		s->overlay = xstrdup(given);
+		while (*s->overlay && s->overlay[strlen(s->overlay) - 1] == '/')
+			s->overlay[strlen(s->overlay) - 1] = '\0';
+		if (strcmp(given, ".") == 0) {
+			s->overlay[0] = '\0';
+			return KPACK_SUCCESS;
+		}
+		for (size_t i = 0; !there && i < s->in->count; i++)
+			there = kp_path_below(s->in->members[i].path, s->overlay);
+		if (!there || !kp_path_ok(kp_span_str(s->overlay)))
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_ARGUMENT,
+				"Overlay root '%s' is not a directory of the wheel",
+				given);
+		if (is_special(s->overlay))
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_ARGUMENT,
+				"Overlay root '%s' is a directory that installers move",
+				given);
+		KP_TRY(find_code(s, s->overlay, &rest, why));
+		if (rest.first)
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_ARGUMENT,
+				"%s: its device code is outside of the overlay root %s",
+				rest.first, s->overlay);
+		return KPACK_SUCCESS;
+	}
+	/* usually that with the most bytes has all code: then a scan of the rest, which is small, does */
 	for (size_t i = 0; i < s->in->count; i++) {
 		const char *path = s->in->members[i].path;
 		size_t n = strcspn(path, "/");
@@ -240,7 +238,7 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	out->group = xstrdup(group);
 	out->prefix = xstrdup("");
 	for (size_t i = 0; i < args->n_families; i++)
-		KP_TRY(wheel_family_add(&out->families, args->families[i], why));
+		KP_TRY(families_parse(&out->families, args->families[i], why));
 	KP_TRY(library_set_open(args->libraries, NULL, &out->libraries, why));
 	/* files that stay files need not be whole */
 	out->libraries.plain = args->databases == DATABASES_IDENTIFIED;
@@ -254,7 +252,7 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	if (err)
 		return err;
 
-	KP_TRY(args->overlay ? check_given(s, why) : choose_overlay(s, why));
+	KP_TRY(choose_overlay(s, why));
 	s->root = xasprintf("%s%s%s", s->tree, *s->overlay ? "/" : "", s->overlay);
 	for (size_t i = 0; i < s->in->count; i++) {
 		const char *inside = wheel_source_inside(s, s->in->members[i].path);

@@ -30,29 +30,6 @@
 #include "packer/files/tree_list.h"
 #include "packer/pack/tree.h"
 
-/*
- * What needs no input is checked first, then inputs and the host wheel's name, then inputs are
- * packed, which takes the time; last come names that depend on what was found.
- */
-
-static void split_fini(struct split *s)
-{
-	free(s->outputs);
-	wheel_items_fini(&s->items);
-	device_wheels_fini(&s->devices);
-	for (size_t i = 0; i < s->n_sources; i++)
-		wheel_source_close(&s->sources[i]);
-	free(s->sources);
-	for (int i = 0; i < s->n_before; i++)
-		free(s->before[i]);
-	free(s->before);
-	free(s->dir);
-	temp_dir_close(&s->work);
-	temp_dir_close(&s->staging);
-	if (s->made)
-		below_rmdir(s->args->output); /* unless wheels are in it */
-}
-
 static kpack_error_t make_dir(const struct temp_dir *t, const char *name, char **out,
 			      struct kpackx_error *why)
 {
@@ -104,7 +81,7 @@ static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
 
 /* --- what has the names of outputs ---------------------------------------------------- */
 
-/* What is known of a wheel that has the name of an output. */
+/* The members of a wheel that has the name of an output, as they are listed one by one. */
 struct earlier {
 	const char *mark;     /* the file with the mark */
 	struct wheel_in *now; /* what this run wrote; NULL: not written yet */
@@ -134,63 +111,6 @@ static void note_member(struct earlier *e, const char *path)
 }
 
 /*
- * Check that OLD, a wheel or a directory with an unpacked one, is what an earlier run wrote as an
- * output of KIND, and has no member that the wheel NOW, if it is not NULL, has not.
- */
-static kpack_error_t check_earlier(const char *old, const struct stat *st,
-				   enum wheel_output_kind kind, const char *now,
-				   struct kpackx_error *why)
-{
-	/*
-	 * What only a wheel that was written here has in a file of its .dist-info: the name of the
-	 * program, or the host wheel's extra, which a fat wheel may not have.
-	 */
-	bool device = kind == WHEEL_OUTPUT_DEVICE;
-	const char *mark =
-		device ? "\nGenerator: kpack " : "\nProvides-Extra: device-all";
-	KP_AUTO(earlier) e = {.mark = device ? "WHEEL" : "METADATA"};
-	KP_AUTO_FREE char *text = NULL;
-	size_t member, size;
-
-	if (now)
-		KP_TRY(wheel_in_open(now, &e.now, why));
-	if (S_ISDIR(st->st_mode)) {
-		struct tree_list *list = tree_list_open(old);
-		struct tree_item item;
-
-		while (tree_list_next(list, &item))
-			if (item.kind == TREE_OTHER || item.kind == TREE_FAULT)
-				note_member(&e, item.rest);
-		tree_list_close(list);
-		if (e.marked) {
-			KP_AUTO_FREE char *path = xasprintf("%s/%s", old, e.marked);
-
-			(void)below_file_load(path, METADATA_TEXT_MAX, "the file",
-					      (uint8_t **)&text, &size, NULL);
-		}
-	} else if (!wheel_in_open(old, &e.old, NULL)) {
-		for (size_t i = 0; i < e.old->count; i++)
-			if (!e.old->members[i].directory)
-				note_member(&e, e.old->members[i].path);
-		if (e.marked && wheel_in_find(e.old, e.marked, &member))
-			(void)wheel_in_text(e.old, member, METADATA_TEXT_MAX, &text,
-					    &size, NULL);
-	}
-	/* what cannot be read has no mark */
-	if (!text || !strstr(text, mark))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: already exists, and is no output of split-wheel; "
-			       "--force replaces it",
-			       old);
-	if (e.strange)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: already exists, and %s in it is not from this input; "
-			       "--force replaces it",
-			       old, e.strange);
-	return KPACK_SUCCESS;
-}
-
-/*
  * Check that NAME is free in the output directory, or that what has it may be replaced: it is an
  * earlier run's output of KIND, with no member that the wheel NOW has not, or --force was
  * given; and it is no input.  NOW may be NULL: names are checked before there is anything to lose
@@ -202,27 +122,70 @@ static kpack_error_t check_free(const struct split *s, enum wheel_output_kind ki
 				const char *name, const char *now,
 				struct kpackx_error *why)
 {
-	KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, name);
+	/*
+	 * What only a wheel that was written here has in a file of its .dist-info: the name of the
+	 * program, or the host wheel's extra, which a fat wheel may not have.
+	 */
+	bool device = kind == WHEEL_OUTPUT_DEVICE, before = false;
+	const char *mark =
+		device ? "\nGenerator: kpack " : "\nProvides-Extra: device-all";
+	KP_AUTO(earlier) e = {.mark = device ? "WHEEL" : "METADATA"};
+	KP_AUTO_FREE char *old = xasprintf("%s/%s", s->args->output, name), *text = NULL;
 	struct stat st, in;
-	bool before = false;
+	size_t member, size;
 
-	for (int i = 0; i < s->n_before; i++)
-		before |= strcmp(s->before[i]->d_name, name) == 0;
-	if (below_lstat(path, &st) == 0 && !s->args->force) {
+	if (below_lstat(old, &st) == 0 && !s->args->force) {
+		for (int i = 0; i < s->n_before; i++)
+			before |= strcmp(s->before[i]->d_name, name) == 0;
 		if (!before)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s: already exists, made by another run "
 				       "meanwhile; --force replaces it",
-				       path);
-		KP_TRY(check_earlier(path, &st, kind, now, why));
+				       old);
+		if (now)
+			KP_TRY(wheel_in_open(now, &e.now, why));
+		if (S_ISDIR(st.st_mode)) {
+			struct tree_list *list = tree_list_open(old);
+			struct tree_item item;
+
+			while (tree_list_next(list, &item))
+				if (item.kind == TREE_OTHER || item.kind == TREE_FAULT)
+					note_member(&e, item.rest);
+			tree_list_close(list);
+			if (e.marked) {
+				KP_AUTO_FREE char *path =
+					xasprintf("%s/%s", old, e.marked);
+
+				(void)below_file_load(path, METADATA_TEXT_MAX, "the file",
+						      (uint8_t **)&text, &size, NULL);
+			}
+		} else if (!wheel_in_open(old, &e.old, NULL)) {
+			for (size_t i = 0; i < e.old->count; i++)
+				if (!e.old->members[i].directory)
+					note_member(&e, e.old->members[i].path);
+			if (e.marked && wheel_in_find(e.old, e.marked, &member))
+				(void)wheel_in_text(e.old, member, METADATA_TEXT_MAX,
+						    &text, &size, NULL);
+		}
+		/* what cannot be read has no mark */
+		if (!text || !strstr(text, mark))
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: already exists, and is no output of "
+				       "split-wheel; --force replaces it",
+				       old);
+		if (e.strange)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: already exists, and %s in it is not from "
+				       "this input; --force replaces it",
+				       old, e.strange);
 	}
-	if (below_stat(path, &st) < 0)
+	if (below_stat(old, &st) < 0)
 		return KPACK_SUCCESS;
 	for (size_t i = 0; i < s->n_sources; i++)
 		if (below_stat(s->sources[i].path, &in) == 0 && st.st_ino == in.st_ino &&
 		    st.st_dev == in.st_dev)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "%s: is an input; it is not replaced", path);
+				       "%s: is an input; it is not replaced", old);
 	return KPACK_SUCCESS;
 }
 
@@ -360,8 +323,14 @@ static kpack_error_t publish_outputs(const struct split *s, struct kpackx_error 
 		const struct wheel_output *output = &s->outputs[i];
 		KP_AUTO_FREE char *from = xasprintf("%s/%s", s->dir, output->name);
 		KP_AUTO_FREE char *to = xasprintf("%s/%s", s->dir, output->final);
+		struct wheel_unpack how = {.dir = to, .threads = s->args->jobs};
+		struct wheel_in *w = NULL;
+		kpack_error_t err = wheel_in_open(from, &w, why);
 
-		KP_TRY(wheel_unpack_file(from, to, s->args->jobs, why));
+		if (!err)
+			err = wheel_unpack(w, &how, why);
+		wheel_in_close(w);
+		KP_TRY(err);
 	}
 	/*
 	 * Names are checked again, all before any is given, and given in one go: lock out other
@@ -505,7 +474,7 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 	s->devices = (struct device_wheels){.host = s->sources[0].info.name,
 					    .prefix = args->prefix};
 	for (size_t i = 0; i < args->n_families; i++)
-		KP_TRY(wheel_family_add(&s->devices.families, args->families[i], why));
+		KP_TRY(families_parse(&s->devices.families, args->families[i], why));
 	for (size_t i = 0; i < s->n_sources; i++)
 		KP_TRY(wheel_items_add(&s->items, &s->sources[i], &s->devices, why));
 	if (s->devices.count == 0)
@@ -549,6 +518,10 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
+/*
+ * What needs no input is checked first, then inputs and the host wheel's name, then inputs are
+ * packed, which takes the time; last come names that depend on what was found.
+ */
 int wheel_split_run(const struct wheel_split_args *args)
 {
 	struct split s = {.args = args, .staging = {.fd = -1}, .work = {.fd = -1}};
@@ -569,9 +542,22 @@ int wheel_split_run(const struct wheel_split_args *args)
 		report_outputs(&s);
 	}
 	/* the wheels are there, but not all code could be read, as was reported */
-	for (size_t i = 0; i < s.n_sources; i++)
+	for (size_t i = 0; i < s.n_sources; i++) {
 		if (scan_damaged(&s.sources[i].packing.scan))
 			status = EXIT_FAULT;
-	split_fini(&s);
+		wheel_source_close(&s.sources[i]);
+	}
+	free(s.sources);
+	free(s.outputs);
+	wheel_items_fini(&s.items);
+	device_wheels_fini(&s.devices);
+	for (int i = 0; i < s.n_before; i++)
+		free(s.before[i]);
+	free(s.before);
+	free(s.dir);
+	temp_dir_close(&s.work);
+	temp_dir_close(&s.staging);
+	if (s.made)
+		below_rmdir(args->output); /* unless wheels are in it */
 	return status;
 }

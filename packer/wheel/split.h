@@ -49,9 +49,6 @@ struct wheel_split_args {
  */
 int wheel_split_run(const struct wheel_split_args *args);
 
-/* Add the family TEXT, "NAME=ARCH,...", to OUT.  INVALID_ARGUMENT. */
-kpack_error_t wheel_family_add(struct families *out, const char *text,
-			       struct kpackx_error *why);
 /* --- source.c -------------------------------------------------------------------------- */
 
 struct wheel_source {

@@ -111,25 +111,6 @@ static kpack_error_t add_gpu(struct wheel_extras *list, const struct split *s,
 	return KPACK_SUCCESS;
 }
 
-/* Add extras for ARCH, for its GPU without features, and for the GPUs that it covers. */
-static kpack_error_t add_gpus(struct wheel_extras *list, const struct split *s,
-			      const char *prefix, const char *arch,
-			      struct kpackx_error *why)
-{
-	const char *const *members;
-	struct kp_target t;
-
-	KP_TRY(add_gpu(list, s, prefix, kp_span_str(arch), why));
-	if (kp_target_parse(kp_span_str(arch), &t, NULL))
-		return KPACK_SUCCESS;
-	KP_TRY(add_gpu(list, s, prefix, kp_processor_model(kp_span_str(t.processor)),
-		       why));
-	members = kp_generic_members(kp_span_str(t.processor));
-	for (; members && *members; members++)
-		KP_TRY(add_gpu(list, s, prefix, kp_span_str(*members), why));
-	return KPACK_SUCCESS;
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct wheel_extra *)a)->name,
@@ -168,8 +149,23 @@ kpack_error_t wheel_extras_list(const struct split *s, struct wheel_extras *list
 
 			if (!has_extras(devices, d))
 				continue;
-			for (size_t a = 0; a < d->n_arches; a++)
-				KP_TRY(add_gpus(list, s, prefixes[k], d->arches[a], why));
+			/* for each target, its GPU without features, and the GPUs that it covers */
+			for (size_t a = 0; a < d->n_arches; a++) {
+				struct kp_span arch = kp_span_str(d->arches[a]);
+				const char *const *members;
+				struct kp_target t;
+
+				KP_TRY(add_gpu(list, s, prefixes[k], arch, why));
+				if (kp_target_parse(arch, &t, NULL))
+					continue;
+				arch = kp_span_str(t.processor);
+				KP_TRY(add_gpu(list, s, prefixes[k],
+					       kp_processor_model(arch), why));
+				members = kp_generic_members(arch);
+				for (; members && *members; members++)
+					KP_TRY(add_gpu(list, s, prefixes[k],
+						       kp_span_str(*members), why));
+			}
 		}
 	qsort(list->items, list->count, sizeof(*list->items), by_name);
 	return KPACK_SUCCESS;
@@ -315,9 +311,10 @@ kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *
 	int top = (int)strcspn(overlay, "/");
 	KP_AUTO(wheel_extras) extras = {0};
 	json_t *gpus, *variants;
-	char *text = NULL, **tags;
+	const struct wheel_name *host = &s->host->name;
+	char *text = NULL;
 	struct kp_span value;
-	size_t size, n;
+	size_t size, x, y, z;
 	bool pure;
 	FILE *f;
 
@@ -338,12 +335,20 @@ kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *
 			"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
 			"\nRoot-Is-Purelib: %s\n",
 			pure ? "true" : "false");
-		tags = wheel_name_tags(&s->host->name, &n);
-		for (size_t i = 0; i < n; i++)
-			fprintf(f, "Tag: %s\n", tags[i]);
-		wheel_tags_free(tags, n);
-		if (*s->host->name.build)
-			fprintf(f, "Build: %s\n", s->host->name.build);
+		for (const char *p = host->python; *p; p += x + (p[x] == '.')) {
+			x = strcspn(p, ".");
+			for (const char *a = host->abi; *a; a += y + (a[y] == '.')) {
+				y = strcspn(a, ".");
+				for (const char *o = host->platform; *o;
+				     o += z + (o[z] == '.')) {
+					z = strcspn(o, ".");
+					fprintf(f, "Tag: %.*s-%.*s-%.*s\n", (int)x, p,
+						(int)y, a, (int)z, o);
+				}
+			}
+		}
+		if (*host->build)
+			fprintf(f, "Build: %s\n", host->build);
 		fclose(f);
 		wheel_out_add_text(out, dir, "WHEEL", text, size);
 		if (top)

@@ -183,19 +183,6 @@ kpack_error_t wheel_unpack(const struct wheel_in *w, const struct wheel_unpack *
 	return err;
 }
 
-kpack_error_t wheel_unpack_file(const char *file, const char *dir, unsigned threads,
-				struct kpackx_error *why)
-{
-	struct wheel_unpack how = {.dir = dir, .threads = threads};
-	struct wheel_in *w = NULL;
-	kpack_error_t err = wheel_in_open(file, &w, why);
-
-	if (!err)
-		err = wheel_unpack(w, &how, why);
-	wheel_in_close(w);
-	return err;
-}
-
 /* --- packing ------------------------------------------------------------------------- */
 
 kpack_error_t wheel_pack_directory(const char *dir, const char *to, unsigned threads,

@@ -49,10 +49,6 @@ bool dist_name_normal(const char *dist, char join, char out[WHEEL_NAME_MAX + 1])
 /* Spell VERSION as in a file name, "-" as "_".  False: not a version, or too long. */
 bool dist_version_escape(const char *version, char out[WHEEL_NAME_MAX + 1]);
 
-/* The tags of NAME, "python-abi-platform"; the platform changes fastest. */
-char **wheel_name_tags(const struct wheel_name *name, size_t *count);
-void wheel_tags_free(char **tags, size_t count);
-
 /* --- zip_read.c ----------------------------------------------------------------------- */
 
 enum { ZIP_STORED = 0, ZIP_DEFLATED = 8 };
@@ -354,9 +350,6 @@ struct wheel_unpack {
  */
 kpack_error_t wheel_unpack(const struct wheel_in *w, const struct wheel_unpack *how,
 			   struct kpackx_error *why);
-/* Unpack the wheel FILE, which this program has written, into DIR. */
-kpack_error_t wheel_unpack_file(const char *file, const char *dir, unsigned threads,
-				struct kpackx_error *why);
 /*
  * Make a wheel of the unpacked wheel DIR, in the directory TO, uncompressed and with a new
  * RECORD.  The caller frees *FILE, its path, which is set even after an error.

@@ -128,6 +128,12 @@ struct press {
 	struct digest hash; /* of the member whose pieces are being committed */
 };
 
+static void press_fini(struct press *p)
+{
+	free(p->pieces);
+	digest_fini(&p->hash);
+}
+
 /* A piece that was read and compressed. */
 struct pressed {
 	uint8_t *plain; /* DATA, after the bytes before it for the dictionary */
@@ -458,53 +464,26 @@ static kpack_error_t put_member(struct zip_writer *w, const struct wheel_out_mem
 	return kp_sink_copy(&w->sink, &bytes, why);
 }
 
-/* Write the directory, and where it is. */
-static kpack_error_t put_directory(struct zip_writer *w, struct kpackx_error *why)
-{
-	uint64_t offset = w->sink.size;
-	uint8_t end[END_MAX], *p = end;
-
-	KP_TRY(kp_sink_put(&w->sink, w->directory, w->size, why));
-	if (w->zip64 || w->count > UINT16_MAX || offset > UINT32_MAX) {
-		p = put64(put32(p, ZIP_END64), 44);
-		p = put16(put16(p, NEEDS_ZIP64), NEEDS_ZIP64);
-		p = put32(put32(p, 0), 0); /* disks */
-		p = put64(put64(p, w->count), w->count);
-		p = put64(put64(p, w->size), offset);
-		p = put32(put32(p, ZIP_LOCATOR), 0);
-		p = put32(put64(p, w->sink.size), 1);
-	}
-	p = put16(put16(put32(p, ZIP_END), 0), 0);
-	for (int i = 0; i < 2; i++)
-		p = put16(p, w->count < UINT16_MAX ? (unsigned)w->count : UINT16_MAX);
-	p = put_small(put_small(p, w->size), offset);
-	p = put16(p, 0); /* comment */
-	return kp_sink_put(&w->sink, end, (size_t)(p - end), why);
-}
-
 /* --- all ------------------------------------------------------------------------------- */
 
 kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_options *how,
 			      const char *dist_info, struct kpackx_error *why)
 {
-	struct kp_outfile out = {.fd = -1}, collected = {.fd = -1};
-	struct press p = {.o = o, .how = how, .collected = &collected};
+	KP_AUTO(kp_outfile) out = {.fd = -1}, collected = {.fd = -1};
+	KP_AUTO(press) p = {.o = o, .how = how, .collected = &collected};
 	KP_AUTO(zip_writer) zip = {.sink = {.out = &out}};
 	KP_AUTO_FREE char *path = xasprintf("%s/RECORD", dist_info);
 	size_t n = o->count, size;
 	KP_AUTO_FREE const char **paths = xmalloc((n + 1) * sizeof(*paths));
+	uint8_t end[END_MAX], *e = end;
+	uint64_t offset;
 	char *text;
 	FILE *record;
-	kpack_error_t err =
-		dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &zip.time, why);
 
-	if (!err)
-		err = below_outfile_open_in(&out, how->dir, how->name, 0666, why);
-	if (!err)
-		err = below_outfile_open_in(&collected, how->dir, ".kpack-wheel", 0600,
-					    why);
-	if (!err)
-		err = press_members(&p, 0, why);
+	KP_TRY(dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &zip.time, why));
+	KP_TRY(below_outfile_open_in(&out, how->dir, how->name, 0666, why));
+	KP_TRY(below_outfile_open_in(&collected, how->dir, ".kpack-wheel", 0600, why));
+	KP_TRY(press_members(&p, 0, why));
 	/* RECORD needs the hashes of all members before it */
 	record = xmemstream(&text, &size);
 	for (size_t i = 0; i < n; i++) {
@@ -517,28 +496,35 @@ kpack_error_t wheel_out_write(struct wheel_out *o, const struct wheel_out_option
 	wheel_out_add_text(o, dist_info, "RECORD", text, size);
 	paths[n] = path;
 	kp_sort(paths, o->count, KP_AS_TEXT);
-	for (size_t i = 1; !err && i < o->count; i++)
+	for (size_t i = 1; i < o->count; i++)
 		if (strcmp(paths[i - 1], paths[i]) == 0)
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%.150s: added twice", paths[i]);
-	if (!err)
-		err = press_members(&p, n, why);
-	for (size_t i = 0; !err && i < o->count; i++) {
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%.150s: added twice", paths[i]);
+	KP_TRY(press_members(&p, n, why));
+	for (size_t i = 0; i < o->count; i++) {
 		if (o->members[i].from)
 			progress_add(o->members[i].size);
-		err = put_member(&zip, &o->members[i], &collected, why);
+		KP_TRY(put_member(&zip, &o->members[i], &collected, why));
 	}
-	if (!err)
-		err = put_directory(&zip, why);
-	if (!err)
-		err = kp_outfile_sync(&out, why);
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	free(p.pieces);
-	digest_fini(&p.hash);
-	if (collected.fd >= 0)
-		kp_outfile_close(&collected);
-	if (out.fd >= 0)
-		kp_outfile_close(&out);
-	return err;
+
+	/* the directory, and where it is */
+	offset = zip.sink.size;
+	KP_TRY(kp_sink_put(&zip.sink, zip.directory, zip.size, why));
+	if (zip.zip64 || zip.count > UINT16_MAX || offset > UINT32_MAX) {
+		e = put64(put32(e, ZIP_END64), 44);
+		e = put16(put16(e, NEEDS_ZIP64), NEEDS_ZIP64);
+		e = put32(put32(e, 0), 0); /* disks */
+		e = put64(put64(e, zip.count), zip.count);
+		e = put64(put64(e, zip.size), offset);
+		e = put32(put32(e, ZIP_LOCATOR), 0);
+		e = put32(put64(e, zip.sink.size), 1);
+	}
+	e = put16(put16(put32(e, ZIP_END), 0), 0);
+	for (int i = 0; i < 2; i++)
+		e = put16(e, zip.count < UINT16_MAX ? (unsigned)zip.count : UINT16_MAX);
+	e = put_small(put_small(e, zip.size), offset);
+	e = put16(e, 0); /* comment */
+	KP_TRY(kp_sink_put(&zip.sink, end, (size_t)(e - end), why));
+	KP_TRY(kp_outfile_sync(&out, why));
+	return kp_outfile_publish(&out, why);
 }

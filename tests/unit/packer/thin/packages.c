@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The questions to dpkg and rpm, and what is taken of their answers. */
-#include "packer/thin/packages.h"
+#include "packer/thin/policy.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
