@@ -6,7 +6,7 @@
  *	gather_source	items, the entries that are taken, and objects, the stored bytes they name
  *	settle_fields	unknown fields of the tables, each once
  *	settle_names	of items with one key and architecture, which stays
- *	order_objects	by their first key, whatever order the sources have
+ *	(the order)	by their first key, whatever order the sources have
  *	merge_share	objects with equal stored bytes are written once (merge_write.c)
  *	check_room	counts and sizes that one archive can have
  *	check_items	is what will be copied right?  Last, because it decodes everything
@@ -433,52 +433,6 @@ static kpack_error_t settle_fields(struct merge_plan *p, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* --- the order ------------------------------------------------------------------------------ */
-
-static int by_rank(const void *a, const void *b, void *arg)
-{
-	const struct kp_rank *ranks = arg;
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	int c = kp_rank_compare(&ranks[x], &ranks[y]);
-
-	return c ? c : KP_ORDER(x, y);
-}
-
-/*
- * The order of writing depends on keys alone, so that the same entries give the same archive,
- * whoever packed them and in whatever order the sources are named.  An object stands where the
- * first of its keys does.
- */
-static void order_objects(struct merge_plan *p)
-{
-	KP_AUTO_FREE struct kp_rank *ranks = xcalloc(p->n_objects + 1, sizeof(*ranks));
-
-	for (size_t i = 0; i < p->n_items; i++) {
-		const struct merge_item *item = &p->items[i];
-		struct merge_object *o = &p->objects[item->object];
-		struct kp_entry_info info;
-		struct kp_rank r;
-
-		if (item->dropped)
-			continue;
-		p->stats.entries++;
-		if (o->item == MERGE_NONE)
-			o->item = (uint32_t)i;
-		merge_item_entry(p, item, &info, NULL);
-		r = kp_rank_of(info.key, info.arch, merge_item_map(p, item));
-		if (kp_rank_compare(&r, &ranks[item->object]) < 0)
-			ranks[item->object] = r;
-	}
-	p->order = xcalloc(p->n_objects + 1, sizeof(*p->order));
-	for (size_t i = 0; i < p->n_objects; i++)
-		if (ranks[i].named)
-			p->order[p->n_order++] = (uint32_t)i;
-	if (p->n_order)
-		qsort_r(p->order, p->n_order, sizeof(*p->order), by_rank, ranks);
-	for (size_t i = 0; i < p->n_order; i++)
-		p->objects[p->order[i]].position = (uint32_t)i;
-}
-
 /* --- is there room, and is it right? -------------------------------------------------------- */
 
 /*
@@ -556,11 +510,21 @@ static kpack_error_t check_items(struct merge_plan *p, struct kpackx_error *why)
 
 /* --- all ------------------------------------------------------------------------------------ */
 
+static int by_rank(const void *a, const void *b, void *arg)
+{
+	const struct kp_rank *ranks = arg;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	int c = kp_rank_compare(&ranks[x], &ranks[y]);
+
+	return c ? c : KP_ORDER(x, y);
+}
+
 kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 			     const struct merge_options *options, struct merge_plan **out,
 			     struct kpackx_error *why)
 {
 	struct merge_plan *p = *out = xcalloc(1, sizeof(*p));
+	KP_AUTO_FREE struct kp_rank *ranks = NULL;
 
 	p->sources = sources;
 	p->n_sources = n;
@@ -580,7 +544,35 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 		KP_TRY(check_items(p, why));
 	KP_TRY(settle_fields(p, why));
 	KP_TRY(settle_names(p, why));
-	order_objects(p);
+	/*
+	 * The order of writing depends on keys alone, so that the same entries give the same archive,
+	 * whoever packed them and in whatever order the sources are named.  An object stands where
+	 * the first of its keys does.
+	 */
+	ranks = xcalloc(p->n_objects + 1, sizeof(*ranks));
+	for (size_t i = 0; i < p->n_items; i++) {
+		const struct merge_item *item = &p->items[i];
+		struct merge_object *o = &p->objects[item->object];
+		struct kp_entry_info info;
+		struct kp_rank r;
+
+		if (item->dropped)
+			continue;
+		p->stats.entries++;
+		if (o->item == MERGE_NONE)
+			o->item = (uint32_t)i;
+		merge_item_entry(p, item, &info, NULL);
+		r = kp_rank_of(info.key, info.arch, merge_item_map(p, item));
+		if (kp_rank_compare(&r, &ranks[item->object]) < 0)
+			ranks[item->object] = r;
+	}
+	p->order = xcalloc(p->n_objects + 1, sizeof(*p->order));
+	for (size_t i = 0; i < p->n_objects; i++)
+		if (ranks[i].named)
+			p->order[p->n_order++] = (uint32_t)i;
+	qsort_r(p->order, p->n_order, sizeof(*p->order), by_rank, ranks);
+	for (size_t i = 0; i < p->n_order; i++)
+		p->objects[p->order[i]].position = (uint32_t)i;
 	KP_TRY(merge_share(p, why));
 	KP_TRY(check_room(p, why));
 	return options->skip_faulty ? KPACK_SUCCESS : check_items(p, why);

@@ -9,11 +9,37 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 
-static void find_objects(struct restore *r)
+kpack_error_t restore_open(struct restore *r, const char *path, struct installed *set,
+			   const struct reach *given, struct kpackx_error *why)
 {
 	const struct kp_recipe *layout = &r->b.layout;
-	size_t n = layout->n_images;
+	struct kp_source file;
+	size_t n;
 
+	*r = (struct restore){.b.fd = -1, .archives = given ? given : &r->reach};
+	KP_TRY(binary_open(path, &r->b, why));
+	KP_TRY(binary_read_marker(&r->b, why));
+	KP_TRY(binary_read_layout(&r->b, why));
+	if (!r->b.has_layout)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "has no " KP_LAYOUT_SECTION
+			       ", without which it cannot be restored");
+	file = kp_source_fd(r->b.fd, 0, r->b.size);
+	KP_TRY(kp_recipe_fits(layout, &file, &r->how.fits, why));
+	r->how.left = r->b.fat.elf.has_fatbin;
+	if (r->how.left)
+		return KPACK_SUCCESS;
+	if (!given)
+		KP_TRY(installed_reach(set, &r->b.marker, path, &r->reach, why));
+	for (size_t i = 0; i < r->reach.count; i++) {
+		struct installed_archive *a = r->reach.items[i].archive;
+
+		if (!a->archive && !a->reported)
+			report_why(a->path, &a->why);
+		a->reported = true;
+	}
+	/* the object of each image, where it had one, by the hash that the recipe states */
+	n = layout->n_images;
 	r->found = xcalloc(n, sizeof(*r->found));
 	r->have = xcalloc(n, sizeof(*r->have));
 	r->missing = xcalloc(n, sizeof(*r->missing));
@@ -40,36 +66,6 @@ static void find_objects(struct restore *r)
 	}
 	kp_sort(r->missing, r->n_missing, KP_BY_TEXT(struct missing_object, arch),
 		KP_BY_NUMBER(struct missing_object, differs));
-}
-
-kpack_error_t restore_open(struct restore *r, const char *path, struct installed *set,
-			   const struct reach *given, struct kpackx_error *why)
-{
-	struct kp_source file;
-
-	*r = (struct restore){.b.fd = -1, .archives = given ? given : &r->reach};
-	KP_TRY(binary_open(path, &r->b, why));
-	KP_TRY(binary_read_marker(&r->b, why));
-	KP_TRY(binary_read_layout(&r->b, why));
-	if (!r->b.has_layout)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "has no " KP_LAYOUT_SECTION
-			       ", without which it cannot be restored");
-	file = kp_source_fd(r->b.fd, 0, r->b.size);
-	KP_TRY(kp_recipe_fits(&r->b.layout, &file, &r->how.fits, why));
-	r->how.left = r->b.fat.elf.has_fatbin;
-	if (r->how.left)
-		return KPACK_SUCCESS;
-	if (!given)
-		KP_TRY(installed_reach(set, &r->b.marker, path, &r->reach, why));
-	for (size_t i = 0; i < r->reach.count; i++) {
-		struct installed_archive *a = r->reach.items[i].archive;
-
-		if (!a->archive && !a->reported)
-			report_why(a->path, &a->why);
-		a->reported = true;
-	}
-	find_objects(r);
 	return KPACK_SUCCESS;
 }
 
