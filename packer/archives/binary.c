@@ -152,13 +152,6 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-bool rewrite_is_same(const struct binary *from, const char *path)
-{
-	struct stat there;
-
-	return below_stat(path, &there) == 0 && same_file(&there, &from->st);
-}
-
 kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const char *path,
 			   struct kpackx_error *why)
 {
@@ -235,11 +228,6 @@ void rewrite_close(struct rewrite *r)
 
 /* --- markers from options ------------------------------------------------------------ */
 
-bool marker_text_ok(const char *text)
-{
-	return *text && kp_text_ok(kp_span_str(text));
-}
-
 void marker_set_name(struct kp_marker *marker, const char *name)
 {
 	char *copy = xstrdup(name);
@@ -255,17 +243,4 @@ void marker_add_path(struct kp_marker *marker, const char *path)
 	marker->search_paths = xrealloc(marker->search_paths, (n + 1) * sizeof(char *));
 	marker->search_paths[n] = xstrdup(path);
 	marker->n_search_paths++;
-}
-
-void marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
-		  struct kp_marker *out)
-{
-	const char *name =
-		changes->kernel_name ? changes->kernel_name : from->kernel_name;
-	const struct kp_marker *paths = changes->n_search_paths ? changes : from;
-
-	*out = (struct kp_marker){0};
-	marker_set_name(out, name);
-	for (size_t i = 0; i < paths->n_search_paths; i++)
-		marker_add_path(out, paths->search_paths[i]);
 }

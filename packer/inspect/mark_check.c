@@ -194,41 +194,15 @@ struct subject {
 };
 
 /*
- * Look at the items [FIRST, END), which GPU number WHICH can choose from, beside the code that
- * other builds added.  It loads the best; one of the best must be in an archive.
+ * Rank all architectures for GPU, one setting of number WHICH.  From each container, or without a
+ * layout from all that archives have, it loads the best; one of the best must be in an archive.
  */
-static void check_choice(struct subject *s, size_t which, size_t first, size_t end)
-{
-	unsigned added = 0, best;
-	bool found = false;
-
-	/* what other builds added is surely in an archive, and may fit better than the binary's own */
-	for (size_t k = 0; s->b.has_layout && k < s->arches.count; k++)
-		if (!s->arches.in_layout[k] && s->codes[k].rank > added)
-			added = s->codes[k].rank;
-	best = added;
-	for (size_t i = first; i < end; i++)
-		if (s->codes[s->numbers[i]].rank > best)
-			best = s->codes[s->numbers[i]].rank;
-	if (!best)
-		return;
-	s->built[which] = true;
-	if (best == added)
-		return;
-	for (size_t i = first; i < end; i++)
-		found |= s->codes[s->numbers[i]].rank == best &&
-			 s->arches.installed[s->numbers[i]];
-	for (size_t i = first; i < end && !found; i++)
-		if (s->codes[s->numbers[i]].rank == best && !s->codes[s->numbers[i]].lost)
-			s->codes[s->numbers[i]].lost = which + 1;
-}
-
-/* Rank all architectures for GPU, one setting of number WHICH, and look at each container. */
 static void check_setting(struct subject *s, size_t which, const struct kp_target *gpu)
 {
 	const struct kp_recipe_image *images = s->b.layout.images;
-	bool exact = s->check->filter.chosen.exact;
-	size_t n = s->b.layout.n_images, end;
+	bool exact = s->check->filter.chosen.exact, layout = s->b.has_layout;
+	size_t n = layout ? s->b.layout.n_images : s->arches.count, end;
+	unsigned added = 0;
 
 	for (size_t k = 0; k < s->arches.count; k++) {
 		const struct kp_target *code = &s->codes[k].target;
@@ -241,14 +215,29 @@ static void check_setting(struct subject *s, size_t which, const struct kp_targe
 		if (kp_target_loadable(gpu, code))
 			s->codes[k].rank += (code->xnack != KP_FEATURE_ANY) +
 					    (code->sramecc != KP_FEATURE_ANY);
+		/* what other builds added is surely in an archive, and may fit better */
+		if (layout && !s->arches.in_layout[k] && s->codes[k].rank > added)
+			added = s->codes[k].rank;
 	}
-	if (!s->b.has_layout)
-		check_choice(s, which, 0, s->arches.count);
-	for (size_t i = 0; s->b.has_layout && i < n; i = end) {
-		for (end = i + 1; end < n && images[end].container == images[i].container;
+	for (size_t first = 0; first < n; first = end) {
+		unsigned best = added;
+		bool found = false;
+
+		for (end = first; end < n && (!layout || images[end].container ==
+								 images[first].container);
 		     end++)
-			;
-		check_choice(s, which, i, end);
+			if (s->codes[s->numbers[end]].rank > best)
+				best = s->codes[s->numbers[end]].rank;
+		s->built[which] |= best > 0;
+		if (best == added)
+			continue;
+		for (size_t i = first; i < end; i++)
+			found |= s->codes[s->numbers[i]].rank == best &&
+				 s->arches.installed[s->numbers[i]];
+		for (size_t i = first; i < end && !found; i++)
+			if (s->codes[s->numbers[i]].rank == best &&
+			    !s->codes[s->numbers[i]].lost)
+				s->codes[s->numbers[i]].lost = which + 1;
 	}
 }
 
@@ -375,6 +364,7 @@ static void check_object(struct subject *s, size_t wrapper, struct wanted_object
 static void check_wrapper(struct subject *s, size_t wrapper)
 {
 	const struct kp_recipe *layout = &s->b.layout;
+	size_t number;
 	const struct kp_recipe_container *c =
 		s->b.has_layout ? &layout->containers[layout->wrapper_container[wrapper]]
 				: &(const struct kp_recipe_container){0};
@@ -386,7 +376,8 @@ static void check_wrapper(struct subject *s, size_t wrapper)
 					     .xxh3 = img->has_xxh3 ? img->xxh3 : NULL,
 					     .size = &img->size};
 
-		if (!img->host && built_arches_installed(&s->arches, img->arch))
+		if (!img->host && built_arches_number(&s->arches, img->arch, &number) &&
+		    s->arches.installed[number])
 			check_object(s, wrapper, &want, true);
 	}
 	for (size_t i = 0; i < s->arches.count; i++)
