@@ -441,53 +441,22 @@ static bool was_damaged(void *arg, size_t number, const struct kpackx_error *why
 	return images[number].damaged;
 }
 
-/* Note the version and compression of container NUMBER, in SRC, decoded to PAYLOAD. */
-static kpack_error_t read_packed(struct inspect_file *f, size_t number,
-				 const struct kp_source *src,
-				 const struct kp_payload *payload,
-				 struct kpackx_error *why)
-{
-	static const char *const methods[] = {
-		[KP_OFFLOAD_ZSTD] = "zstd", [KP_OFFLOAD_ZLIB] = "zlib"};
-	const struct kp_container *c = &f->list.items[number];
-	struct inspect_packed *out = &f->packed[number];
-	struct kp_offload_form offload;
-	struct kp_ccob_form form;
-
-	if (c->format == &kp_format_offload_binary) {
-		KP_TRY(kp_offload_form_read(src, c, &offload, why));
-		*out = (struct inspect_packed){.version = offload.version,
-					       .method = methods[offload.method]};
-	} else if (c->format == &kp_format_ccob) {
-		/* decoded bytes are in memory */
-		struct kp_span bytes = {payload->source.mem,
-					(size_t)payload->source.size};
-
-		KP_TRY(kp_ccob_form_read(src, c, &form, why));
-		*out = (struct inspect_packed){
-			.version = form.version,
-			.method = form.method == KP_CCOB_ZSTD ? "zstd" : "zlib",
-			.has_hash = true,
-			.hash = form.hash,
-			.hash_ok = form.hash == kp_ccob_hash(bytes),
-		};
-		if (!out->hash_ok)
-			return kp_fail(
-				why, KPACK_ERROR_INVALID_FORMAT,
-				"ccob at offset %" PRIu64
-				": the content does not match the hash %016" PRIx64,
-				c->offset, form.hash);
-	}
-	return KPACK_SUCCESS;
-}
-
+/*
+ * Decode CONTAINER, in AROUND, and visit its leaves.  On the way its version and compression are
+ * noted, and whether its content is what its hash says.
+ */
 static kpack_error_t visit_container(struct walker *w, size_t container,
 				     const struct kp_source *around,
 				     struct kpackx_error *why)
 {
+	static const char *const methods[] = {
+		[KP_OFFLOAD_ZSTD] = "zstd", [KP_OFFLOAD_ZLIB] = "zlib"};
 	struct inspect_file *f = w->walk->file;
 	const struct kp_container *c = &f->list.items[container];
+	struct inspect_packed *packed = &f->packed[container];
 	struct kpackx_error fault = {0};
+	struct kp_offload_form offload;
+	struct kp_ccob_form ccob;
 	struct kp_payload payload;
 	struct kp_source src;
 	kpack_error_t err =
@@ -496,10 +465,33 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 
 	if (err)
 		return judge_fault(w, c->inside, err, &fault, why);
-	if (c->format->load) {
-		err = read_packed(f, container, around, &payload, &fault);
-		err = judge_fault(w, c->inside, err, &fault, why);
+	if (c->format == &kp_format_offload_binary) {
+		err = kp_offload_form_read(around, c, &offload, &fault);
+		if (!err)
+			*packed = (struct inspect_packed){
+				.version = offload.version,
+				.method = methods[offload.method]};
+	} else if (c->format == &kp_format_ccob) {
+		err = kp_ccob_form_read(around, c, &ccob, &fault);
+		if (!err)
+			*packed = (struct inspect_packed){
+				.version = ccob.version,
+				.method = ccob.method == KP_CCOB_ZSTD ? "zstd" : "zlib",
+				.has_hash = true,
+				.hash = ccob.hash,
+				/* decoded bytes are in memory */
+				.hash_ok = ccob.hash ==
+					   kp_ccob_hash((struct kp_span){
+						   payload.source.mem,
+						   (size_t)payload.source.size}),
+			};
+		if (!err && !packed->hash_ok)
+			err = kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT,
+				      "ccob at offset %" PRIu64
+				      ": the content does not match the hash %016" PRIx64,
+				      c->offset, ccob.hash);
 	}
+	err = judge_fault(w, c->inside, err, &fault, why);
 	for (size_t i = c->first_image; i < c->first_image + c->n_images && !err; i++) {
 		const struct kp_image *img = &f->list.images[i];
 
@@ -579,7 +571,7 @@ static kpack_error_t commit_job(void *arg, size_t number, void *result,
 		add_fault(walk->file, note->image, note->why.text);
 	free_notes(NULL, result);
 	if (walk->done)
-		walk->done(walk->arg, &walk->file->jobs[number]);
+		walk->done(walk->arg, walk->file->jobs[number].end_row);
 	return KPACK_SUCCESS;
 }
 

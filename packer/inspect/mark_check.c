@@ -708,10 +708,10 @@ int mark_check(int argc, char **argv)
 				  ? "there is no binary to check"
 				  : "there is no binary to check, nor in the others");
 	judge_rest(&c);
-	if (!c.json)
-		print_summary(&c);
-	else
+	if (c.json)
 		printed = print_json(&c);
+	else
+		print_summary(&c);
 	json_decref(c.faults);
 	missing_arches_fini(&c.absent);
 	missing_arches_fini(&c.unbuilt);

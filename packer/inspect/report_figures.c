@@ -315,38 +315,6 @@ static int by_row_stored(const void *pa, const void *pb)
 	return descending(a->stored, b->stored, KP_ORDER(a->number, b->number));
 }
 
-/* An object goes if all of its entries go. */
-static void sum_choice(struct report_figures *f, struct arch_filter *filter)
-{
-	bool *stays = xcalloc(f->n_objects + 1, sizeof(*stays));
-
-	f->gpus = xstrdup("");
-	for (size_t i = 0; i < filter->chosen.count; i++) {
-		char gpu[KP_TARGET_TEXT_MAX], *longer;
-
-		kp_target_format(&filter->chosen.gpus[i], gpu);
-		longer = xasprintf("%s%s%s", f->gpus, i ? ", " : "", gpu);
-		free(f->gpus);
-		f->gpus = longer;
-	}
-	for (size_t i = 0; i < f->n_entries; i++) {
-		const struct report_entry *entry = &f->entries[i];
-		bool goes = arch_filter_drops(filter, entry->arch);
-		struct report_row *row = goes ? &f->freed : &f->kept;
-
-		row->entries++;
-		add_bytes(&row->decoded, entry->size);
-		stays[entry->object] |= !goes;
-	}
-	for (size_t i = 0; i < f->n_objects; i++) {
-		struct report_row *row = stays[i] ? &f->kept : &f->freed;
-
-		row->objects++;
-		add_bytes(&row->stored, f->objects[i].stored);
-	}
-	free(stays);
-}
-
 /* ---- families ---- */
 
 enum family_kind { FEATURES, GENERIC, SUBFAMILY, FAMILY, EVERY_GPU, FAMILY_KINDS };
@@ -381,64 +349,6 @@ static const char *group_of(enum family_kind kind, struct kp_span arch,
 	}
 }
 
-/*
- * Find the families of F's architectures.  Those of one member show nothing, and those with the same
- * members become one.
- */
-static void find_families(struct report_figures *f)
-{
-	size_t n = 0;
-
-	for (enum family_kind kind = 0; kind < FAMILY_KINDS; kind++) {
-		size_t from = f->n_families;
-
-		for (size_t i = 0; i < f->arches.count; i++) {
-			char text[KP_TARGET_TEXT_MAX];
-			const char *name = group_of(kind, f->arches.items[i].name, text);
-			struct report_family *family = NULL;
-
-			if (!name)
-				continue;
-			for (size_t k = from; k < f->n_families && !family; k++)
-				if (strcmp(f->families[k].name, name) == 0)
-					family = &f->families[k];
-			if (!family) {
-				f->families = xrealloc(f->families,
-						       (f->n_families + 1) *
-							       sizeof(*f->families));
-				family = &f->families[f->n_families++];
-				*family =
-					(struct report_family){.kind = kind_names[kind]};
-				snprintf(family->name, sizeof(family->name), "%s", name);
-			}
-			family->members =
-				xrealloc(family->members,
-					 (family->n_members + 1) * sizeof(uint32_t));
-			family->members[family->n_members++] = (uint32_t)i;
-		}
-	}
-	for (size_t i = 0; i < f->n_families; i++) {
-		struct report_family *family = &f->families[i], *same = NULL;
-		size_t size = family->n_members * sizeof(*family->members);
-
-		for (size_t k = 0; k < n && !same; k++)
-			if (f->families[k].n_members == family->n_members &&
-			    memcmp(f->families[k].members, family->members, size) == 0)
-				same = &f->families[k];
-		if (same && strcmp(same->name, family->name) != 0) {
-			size_t end = strlen(same->name);
-
-			snprintf(same->name + end, sizeof(same->name) - end, " / %s",
-				 family->name);
-		}
-		if (same || family->n_members < 2)
-			free(family->members);
-		else
-			f->families[n++] = *family;
-	}
-	f->n_families = n;
-}
-
 static int by_family_saving(const void *pa, const void *pb)
 {
 	const struct report_family *a = pa, *b = pb;
@@ -468,12 +378,65 @@ static uint64_t count_arch(const struct report_figures *f, uint32_t row,
 	return sum;
 }
 
+/*
+ * Find the families of F's architectures, and what one archive for each would have.  Those of one
+ * member show nothing, and those with the same members become one.
+ */
 static void measure_families(struct report_figures *f)
 {
-	size_t *first = xcalloc(f->arches.count + 1, sizeof(*first));
+	size_t *first = xcalloc(f->arches.count + 1, sizeof(*first)), n = 0;
 	uint32_t *marks = xcalloc(f->n_contents, sizeof(*marks)), mark = 0;
 
-	find_families(f);
+	for (enum family_kind kind = 0; kind < FAMILY_KINDS; kind++) {
+		size_t from = f->n_families;
+
+		for (size_t i = 0; i < f->arches.count; i++) {
+			char text[KP_TARGET_TEXT_MAX];
+			const char *name = group_of(kind, f->arches.items[i].name, text);
+			struct report_family *family = NULL;
+
+			if (!name)
+				continue;
+			for (size_t k = from; k < f->n_families && !family; k++)
+				if (strcmp(f->families[k].name, name) == 0)
+					family = &f->families[k];
+			if (!family) {
+				f->families = xrealloc(f->families,
+						       (f->n_families + 1) *
+							       sizeof(*f->families));
+				family = &f->families[f->n_families++];
+				*family =
+					(struct report_family){.kind = kind_names[kind]};
+				snprintf(family->name, sizeof(family->name), "%s", name);
+			}
+			family->members =
+				xrealloc(family->members,
+					 (family->n_members + 1) * sizeof(uint32_t));
+			family->members[family->n_members++] = (uint32_t)i;
+		}
+	}
+	/* one of several with the same members gets their names */
+	for (size_t i = 0; i < f->n_families; i++) {
+		struct report_family *family = &f->families[i], *same = NULL;
+		size_t size = family->n_members * sizeof(*family->members);
+
+		for (size_t k = 0; k < n && !same; k++)
+			if (f->families[k].n_members == family->n_members &&
+			    memcmp(f->families[k].members, family->members, size) == 0)
+				same = &f->families[k];
+		if (same && strcmp(same->name, family->name) != 0) {
+			size_t end = strlen(same->name);
+
+			snprintf(same->name + end, sizeof(same->name) - end, " / %s",
+				 family->name);
+		}
+		if (same || family->n_members < 2)
+			free(family->members);
+		else
+			f->families[n++] = *family;
+	}
+	f->n_families = n;
+	/* apart, each member's archive has its contents; together, each content is there once */
 	for (size_t i = 0; i < f->n_entries; i++)
 		first[f->entries[i].arch_number + 1] = i + 1;
 	for (size_t i = 0; i < f->n_families; i++) {
@@ -511,6 +474,7 @@ kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *f
 					role[] = {ENTRY_BY(SPAN, library),
 						  ENTRY_BY(SPAN, role)},
 					arch[] = {ENTRY_BY(SPAN, arch)};
+	KP_AUTO_FREE bool *stays = NULL;
 	struct report_rows *sorted[] = {&out->arches, &out->libraries, &out->databases};
 	uint32_t number = 0;
 
@@ -532,8 +496,34 @@ kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *f
 	for (size_t i = 0; i < out->libraries.count; i++)
 		out->binaries += !out->libraries.items[i].database;
 	measure_families(out);
-	if (arch_filter_given(filter))
-		sum_choice(out, filter);
+	if (!arch_filter_given(filter))
+		return KPACK_SUCCESS;
+	/* what the wanted GPUs keep: an object goes if all of its entries go */
+	stays = xcalloc(out->n_objects + 1, sizeof(*stays));
+	out->gpus = xstrdup("");
+	for (size_t i = 0; i < filter->chosen.count; i++) {
+		char gpu[KP_TARGET_TEXT_MAX], *longer;
+
+		kp_target_format(&filter->chosen.gpus[i], gpu);
+		longer = xasprintf("%s%s%s", out->gpus, i ? ", " : "", gpu);
+		free(out->gpus);
+		out->gpus = longer;
+	}
+	for (size_t i = 0; i < out->n_entries; i++) {
+		const struct report_entry *entry = &out->entries[i];
+		bool goes = arch_filter_drops(filter, entry->arch);
+		struct report_row *row = goes ? &out->freed : &out->kept;
+
+		row->entries++;
+		add_bytes(&row->decoded, entry->size);
+		stays[entry->object] |= !goes;
+	}
+	for (size_t i = 0; i < out->n_objects; i++) {
+		struct report_row *row = stays[i] ? &out->kept : &out->freed;
+
+		row->objects++;
+		add_bytes(&row->stored, out->objects[i].stored);
+	}
 	return KPACK_SUCCESS;
 }
 
