@@ -177,8 +177,8 @@ bool entry_ids_conflict(const struct entry_id *a, const struct entry_id *b)
 /* Report that the target A, or the targets A and B, cannot be. */
 static int refuse_target(const char *a, const char *b, const char *what)
 {
-	report_error(NULL, "target %s%s%s: %s", a, b ? " and " : "", b ? b : "", what);
-	return EXIT_FAULT;
+	return report_error(NULL, "target %s%s%s: %s", a, b ? " and " : "", b ? b : "",
+			    what);
 }
 
 /* Add the target TEXT.  Another spelling of an existing target is a duplicate, too. */
@@ -232,10 +232,9 @@ int bundler_targets_read(struct bundler *b, const struct option_texts *texts)
 		hip_only = hip_only && is_hip(&b->targets[i].id);
 	}
 	/* HIP's device code may be bundled without a host, and anything be taken out without */
-	if (hosts > 1 || (hosts == 0 && !hip_only && !b->unbundle)) {
-		report_error(NULL, "%zu targets for the host: one is needed", hosts);
-		return EXIT_FAULT;
-	}
+	if (hosts > 1 || (hosts == 0 && !hip_only && !b->unbundle))
+		return report_error(NULL, "%zu targets for the host: one is needed",
+				    hosts);
 	return 0;
 }
 

@@ -29,12 +29,6 @@
 #include "packer/files/below.h"
 #include "packer/files/target.h"
 
-int offload_fail(const char *file, const struct kpackx_error *why)
-{
-	report_why(file, why);
-	return EXIT_FAULT;
-}
-
 /* ---- response files ---- */
 
 /* A link of a million objects needs less. */
@@ -48,38 +42,15 @@ static void add_word(struct offload_words *w, char *word)
 	w->count += word != NULL;
 }
 
-/* Append the words of TEXT.  As in LLVM, "" alone is no word. */
-static void split_words(struct offload_words *w, const char *text)
-{
-	static const char spaces[] = " \t\r\n";
-	KP_AUTO_FREE char *word = xmalloc(strlen(text) + 1);
-
-	while (*text) {
-		char quote = 0;
-		size_t n = 0;
-
-		for (text += strspn(text, spaces); *text; text++) {
-			if (!quote && strchr(spaces, *text))
-				break;
-			if (*text == '\\' && text[1])
-				word[n++] = *++text;
-			else if (*text == quote)
-				quote = 0;
-			else if (!quote && (*text == '"' || *text == '\''))
-				quote = *text;
-			else
-				word[n++] = *text;
-		}
-		if (n)
-			add_word(w, xstrndup(word, n));
-	}
-}
-
 kpack_error_t offload_words_read(struct offload_words *w, int argc, char **argv,
 				 struct kpackx_error *why)
 {
+	static const char spaces[] = " \t\r\n";
+
 	for (int i = 0; i < argc; i++) {
-		KP_AUTO_FREE uint8_t *text = NULL;
+		KP_AUTO_FREE uint8_t *file = NULL;
+		KP_AUTO_FREE char *word = NULL;
+		const char *text;
 		struct stat st;
 		size_t size;
 
@@ -89,14 +60,33 @@ kpack_error_t offload_words_read(struct offload_words *w, int argc, char **argv,
 			add_word(w, xstrdup(argv[i]));
 			continue;
 		}
-		if (below_file_load(argv[i] + 1, RESPONSE_MAX, "a response file", &text,
+		if (below_file_load(argv[i] + 1, RESPONSE_MAX, "a response file", &file,
 				    &size, why))
 			return kp_fail_prefix(why, why->code, "%s", argv[i] + 1);
-		split_words(w, (const char *)text +
-				       (kp_span_starts((struct kp_span){text, size},
-						       "\xef\xbb\xbf", 3)
-						? 3
-						: 0));
+		text = (const char *)file;
+		if (kp_span_starts((struct kp_span){file, size}, "\xef\xbb\xbf", 3))
+			text += 3;
+		word = xmalloc(strlen(text) + 1);
+		while (*text) {
+			char quote = 0;
+			size_t n = 0;
+
+			for (text += strspn(text, spaces); *text; text++) {
+				if (!quote && strchr(spaces, *text))
+					break;
+				if (*text == '\\' && text[1])
+					word[n++] = *++text;
+				else if (*text == quote)
+					quote = 0;
+				else if (!quote && (*text == '"' || *text == '\''))
+					quote = *text;
+				else
+					word[n++] = *text;
+			}
+			/* as in LLVM, "" alone is no word */
+			if (n)
+				add_word(w, xstrndup(word, n));
+		}
 	}
 	add_word(w, NULL);
 	return KPACK_SUCCESS;
@@ -372,7 +362,7 @@ int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *
 					     .to = {.dir = -1, .fd = -1},
 					     .file = {.fd = -1, .dir_fd = -1}};
 	for (size_t i = 0; i < n && !status; i++)
-		status = open_output(&outputs[i], &why) ? offload_fail(paths[i], &why)
+		status = open_output(&outputs[i], &why) ? report_why(paths[i], &why)
 							: write(arg, i, &outputs[i].sink);
 	/*
 	 * Every output is written by now, so that a fault of an input changes nothing.  Those in
@@ -382,7 +372,7 @@ int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *
 		struct output *o = &outputs[i % n];
 
 		if (o->in_place == (i < n) && publish_output(o, &why))
-			status = offload_fail(o->path, &why);
+			status = report_why(o->path, &why);
 	}
 	for (size_t i = 0; i < n; i++) {
 		kp_outfile_close(&outputs[i].file);

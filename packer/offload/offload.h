@@ -116,9 +116,6 @@ kpack_error_t offload_words_read(struct offload_words *w, int argc, char **argv,
 				 struct kpackx_error *why);
 void offload_words_fini(struct offload_words *w);
 
-/* Report WHY for FILE, or with NULL for none.  Returns EXIT_FAULT. */
-int offload_fail(const char *file, const struct kpackx_error *why);
-
 /* An input: a file, or the spooled bytes of a pipe or a device. */
 struct offload_input {
 	int fd; /* -1: none is open */
