@@ -211,7 +211,7 @@ kpack_error_t rewrite_publish(struct rewrite *r, struct kpackx_error *why)
 		return kp_fail_errno(why, errno, "cannot stat");
 	if (!file_identity_is(&was, &now))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
-	if (r->in_place && below_target_named(&r->to, &now) < 0)
+	if (r->in_place && below_lstat_at(r->to.dir, r->to.name, &now) < 0)
 		return below_fail(why, "cannot stat");
 	if (r->in_place && !same_file(&now, st))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");

@@ -115,7 +115,7 @@ int below_chmod(const char *path, mode_t mode)
 static int open_following(const char *path, int flags)
 {
 	const char *rest = NULL;
-	int root = resolve_root(path, &rest), fd;
+	int root = resolve_root(path, false, &rest), fd;
 	const struct open_how how = {
 		.flags = (unsigned)flags,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
@@ -333,9 +333,9 @@ kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_
 	return err;
 }
 
-int below_outfile_lstat(const struct kp_outfile *out, struct stat *st)
+int below_lstat_at(int dir, const char *name, struct stat *st)
 {
-	return fstatat(out->dir_fd, out->name, st, AT_SYMLINK_NOFOLLOW);
+	return fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW);
 }
 
 kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,

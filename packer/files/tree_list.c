@@ -134,24 +134,6 @@ void tree_list_skip(struct tree_list *list)
 		enter_directory(list, false);
 }
 
-/*
- * Make the path of the last item that of NAME in the directory LEVEL.  There is one text for all
- * items, which grows: a tree of a million files would make as many allocations.
- */
-static void set_path(struct tree_list *list, const struct level *level, const char *name)
-{
-	bool slash = list->path[level->length - 1] != '/';
-	size_t size = level->length + slash + strlen(name) + 1;
-
-	if (size > list->cap) {
-		list->cap = 2 * size;
-		list->path = xrealloc(list->path, list->cap);
-	}
-	if (slash)
-		list->path[level->length] = '/';
-	strcpy(list->path + level->length + slash, name);
-}
-
 /* Fill ITEM with the last item, which is as many directories below the root as are open. */
 static bool give_item(struct tree_list *list, struct tree_item *item,
 		      enum tree_item_kind kind, int error)
@@ -176,6 +158,8 @@ bool tree_list_next(struct tree_list *list, struct tree_item *item)
 {
 	const struct listed *next = NULL;
 	struct level *level;
+	size_t size;
+	bool slash;
 	int error;
 
 	if (!list->started) {
@@ -199,7 +183,19 @@ bool tree_list_next(struct tree_list *list, struct tree_item *item)
 			return give_item(list, item, TREE_DIR_END, 0);
 		}
 		next = &level->items[level->next++];
-		set_path(list, level, next->name);
+		/*
+		 * Its path.  There is one text for all items, which grows: a tree of a million
+		 * files would make as many allocations.
+		 */
+		slash = list->path[level->length - 1] != '/';
+		size = level->length + slash + strlen(next->name) + 1;
+		if (size > list->cap) {
+			list->cap = 2 * size;
+			list->path = xrealloc(list->path, list->cap);
+		}
+		if (slash)
+			list->path[level->length] = '/';
+		strcpy(list->path + level->length + slash, next->name);
 		list->st = next->st;
 		error = next->error;
 	}

@@ -338,7 +338,7 @@ static kpack_error_t publish_output(struct output *o, struct kpackx_error *why)
 	}
 	if (to->fd < 0)
 		return kp_sink_copy(&stream, &made, why);
-	if (!to->is_open && (below_target_named(to, &now) < 0 ||
+	if (!to->is_open && (below_lstat_at(to->dir, to->name, &now) < 0 ||
 			     now.st_dev != to->st.st_dev || now.st_ino != to->st.st_ino))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
 	fd = below_target_reopen(to, O_WRONLY | O_TRUNC);
