@@ -78,7 +78,7 @@ static char *place_text(const struct kp_containers *list, size_t image)
 		text = join_texts(text, own);
 	}
 	snprintf(own, sizeof(own), "image %zu", image - c->first_image);
-	id = img->id ? kp_text_escape_new(kp_span_str(img->id)) : NULL;
+	id = img->id ? xescape(kp_span_str(img->id)) : NULL;
 	text = join_texts(text, id ? id : own);
 	free(id);
 	return text;

@@ -98,8 +98,7 @@ add_fault(struct check *c, const char *file, size_t wrapper, const char *arch,
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		xalloc_fail(0);
+	text = xvasprintf(fmt, ap);
 	va_end(ap);
 	c->n_faults++;
 	if (c->json) {
@@ -116,7 +115,7 @@ add_fault(struct check *c, const char *file, size_t wrapper, const char *arch,
 	}
 	if (wrapper != NO_WRAPPER)
 		snprintf(number, sizeof(number), "wrapper %zu: ", wrapper);
-	shown = arch ? kp_text_escape_new(kp_span_str(arch)) : NULL;
+	shown = arch ? xescape(kp_span_str(arch)) : NULL;
 	report_error(file, "%s%s%s%s", number, shown ? shown : "", shown ? ": " : "",
 		     text);
 }
@@ -160,14 +159,6 @@ static void missing_arches_fini(struct missing_arches *list)
 		free(list->items[i].arch);
 	}
 	free(list->items);
-}
-
-/* A name, escaped, for a message; the caller frees it. */
-static char *shown_name(const char *name)
-{
-	char *text = kp_text_escape_new(kp_span_str(name));
-
-	return text ? text : xstrdup("?");
 }
 
 /* ---- what GPUs would load ---- */
@@ -343,8 +334,8 @@ static void check_object(struct subject *s, size_t wrapper, struct wanted_object
 	if (!found.archive && !must)
 		return;
 	c->n_objects++;
-	name = shown_name(want->name);
-	archive = found.archive ? shown_name(found.archive->path) : NULL;
+	name = xescape(kp_span_str(want->name));
+	archive = found.archive ? xescape(kp_span_str(found.archive->path)) : NULL;
 	if (!found.archive)
 		add_fault(c, s->b.path, wrapper, want->arch, "no archive has %s#%u", name,
 			  want->index);
@@ -444,7 +435,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 		if (s->reach.count == 0 && c->generic.path && c->generic.certain &&
 		    !arch_filter_given(&c->filter))
 			return KPACK_SUCCESS;
-		shown = shown_name(marker->search_paths[0]);
+		shown = xescape(kp_span_str(marker->search_paths[0]));
 		add_fault(c, s->b.path, NO_WRAPPER, NULL,
 			  "no archive where it looks: %s%s", shown,
 			  marker->n_search_paths > 1 ? " and other places" : "");
@@ -453,7 +444,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	built_arches_find(&s->b, &s->reach, &s->arches);
 	/* without a layout, no architecture means no object */
 	if (!s->arches.count && !s->b.has_layout) {
-		shown = shown_name(marker->kernel_name);
+		shown = xescape(kp_span_str(marker->kernel_name));
 		add_fault(c, s->b.path, NO_WRAPPER, NULL,
 			  "no archive has an object of %s", shown);
 	}
@@ -596,10 +587,9 @@ static void judge_rest(struct check *c)
 			    !installed_decode(a, e, NULL, &why))
 				continue;
 			kp_archive_entry(a->archive, e, &info);
-			key = kp_text_escape_new(info.key);
+			key = xescape(info.key);
 			arch = xstrndup((const char *)info.arch.data, info.arch.size);
-			add_fault(c, a->path, NO_WRAPPER, arch, "%s: %s", key ? key : "?",
-				  why.text);
+			add_fault(c, a->path, NO_WRAPPER, arch, "%s: %s", key, why.text);
 		}
 	}
 	kp_sort(absent->items, absent->count, KP_BY_TEXT(struct missing_arch, arch),

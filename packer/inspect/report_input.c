@@ -31,8 +31,7 @@ void report_input_fault(struct report_input *in, const char *name, const char *f
 	va_list args;
 
 	va_start(args, fmt);
-	if (vasprintf(&text, fmt, args) < 0)
-		xalloc_fail(0);
+	text = xvasprintf(fmt, args);
 	va_end(args);
 	report_error(name, "%s", text);
 	kp_faults_add(&in->faults, true, "%s: %s",

@@ -99,10 +99,8 @@ static void put_string(struct kp_compose *out, struct kpackx_string s)
 /* Write a dotted name, escaped if it is not valid text. */
 static void put_name(struct kp_compose *out, struct kpackx_string s, const char *end)
 {
-	char *escaped = kp_text_escape_new(string_span(s));
+	char *escaped = xescape(string_span(s));
 
-	if (!escaped)
-		xalloc_fail(0);
 	kp_compose_str(out, escaped);
 	kp_compose_str(out, end);
 	free(escaped);
@@ -275,10 +273,8 @@ static char *signature_python(const struct kpackx_signature *s, const char *marg
 /* Add text that may hold any bytes; they are escaped so that readers can print it. */
 static void put_text(struct facts *f, const char *name, struct kp_span s)
 {
-	char *shown = kp_text_escape_new(s);
+	char *shown = xescape(s);
 
-	if (!shown)
-		xalloc_fail(0);
 	facts_string(f, name, shown);
 	free(shown);
 }
