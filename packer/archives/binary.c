@@ -52,18 +52,15 @@ kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)
 {
 	const struct kp_elf_part *marker = &b->fat.elf.marker;
 	struct kp_source section = kp_source_fd(b->fd, marker->offset, marker->size);
-	uint8_t *bytes = NULL;
-	kpack_error_t err;
+	KP_AUTO_FREE uint8_t *bytes = NULL;
 
 	KP_TRY(kp_fatbin_check_marker(&b->fat, why));
 	/* bytes beyond that limit are ignored */
 	if (section.size > KP_MARKER_MAX)
 		section.size = KP_MARKER_MAX;
 	KP_TRY(kp_source_load(&section, KP_MARKER_MAX, "a section", &bytes, why));
-	err = kp_marker_parse((struct kp_span){bytes, (size_t)section.size}, &b->marker,
-			      why);
-	free(bytes);
-	return err;
+	return kp_marker_parse((struct kp_span){bytes, (size_t)section.size}, &b->marker,
+			       why);
 }
 
 kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why)
@@ -85,7 +82,7 @@ kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why)
 kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
 				struct kp_outfile *out, struct kpackx_error *why)
 {
-	struct kp_recipe recipe = {0};
+	KP_AUTO(kp_recipe) recipe = {0};
 	struct kp_recipe_maker maker = {
 		.recipe = &recipe, .fd = b->fd, .converted = true};
 	struct kp_convert_options options = {.marker = marker, .recipe_arg = &maker};
@@ -103,7 +100,6 @@ kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
 		options.recipe = kp_recipe_complete;
 	err = kp_convert_set(b->fd, b->size, &b->fat, &options, out, why);
 	free((void *)maker.bytes.data);
-	kp_recipe_fini(&recipe);
 	return err;
 }
 

@@ -170,11 +170,10 @@ static bool is_unlisted(const struct restore *r, const struct kpack_archive *a,
 		if (!layout->images[i].host && strcmp(layout->images[i].arch, arch) == 0)
 			return false;
 	for (size_t i = 0; i < layout->n_wrappers && !found; i++) {
-		char *key = xasprintf("%s#%zu", r->b.marker.kernel_name, i);
+		KP_AUTO_FREE char *key = xasprintf("%s#%zu", r->b.marker.kernel_name, i);
 
 		found = kp_archive_find_kernel(a, kp_span_str(key), kp_span_str(arch),
 					       &entry);
-		free(key);
 	}
 	return found;
 }

@@ -189,10 +189,9 @@ void spot_close(struct spot *at)
 static int resolve_inside(int root, const char *rest, int flags, struct spot *at)
 {
 	const char *slash = strrchr(rest, '/');
-	char *dir = xstrndup(rest, slash ? (size_t)(slash - rest) : 0);
+	KP_AUTO_FREE char *dir = xstrndup(rest, slash ? (size_t)(slash - rest) : 0);
 
 	*at = (struct spot){.dir = open_below(root, dir, flags, 0)};
-	free(dir);
 	if (at->dir < 0)
 		return -1;
 	at->name = xstrdup(slash ? slash + 1 : *rest ? rest : ".");

@@ -88,26 +88,23 @@ enum { SIGN_MAX = 40, BLOCK = 1 << 20 };
 static kpack_error_t find_signs(const char *path, const char *const *signs, size_t n,
 				bool *found, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE uint8_t *block = NULL;
+	KP_AUTO_CLOSE int fd = -1;
 	struct kp_source file;
 	struct stat st;
-	uint8_t *block;
-	int fd;
 
 	KP_TRY(below_file_open(path, &fd, &st, why));
 	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
 	block = xmalloc(BLOCK + SIGN_MAX);
-	for (uint64_t at = 0; at < file.size && !err; at += BLOCK) {
+	for (uint64_t at = 0; at < file.size; at += BLOCK) {
 		struct kp_span got;
 
-		err = kp_source_head(&file, at, block, BLOCK + SIGN_MAX, &got, why);
-		for (size_t i = 0; i < n && !err; i++)
+		KP_TRY(kp_source_head(&file, at, block, BLOCK + SIGN_MAX, &got, why));
+		for (size_t i = 0; i < n; i++)
 			found[i] |= memmem(got.data, got.size, signs[i],
 					   strlen(signs[i])) != NULL;
 	}
-	free(block);
-	close(fd);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* --- the list ------------------------------------------------------------------- */

@@ -270,7 +270,7 @@ kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *a
 				  struct unbundle_names *out, struct kpackx_error *why)
 {
 	bool numbered = false; /* an ID is there twice */
-	const char **ids;
+	KP_AUTO_FREE const char **ids = NULL;
 	size_t cap = 0;
 
 	*out = (struct unbundle_names){
@@ -294,7 +294,6 @@ kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *a
 	kp_sort(ids, out->count, KP_AS_TEXT);
 	for (size_t i = 1; i < out->count; i++)
 		numbered |= strcmp(ids[i - 1], ids[i]) == 0;
-	free(ids);
 	for (size_t i = 0; i < out->count; i++) {
 		const char *id = file->list.images[out->images[i]].id;
 		const char *type = strncmp(id, "hip", 3) == 0 ? "hsaco" : "elf";

@@ -81,7 +81,7 @@ static kpack_error_t read_entries(struct report_figures *f, const struct report_
 				  struct kpackx_error *why)
 {
 	size_t n_entries = 0, n_objects = 0, first = 0, used = 0;
-	uint32_t *numbers;
+	KP_AUTO_FREE uint32_t *numbers = NULL;
 
 	for (size_t i = 0; i < in->count; i++) {
 		n_entries += kp_archive_entry_count(in->archives[i].archive);
@@ -133,7 +133,6 @@ static kpack_error_t read_entries(struct report_figures *f, const struct report_
 	for (size_t i = 0; i < f->n_entries; i++)
 		f->entries[i].object = numbers[f->entries[i].object];
 	f->n_objects = used;
-	free(numbers);
 	return KPACK_SUCCESS;
 }
 
@@ -384,8 +383,10 @@ static uint64_t count_arch(const struct report_figures *f, uint32_t row,
  */
 static void measure_families(struct report_figures *f)
 {
-	size_t *first = xcalloc(f->arches.count + 1, sizeof(*first)), n = 0;
-	uint32_t *marks = xcalloc(f->n_contents, sizeof(*marks)), mark = 0;
+	KP_AUTO_FREE size_t *first = xcalloc(f->arches.count + 1, sizeof(*first));
+	KP_AUTO_FREE uint32_t *marks = xcalloc(f->n_contents, sizeof(*marks));
+	uint32_t mark = 0;
+	size_t n = 0;
 
 	for (enum family_kind kind = 0; kind < FAMILY_KINDS; kind++) {
 		size_t from = f->n_families;
@@ -458,8 +459,6 @@ static void measure_families(struct report_figures *f)
 	}
 	if (f->n_families)
 		qsort(f->families, f->n_families, sizeof(*f->families), by_family_saving);
-	free(first);
-	free(marks);
 }
 
 kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *filter,

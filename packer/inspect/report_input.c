@@ -205,7 +205,7 @@ struct linked_file {
  */
 static uint64_t walk_tree(struct report_input *in, const char *root)
 {
-	struct linked_file *links = NULL;
+	KP_AUTO_FREE struct linked_file *links = NULL;
 	size_t n_links = 0, cap = 0;
 	uint64_t archives = 0;
 	struct tree_list *list = tree_list_open(root);
@@ -241,7 +241,6 @@ static uint64_t walk_tree(struct report_input *in, const char *root)
 		in->host_files--;
 		in->host_bytes -= links[i].size;
 	}
-	free(links);
 	return archives;
 }
 

@@ -150,14 +150,13 @@ static kpack_error_t read_summary(struct sqlite_file *f, struct cache_summary *o
 /* Add kernel_count; if they are few, also rows (per arch) and hip_version. */
 static void summary_facts(const struct cache_summary *s, struct facts *facts)
 {
-	struct facts rows = {0};
+	KP_AUTO(facts) rows = {0};
 
 	facts_number(facts, "kernel_count", s->rows);
 	for (size_t i = 0; i < s->n_arches; i++)
 		facts_number(&rows, s->arches[i].text, s->arches[i].rows);
 	if (s->n_arches && s->n_arches <= REPORTED_ARCHES_MAX)
 		facts_map(facts, "rows", &rows);
-	facts_fini(&rows);
 	if (s->n_hip_versions && !s->unlisted_versions)
 		facts_numbers(facts, "hip_version", s->hip_versions, s->n_hip_versions);
 }

@@ -12,6 +12,7 @@
 #include <elf.h>
 #include <inttypes.h>
 #include <string.h>
+#include "core/base/alloc.h"
 #include "core/format/bundle.h"
 #include "core/format/sections.h"
 #include "core/format/text_bundle.h"
@@ -76,25 +77,23 @@ static kpack_error_t read_object(struct kp_span head, struct bundle_contents *c,
 				 struct kpackx_error *why)
 {
 	size_t n = strlen(OFFLOAD_SECTION);
-	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_container none = {0};
-	struct kp_sections sections;
+	KP_AUTO(kp_sections) sections = {0};
 
 	c->object = true;
 	if (!kp_elf_probe(head, NULL))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "entries can be read from little-endian ELF64 only");
 	KP_TRY(kp_sections_read(&c->src, &sections, why));
-	for (size_t i = 0; i < sections.count && !err; i++) {
+	for (size_t i = 0; i < sections.count; i++) {
 		const struct kp_section *s = &sections.items[i];
 
 		if (strncmp(s->name, OFFLOAD_SECTION, n) == 0 && s->type != SHT_NOBITS)
-			err = kp_containers_add_image(&c->list, &none,
-						      kp_span_str(s->name + n), s->offset,
-						      s->size, why);
+			KP_TRY(kp_containers_add_image(&c->list, &none,
+						       kp_span_str(s->name + n),
+						       s->offset, s->size, why));
 	}
-	kp_sections_fini(&sections);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* Bundles one after another, up to the first bytes that begin none. */

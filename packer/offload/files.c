@@ -353,7 +353,7 @@ static kpack_error_t publish_output(struct output *o, struct kpackx_error *why)
 int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *write,
 			  void *arg)
 {
-	struct output *outputs = xcalloc(n, sizeof(*outputs));
+	KP_AUTO_FREE struct output *outputs = xcalloc(n, sizeof(*outputs));
 	struct kpackx_error why = {0};
 	int status = 0;
 
@@ -378,6 +378,5 @@ int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *
 		kp_outfile_close(&outputs[i].file);
 		below_target_close(&outputs[i].to);
 	}
-	free(outputs);
 	return status;
 }

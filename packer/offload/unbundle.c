@@ -320,19 +320,14 @@ int bundler_unbundle(const struct bundler *b)
 {
 	const char *input = b->inputs.items[0];
 	struct kpackx_error why = {0};
-	struct offload_input in;
-	int status;
+	KP_AUTO(offload_input) in;
 
 	if (offload_input_open(&in, input, &why))
 		return report_why(input, &why);
 	if (strcmp(b->type, "a") != 0)
-		status = unbundle_bundle(b, &in);
-	else
-		status = offload_input_gather(&in, input, &why)
-				 ? report_why(input, &why)
-				 : unbundle_archive(b, &in);
-	offload_input_fini(&in);
-	return status;
+		return unbundle_bundle(b, &in);
+	return offload_input_gather(&in, input, &why) ? report_why(input, &why)
+						      : unbundle_archive(b, &in);
 }
 
 /* ---- listing ---- */
@@ -354,27 +349,21 @@ static int list_contents(void *arg, const char *name, struct bundle_contents *c)
 int bundler_list(const struct bundler *b)
 {
 	const char *input = b->inputs.items[0];
-	struct bundle_contents contents;
+	KP_AUTO(bundle_contents) contents = {0};
 	struct kpackx_error why = {0};
-	struct offload_input in;
+	KP_AUTO(offload_input) in;
 	struct kp_span head;
 	uint8_t buf[8];
-	int status;
 
 	if (offload_input_open(&in, input, &why))
 		return report_why(input, &why);
 	if (strcmp(b->type, "a") == 0 &&
 	    !kp_source_head(&in.src, 0, buf, sizeof(buf), &head, &why) &&
-	    kp_ar_probe(head)) {
-		status = offload_input_gather(&in, input, &why)
-				 ? report_why(input, &why)
-				 : visit_members(b, &in.src, list_contents, NULL);
-	} else if (bundle_contents_read(b, &in.src, &contents, &why)) {
-		status = report_why(input, &why);
-	} else {
-		status = list_contents(NULL, input, &contents);
-		bundle_contents_fini(&contents);
-	}
-	offload_input_fini(&in);
-	return status;
+	    kp_ar_probe(head))
+		return offload_input_gather(&in, input, &why)
+			       ? report_why(input, &why)
+			       : visit_members(b, &in.src, list_contents, NULL);
+	return bundle_contents_read(b, &in.src, &contents, &why)
+		       ? report_why(input, &why)
+		       : list_contents(NULL, input, &contents);
 }
