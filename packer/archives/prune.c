@@ -6,7 +6,7 @@
  *			directories of its archives are locked, and the binaries looked at once
  *			more; archives are opened after that
  *	demand_of	each entry stays, or goes for a reason
- *	check_choice	is this the right tree, and are its archives whole?
+ *	prune_tree	is this the right tree, and are its archives whole?
  *	change_archive	each archive of which something goes is written anew and takes the place
  *			of the old one; an archive without entries is removed
  *
@@ -522,50 +522,6 @@ bool prune_changes(const struct prune_archive *a)
 	       a->n_entries[PRUNE_UNASKED];
 }
 
-/* Check that the tree and the list of GPUs are not the wrong ones, and the archives whole. */
-static bool check_choice(const struct run *r)
-{
-	const struct prune *p = r->p;
-	const struct arch_filter *filter = &p->args.filter;
-	KP_AUTO(code_table) table = {0};
-	size_t n[PRUNE_REASONS] = {0}, matched = 0;
-	bool any = false, fine = true;
-
-	for (size_t i = 0; i < p->n_archives; i++) {
-		any |= prune_changes(&p->archives[i]);
-		for (int k = 0; k < PRUNE_REASONS; k++)
-			n[k] += p->archives[i].n_entries[k];
-	}
-	for (size_t i = 0; i < filter->chosen.count; i++)
-		matched += filter->matched[i];
-	if (n[PRUNE_OTHER_GPU] && !matched) {
-		for (size_t i = 0; i < p->n_archives; i++)
-			code_table_add_archive(&table, p->archives[i].archive->archive, i,
-					       false);
-		code_table_refuse(&table, p->args.tree,
-				  "no code is for the wanted GPUs: nothing is removed");
-		return false;
-	}
-	/* a part with the archives of a GPU has no host binaries: the generic one has them */
-	if (!n[PRUNE_STAYS] && !p->args.force && !r->has_hosts && n[PRUNE_GONE]) {
-		report_error(p->args.tree,
-			     "nothing in it needs its archives, as if it were a part of "
-			     "a tree: "
-			     "nothing is removed; --force removes all archives");
-		return false;
-	}
-	/* frames are copied as they are stored: one that is damaged would look like a new one */
-	for (size_t i = 0; i < p->n_archives && any; i++)
-		fine &= check_content(p->archives[i].archive->archive, NULL, CHECK_BYTES,
-				      0);
-	if (!fine)
-		report_error(
-			p->args.tree,
-			"nothing was removed, because its archives are damaged: pack "
-			"the original files again");
-	return fine;
-}
-
 /* --- an archive ---------------------------------------------------------------------- */
 
 static bool takes_entry(const void *arg, size_t source, const struct kp_entry_info *info)
@@ -634,10 +590,14 @@ static kpack_error_t change_archive(struct prune_archive *a, bool dry,
 
 /* --- a run --------------------------------------------------------------------------- */
 
-/* Decide about each entry, and carry it out. */
+/* Decide about each entry, refuse what looks like a mistake, and carry it out. */
 static int prune_tree(struct run *r)
 {
 	struct prune *p = r->p;
+	const struct arch_filter *filter = &p->args.filter;
+	KP_AUTO(code_table) table = {0};
+	size_t n[PRUNE_REASONS] = {0};
+	bool any = false, fine = true, matched = false;
 	struct kpackx_error why = {0};
 	int status = open_tree(r);
 
@@ -670,23 +630,47 @@ static int prune_tree(struct run *r)
 		}
 		free(q.path);
 	}
-	if (!check_choice(r))
-		return EXIT_FAULT;
+	/* are the tree and the list of GPUs the wrong ones, or the archives damaged? */
+	for (size_t i = 0; i < p->n_archives; i++) {
+		any |= prune_changes(&p->archives[i]);
+		for (int k = 0; k < PRUNE_REASONS; k++)
+			n[k] += p->archives[i].n_entries[k];
+	}
+	for (size_t i = 0; i < filter->chosen.count; i++)
+		matched |= filter->matched[i];
+	if (n[PRUNE_OTHER_GPU] && !matched) {
+		for (size_t i = 0; i < p->n_archives; i++)
+			code_table_add_archive(&table, p->archives[i].archive->archive, i,
+					       false);
+		return code_table_refuse(
+			&table, r->tree,
+			"no code is for the wanted GPUs: nothing is removed");
+	}
+	/* a part with the archives of a GPU has no host binaries: the generic one has them */
+	if (!n[PRUNE_STAYS] && !p->args.force && !r->has_hosts && n[PRUNE_GONE])
+		return report_error(
+			r->tree, "nothing in it needs its archives, as if it were a part "
+				 "of a tree: nothing is removed; --force removes all "
+				 "archives");
+	/* frames are copied as they are stored: one that is damaged would look like a new one */
+	for (size_t i = 0; i < p->n_archives && any; i++)
+		fine &= check_content(p->archives[i].archive->archive, NULL, CHECK_BYTES,
+				      0);
+	if (!fine)
+		return report_error(r->tree,
+				    "nothing was removed, because its archives are "
+				    "damaged: pack the original files again");
 	/* one after the other, each whole: a killed run leaves archives without what nothing needs */
 	for (size_t i = 0; i < p->n_archives; i++) {
 		struct prune_archive *a = &p->archives[i];
 
-		if (!prune_changes(a) || !change_archive(a, p->args.dry, &why))
-			continue;
-		report_why(a->path, &why);
-		return EXIT_FAULT;
+		if (prune_changes(a) && change_archive(a, p->args.dry, &why))
+			return report_why(a->path, &why);
 	}
 	/* leftovers of killed runs, where a lock keeps out other runs */
 	for (size_t i = 0; i < r->n_dirs && !p->args.dry; i++) {
-		if (r->dirs[i].lock < 0 || !leftovers_remove(r->dirs[i].path, "", &why))
-			continue;
-		report_why(NULL, &why); /* it has the path */
-		return EXIT_FAULT;
+		if (r->dirs[i].lock >= 0 && leftovers_remove(r->dirs[i].path, "", &why))
+			return report_why(NULL, &why); /* it has the path */
 	}
 	return EXIT_OK;
 }

@@ -250,22 +250,6 @@ out:
 
 /* ---- names of bulk-unbundle ---- */
 
-/* Whether IMAGE is device code in a bundle, and for the processor ARCH unless that is NULL. */
-static bool is_wanted(const struct inspect_file *file, size_t image, const char *arch)
-{
-	const struct kp_image *img = &file->list.images[image];
-	const struct kp_format *format = file->list.items[img->container].format;
-	const char *last = NULL;
-
-	if ((format != &kp_format_bundle && format != &kp_format_ccob) || !img->id ||
-	    !img->size || img->host || !inspect_leaf(img))
-		return false;
-	for (const char *at = img->id; (at = strstr(at, "--")); at++)
-		last = at + 2;
-	return !arch || (last && strlen(arch) == strcspn(last, ":") &&
-			 strncmp(last, arch, strlen(arch)) == 0);
-}
-
 kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *arch,
 				  struct unbundle_names *out, struct kpackx_error *why)
 {
@@ -277,8 +261,22 @@ kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *a
 		.items = xcalloc(file->list.n_images, sizeof(*out->items))};
 	for (size_t i = 0; i < file->n_rows; i++) {
 		const struct inspect_row *row = &file->rows[i];
+		const struct kp_image *img;
+		const struct kp_format *format;
+		const char *last = NULL;
 
-		if (row->kind != INSPECT_IMAGE || !is_wanted(file, row->image, arch))
+		if (row->kind != INSPECT_IMAGE)
+			continue;
+		/* device code in a bundle; with ARCH, behind the last "--", for that processor */
+		img = &file->list.images[row->image];
+		format = file->list.items[img->container].format;
+		if ((format != &kp_format_bundle && format != &kp_format_ccob) ||
+		    !img->id || !img->size || img->host || !inspect_leaf(img))
+			continue;
+		for (const char *at = img->id; (at = strstr(at, "--")); at++)
+			last = at + 2;
+		if (arch && (!last || strlen(arch) != strcspn(last, ":") ||
+			     strncmp(last, arch, strlen(arch)) != 0))
 			continue;
 		xgrow(&out->images, out->count, &cap, sizeof(*out->images));
 		out->images[out->count++] = row->image;

@@ -624,65 +624,12 @@ static void judge_rest(struct check *c)
 	}
 }
 
-static bool print_json(const struct check *c)
-{
-	json_t *absent = json_array(), *unbuilt = json_array();
-
-	for (size_t i = 0; i < c->absent.count; i++)
-		if (begins_arch(&c->absent, i) && !c->absent.items[i].elsewhere)
-			json_array_append_new(absent,
-					      report_json_text(c->absent.items[i].arch));
-	/* the binaries that were not built for GPUs of --arch for which others were */
-	for (size_t i = 0; i < c->unbuilt.count; i++) {
-		const struct missing_arch *item = &c->unbuilt.items[i];
-
-		if (item->elsewhere)
-			json_array_append_new(unbuilt,
-					      json_pack("{so ss}", "file",
-							report_json_text(item->file),
-							"arch", item->arch));
-	}
-	return report_json(json_pack(
-		"{sI sI sI sI so so so}", "converted", (json_int_t)c->n_binaries, "fat",
-		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
-		(json_int_t)c->n_archives, "not_installed", absent, "not_built", unbuilt,
-		"faults", json_incref(c->faults)));
-}
-
-static void print_summary(const struct check *c)
-{
-	const char *lead = "not installed:";
-
-	for (size_t i = 0; i < c->absent.count; i++) {
-		if (!begins_arch(&c->absent, i) || c->absent.items[i].elsewhere)
-			continue;
-		printf("%s ", lead);
-		report_text(c->absent.items[i].arch);
-		lead = "";
-	}
-	if (!*lead)
-		putchar('\n');
-	for (size_t g = 0; g < c->filter.chosen.count; g++) {
-		char gpu[KP_TARGET_TEXT_MAX];
-		size_t n = 0;
-
-		kp_target_format(&c->filter.chosen.gpus[g], gpu);
-		for (size_t i = 0; i < c->unbuilt.count; i++)
-			n += c->unbuilt.items[i].elsewhere &&
-			     strcmp(c->unbuilt.items[i].arch, gpu) == 0;
-		if (n)
-			printf("not built for %s: %zu of %zu\n", gpu, n, c->n_binaries);
-	}
-	printf("%zu converted, %zu not converted, %zu object%s in %zu archive%s, "
-	       "%zu fault%s\n",
-	       c->n_binaries, c->n_fat, c->n_objects, plural(c->n_objects), c->n_archives,
-	       plural(c->n_archives), c->n_faults, plural(c->n_faults));
-}
-
 int mark_check(int argc, char **argv)
 {
 	struct options o = {.help = &mark_check_help, .argc = argc, .argv = argv};
 	struct check c = {.generic = {.fault = report_left, .arg = &c}};
+	const char *lead = "not installed:";
+	json_t *absent, *unbuilt;
 	bool printed = true;
 
 	options_read(&o, &c);
@@ -698,10 +645,59 @@ int mark_check(int argc, char **argv)
 				  ? "there is no binary to check"
 				  : "there is no binary to check, nor in the others");
 	judge_rest(&c);
+	/*
+	 * What was built and is installed nowhere; and for each GPU of --arch for which some binaries
+	 * were built, those that were not.
+	 */
+	absent = c.json ? json_array() : NULL;
+	unbuilt = c.json ? json_array() : NULL;
+	for (size_t i = 0; i < c.absent.count; i++) {
+		const struct missing_arch *item = &c.absent.items[i];
+
+		if (!begins_arch(&c.absent, i) || item->elsewhere)
+			continue;
+		if (c.json) {
+			json_array_append_new(absent, report_json_text(item->arch));
+			continue;
+		}
+		printf("%s ", lead);
+		report_text(item->arch);
+		lead = "";
+	}
+	if (!*lead)
+		putchar('\n');
+	for (size_t i = 0; i < c.unbuilt.count && c.json; i++) {
+		const struct missing_arch *item = &c.unbuilt.items[i];
+
+		if (item->elsewhere)
+			json_array_append_new(unbuilt,
+					      json_pack("{so ss}", "file",
+							report_json_text(item->file),
+							"arch", item->arch));
+	}
+	for (size_t g = 0; g < c.filter.chosen.count && !c.json; g++) {
+		char gpu[KP_TARGET_TEXT_MAX];
+		size_t n = 0;
+
+		kp_target_format(&c.filter.chosen.gpus[g], gpu);
+		for (size_t i = 0; i < c.unbuilt.count; i++)
+			n += c.unbuilt.items[i].elsewhere &&
+			     strcmp(c.unbuilt.items[i].arch, gpu) == 0;
+		if (n)
+			printf("not built for %s: %zu of %zu\n", gpu, n, c.n_binaries);
+	}
 	if (c.json)
-		printed = print_json(&c);
+		printed = report_json(json_pack(
+			"{sI sI sI sI so so so}", "converted", (json_int_t)c.n_binaries,
+			"fat", (json_int_t)c.n_fat, "objects", (json_int_t)c.n_objects,
+			"archives", (json_int_t)c.n_archives, "not_installed", absent,
+			"not_built", unbuilt, "faults", json_incref(c.faults)));
 	else
-		print_summary(&c);
+		printf("%zu converted, %zu not converted, %zu object%s in %zu "
+		       "archive%s, %zu fault%s\n",
+		       c.n_binaries, c.n_fat, c.n_objects, plural(c.n_objects),
+		       c.n_archives, plural(c.n_archives), c.n_faults,
+		       plural(c.n_faults));
 	json_decref(c.faults);
 	missing_arches_fini(&c.absent);
 	missing_arches_fini(&c.unbuilt);

@@ -24,6 +24,14 @@ struct origin {
 	struct file_tree links; /* followed when all files are known */
 };
 
+static void origin_fini(struct origin *from)
+{
+	file_tree_fini(&from->links);
+	while (from->n_sources)
+		free(from->sources[--from->n_sources]);
+	free(from->sources);
+}
+
 /* Take over PATH. */
 static void add_source(struct origin *from, char *path)
 {
@@ -231,21 +239,22 @@ static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 
 /* --- the tree -------------------------------------------------------------------------- */
 
-static kpack_error_t fill_tree(struct install_tree *t, struct origin *from,
-			       struct kpackx_error *why)
+kpack_error_t install_tree_open(const struct install_tree_of *of, struct install_tree *t,
+				struct kpackx_error *why)
 {
-	const struct install_tree_of *of = from->of;
+	KP_AUTO(origin) from = {.of = of};
 	KP_AUTO(file_tree) shown = {0};
 	KP_AUTO(file_tree) linked = {0};
 	size_t kept, counted;
 	const char *const *texts;
 	kpack_error_t err;
 
+	*t = (struct install_tree){.packing = of->packing};
 	for (int i = 0; i < of->n_paths; i++)
-		if ((err = add_root(t, of->paths[i], from, why)))
+		if ((err = add_root(t, of->paths[i], &from, why)))
 			return kp_fail_prefix(why, err, "%s", of->paths[i]);
-	if (from->n_sources) {
-		archives_open(&t->archives, (int)from->n_sources, from->sources);
+	if (from.n_sources) {
+		archives_open(&t->archives, (int)from.n_sources, from.sources);
 		t->n_faults += t->archives.failed;
 		KP_TRY(kp_view_new(t->archives.items, t->archives.count, NULL, &t->view,
 				   why));
@@ -262,8 +271,8 @@ static kpack_error_t fill_tree(struct install_tree *t, struct origin *from,
 	 * Symbolic links to files that archives show lead to nothing on the disk, but do so where
 	 * the archives are mounted over the tree.
 	 */
-	for (size_t i = 0; i < from->links.count; i++) {
-		const struct file_tree_item *link = &from->links.items[i];
+	for (size_t i = 0; i < from.links.count; i++) {
+		const struct file_tree_item *link = &from.links.items[i];
 		struct file_tree_item item;
 		char to[PATH_MAX];
 		ssize_t n = below_readlink(link->disk, to, sizeof(to));
@@ -310,21 +319,6 @@ static kpack_error_t fill_tree(struct install_tree *t, struct origin *from,
 	for (size_t i = 0; i < t->files.count; i++)
 		t->n_databases += t->found.objects[i] != NULL;
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t install_tree_open(const struct install_tree_of *of,
-				struct install_tree *out, struct kpackx_error *why)
-{
-	struct origin from = {.of = of};
-	kpack_error_t err;
-
-	*out = (struct install_tree){.packing = of->packing};
-	err = fill_tree(out, &from, why);
-	file_tree_fini(&from.links);
-	while (from.n_sources)
-		free(from.sources[--from.n_sources]);
-	free(from.sources);
-	return err;
 }
 
 void install_tree_close(struct install_tree *tree)

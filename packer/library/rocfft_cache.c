@@ -384,31 +384,6 @@ void kernel_name_length_fact(struct kp_span length, struct facts *facts)
 		facts_text(facts, "length", length);
 }
 
-/* NAME as the last component of a key, on the heap. */
-static char *name_component(struct kp_span name)
-{
-	/* "." and ".." are no components, but all their characters are plain */
-	bool dots = kp_span_is(name, ".") || kp_span_is(name, "..");
-	char *text = xmalloc(3 * name.size + 1), *to = text;
-
-	while (name.size) {
-		uint32_t c;
-		size_t n = kp_text_char(name, &c);
-
-		if (n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || c == '/' ||
-		    c == '%' || c == '@' || c == '#' || (dots && c == '.')) {
-			snprintf(to, 4, "%%%02X", name.data[0]);
-			to += 3;
-			n = 1;
-		} else {
-			to = mempcpy(to, name.data, n);
-		}
-		name = kp_span_tail(name, n);
-	}
-	*to = 0;
-	return text;
-}
-
 /*
  * A name has words separated by '_' that describe the generated kernel:
  * "fft_rtc_fwd_len100_factors_10_10_wgs_64_tpt_10_dim1_sp_ip_CI_unitstride_sbrr_dirReg".
@@ -430,8 +405,11 @@ void kernel_name_describe(struct library_object *o, const char *arch, struct kp_
 		{"sp", "single", PRECISION}, {"dp", "double", PRECISION},
 		{"half", "half", PRECISION},
 	};
-	KP_AUTO_FREE char *component = name_component(name);
 	const char *field[FIELDS] = {NULL};
+	/* "." and ".." are no components, but all their characters are plain */
+	bool dots = kp_span_is(name, ".") || kp_span_is(name, "..");
+	KP_AUTO_FREE char *component = xmalloc(3 * name.size + 1);
+	char *to = component;
 	/* factors of the length, and of the second length of two-dimensional kernels */
 	uint64_t factors[2][FACTORS_MAX], factor, batch = 0;
 	struct kp_span before = {0}, word, value, length = {0};
@@ -481,6 +459,22 @@ void kernel_name_describe(struct library_object *o, const char *arch, struct kp_
 			facts_string(&o->facts, facts_of[i], field[i]);
 	if (!length.size)
 		length = kp_span_str("any");
+	/* the name as the last component of the key */
+	while (name.size) {
+		uint32_t c;
+		size_t n = kp_text_char(name, &c);
+
+		if (n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || c == '/' ||
+		    c == '%' || c == '@' || c == '#' || (dots && c == '.')) {
+			snprintf(to, 4, "%%%02X", name.data[0]);
+			to += 3;
+			n = 1;
+		} else {
+			to = mempcpy(to, name.data, n);
+		}
+		name = kp_span_tail(name, n);
+	}
+	*to = 0;
 	library_add_key(o, (struct facts){0}, "fft/%s/%.*s/%s/%s", arch, (int)length.size,
 			(const char *)length.data,
 			field[PRECISION] ? field[PRECISION] : "any", component);
