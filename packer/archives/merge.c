@@ -6,9 +6,9 @@
  *	gather_source	items, the entries that are taken, and objects, the stored bytes they name
  *	settle_fields	unknown fields of the tables, each once
  *	settle_names	of items with one key and architecture, which stays
- *	(the order)	by their first key, whatever order the sources have
+ *	merge_plan_new	the order: by first keys, whatever order the sources have
  *	merge_share	objects with equal stored bytes are written once (merge_write.c)
- *	check_room	counts and sizes that one archive can have
+ *	merge_plan_new	the room: counts and sizes that one archive can have
  *	check_items	is what will be copied right?  Last, because it decodes everything
  *
  * Items and objects refer to each other by number, and are in the order of source and ordinal:
@@ -436,52 +436,6 @@ static kpack_error_t settle_fields(struct merge_plan *p, struct kpackx_error *wh
 /* --- is there room, and is it right? -------------------------------------------------------- */
 
 /*
- * Check that one archive can have all of it.  The writer would refuse it, too, but only after it
- * has copied gigabytes, and then the archives that a caller wrote before would be there alone.
- */
-static kpack_error_t check_room(struct merge_plan *p, struct kpackx_error *why)
-{
-	bool framed = p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
-	uint64_t toc;
-
-	p->stats.frames = p->n_order;
-	p->stats.bytes = framed ? 4 : 0;
-	for (size_t i = 0; i < p->n_order; i++)
-		p->stats.bytes += (framed ? 4 : 0) + p->objects[p->order[i]].stored.size;
-	if (framed && !p->encodes && p->stats.frames > KP_FRAMES_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%llu frames in all, one archive has at most %u",
-			       (unsigned long long)p->stats.frames, KP_FRAMES_MAX);
-	if (framed && !p->encodes && p->stats.bytes > KP_ZSTD_BLOB_MAX)
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_ARGUMENT,
-			"%llu bytes of frames in all, one archive has at most 4 GiB",
-			(unsigned long long)p->stats.bytes);
-	toc = 64 * (p->stats.frames + 1) + 4 * KP_NAME_MAX;
-	for (size_t i = 0; i < p->n_fields; i++)
-		toc += p->fields[i].pair.size;
-	for (size_t i = 0; i < p->n_items; i++) {
-		const struct merge_item *item = &p->items[i];
-		struct kp_entry_info info;
-
-		if (item->dropped)
-			continue;
-		merge_item_entry(p, item, &info, NULL);
-		toc += kp_writer_entry_bytes(
-			info.key, info.arch,
-			&(struct kp_writer_entry){.type = info.type,
-						  .metadata = merge_item_map(p, item),
-						  .more = merge_item_more(p, item)});
-	}
-	if (toc > KP_TOC_SIZE_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "the table of contents could have %llu bytes, limit %llu",
-			       (unsigned long long)toc,
-			       (unsigned long long)KP_TOC_SIZE_MAX);
-	return KPACK_SUCCESS;
-}
-
-/*
  * Decode what is not dropped: frames are copied as they are, and what is damaged must not
  * come into a new archive.  With `skip_faulty` it is dropped.
  */
@@ -525,6 +479,8 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 {
 	struct merge_plan *p = *out = xcalloc(1, sizeof(*p));
 	KP_AUTO_FREE struct kp_rank *ranks = NULL;
+	uint64_t toc;
+	bool framed;
 
 	p->sources = sources;
 	p->n_sources = n;
@@ -574,7 +530,46 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 	for (size_t i = 0; i < p->n_order; i++)
 		p->objects[p->order[i]].position = (uint32_t)i;
 	KP_TRY(merge_share(p, why));
-	KP_TRY(check_room(p, why));
+	/*
+	 * One archive must have room for all of it.  The writer would refuse it, too, but only after
+	 * it has copied gigabytes, and then the archives that a caller wrote before would be there
+	 * alone.
+	 */
+	framed = p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	p->stats.frames = p->n_order;
+	p->stats.bytes = framed ? 4 : 0;
+	for (size_t i = 0; i < p->n_order; i++)
+		p->stats.bytes += (framed ? 4 : 0) + p->objects[p->order[i]].stored.size;
+	if (framed && !p->encodes && p->stats.frames > KP_FRAMES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%llu frames in all, one archive has at most %u",
+			       (unsigned long long)p->stats.frames, KP_FRAMES_MAX);
+	if (framed && !p->encodes && p->stats.bytes > KP_ZSTD_BLOB_MAX)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"%llu bytes of frames in all, one archive has at most 4 GiB",
+			(unsigned long long)p->stats.bytes);
+	toc = 64 * (p->stats.frames + 1) + 4 * KP_NAME_MAX;
+	for (size_t i = 0; i < p->n_fields; i++)
+		toc += p->fields[i].pair.size;
+	for (size_t i = 0; i < p->n_items; i++) {
+		const struct merge_item *item = &p->items[i];
+		struct kp_entry_info info;
+
+		if (item->dropped)
+			continue;
+		merge_item_entry(p, item, &info, NULL);
+		toc += kp_writer_entry_bytes(
+			info.key, info.arch,
+			&(struct kp_writer_entry){.type = info.type,
+						  .metadata = merge_item_map(p, item),
+						  .more = merge_item_more(p, item)});
+	}
+	if (toc > KP_TOC_SIZE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "the table of contents could have %llu bytes, limit %llu",
+			       (unsigned long long)toc,
+			       (unsigned long long)KP_TOC_SIZE_MAX);
 	return options->skip_faulty ? KPACK_SUCCESS : check_items(p, why);
 }
 

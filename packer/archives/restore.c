@@ -158,28 +158,9 @@ void restore_report_missing(const struct restore *r, const char *what)
 	}
 }
 
-/* Whether an archive has code of the binary for ARCH that its layout does not list. */
-static bool is_unlisted(const struct restore *r, const struct kpack_archive *a,
-			const char *arch)
-{
-	const struct kp_recipe *layout = &r->b.layout;
-	bool found = false;
-	size_t entry;
-
-	for (size_t i = 0; i < layout->n_images; i++)
-		if (!layout->images[i].host && strcmp(layout->images[i].arch, arch) == 0)
-			return false;
-	for (size_t i = 0; i < layout->n_wrappers && !found; i++) {
-		KP_AUTO_FREE char *key = xasprintf("%s#%zu", r->b.marker.kernel_name, i);
-
-		found = kp_archive_find_kernel(a, kp_span_str(key), kp_span_str(arch),
-					       &entry);
-	}
-	return found;
-}
-
 size_t restore_report_unlisted(const struct restore *r)
 {
+	const struct kp_recipe *layout = &r->b.layout;
 	size_t n = 0;
 
 	/* the archives may be from several joined builds */
@@ -187,12 +168,27 @@ size_t restore_report_unlisted(const struct restore *r)
 		const struct kpack_archive *a = r->archives->items[i].archive->archive;
 
 		for (size_t k = 0; a && k < kp_archive_arch_count(a); k++) {
-			if (!is_unlisted(r, a, kp_archive_arch(a, k)))
+			const char *arch = kp_archive_arch(a, k);
+			bool listed = false, found = false;
+			size_t entry;
+
+			for (size_t m = 0; m < layout->n_images; m++)
+				listed |= !layout->images[m].host &&
+					  strcmp(layout->images[m].arch, arch) == 0;
+			for (size_t m = 0; m < layout->n_wrappers && !listed && !found;
+			     m++) {
+				KP_AUTO_FREE char *key =
+					xasprintf("%s#%zu", r->b.marker.kernel_name, m);
+
+				found = kp_archive_find_kernel(a, kp_span_str(key),
+							       kp_span_str(arch), &entry);
+			}
+			if (!found)
 				continue;
 			report_error(r->b.path,
 				     "warning: %s: %s has code for it, which the "
 				     "layout does not know; it is not restored",
-				     kp_archive_arch(a, k), kp_archive_path(a));
+				     arch, kp_archive_path(a));
 			n++;
 		}
 	}

@@ -138,63 +138,7 @@ kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
 	return KPACK_SUCCESS;
 }
 
-/* --- regular files ------------------------------------------------------------------- */
-
-/* Copy the regular file FROM to TO.  WAS: the file that was seen there; NULL: any. */
-static kpack_error_t copy_regular(const char *from, const struct file_identity *was,
-				  const char *to, struct kpackx_error *why)
-{
-	static const char *const signatures[] = {"security.ima", "security.evm"};
-	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
-	KP_AUTO_CLOSE int fd = -1;
-	off_t at = 0, end, hole;
-	kpack_error_t err = KPACK_SUCCESS;
-	struct stat st;
-
-	/* the cheap way is enough where nobody can put a FIFO or a device in the file's place */
-	KP_TRY(was && was->guarded ? below_file_open_guarded(from, &fd, &st, why)
-				   : below_file_open_nofollow(from, &fd, &st, why));
-	if (was && !file_identity_is(was, &st))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
-			       from);
-	/* no other user can read it before it has its permissions */
-	KP_TRY(below_outfile_open(&out, to, 0600, why));
-	out.lazy = true;
-	/* share the blocks where the file system can, which costs nothing */
-	end = st.st_size == 0 || ioctl(out.fd, FICLONE, fd) == 0 ? 0 : st.st_size;
-	if (end && ftruncate(out.fd, end) < 0)
-		err = kp_fail_errno(why, errno, "cannot be made that long");
-	/* else the runs of data only, because sparse files can state more bytes than the disk has */
-	for (; at < end && !err; at = hole) {
-		off_t data = lseek(fd, at, SEEK_DATA);
-
-		if (data < 0 && errno == ENXIO) /* only a hole is left */
-			break;
-		at = data < 0 ? at : data;
-		hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
-		if (hole < 0 || hole > end) /* the file system does not report holes */
-			hole = end;
-		if (at < hole)
-			err = kp_outfile_copy(&out, (uint64_t)at, fd, (uint64_t)at,
-					      (uint64_t)(hole - at), why);
-	}
-	if (!err)
-		err = attributes_copy(fd, out.fd, &st, why);
-	/* signatures stay valid for the same bytes; without the right to set them, it has none */
-	for (size_t i = 0; i < 2 && !err; i++) {
-		char value[4096];
-		ssize_t n = fgetxattr(fd, signatures[i], value, sizeof(value));
-
-		if (n > 0)
-			fsetxattr(out.fd, signatures[i], value, (size_t)n, 0);
-	}
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	kp_outfile_close(&out);
-	return err;
-}
-
-/* --- other kinds of files ------------------------------------------------------------ */
+/* --- single files -------------------------------------------------------------------- */
 
 struct node {
 	int fd; /* O_PATH */
@@ -287,20 +231,66 @@ static int make_node(const struct place *p, void *arg)
 kpack_error_t copy_seen(const char *from, const struct file_identity *seen,
 			const char *to, struct kpackx_error *why)
 {
+	static const char *const signatures[] = {"security.ima", "security.evm"};
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
 	KP_AUTO_CLOSE int fd = -1;
-	struct node n;
+	off_t at = 0, end, hole;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st;
+	struct node node;
 
-	if (!seen || S_ISREG(seen->mode))
-		return copy_regular(from, seen, to, why);
-	n.fd = fd = below_open(from, O_PATH, 0);
-	if (fd < 0)
-		return below_fail(why, "cannot open");
-	if (look_at_node(&n) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
-	if (!file_identity_is(seen, &n.st) || n.st.st_mode != seen->mode)
+	if (seen && !S_ISREG(seen->mode)) {
+		node.fd = fd = below_open(from, O_PATH, 0);
+		if (fd < 0)
+			return below_fail(why, "cannot open");
+		if (look_at_node(&node) < 0)
+			return kp_fail_errno(why, errno, "cannot stat");
+		if (!file_identity_is(seen, &node.st) || node.st.st_mode != seen->mode)
+			return kp_fail(why, KPACK_ERROR_IO_ERROR,
+				       "%s: was changed meanwhile", from);
+		return place(to, make_node, &node, false, why);
+	}
+	/* the cheap way is enough where nobody can put a FIFO or a device in the file's place */
+	KP_TRY(seen && seen->guarded ? below_file_open_guarded(from, &fd, &st, why)
+				     : below_file_open_nofollow(from, &fd, &st, why));
+	if (seen && !file_identity_is(seen, &st))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
 			       from);
-	return place(to, make_node, &n, false, why);
+	/* no other user can read it before it has its permissions */
+	KP_TRY(below_outfile_open(&out, to, 0600, why));
+	out.lazy = true;
+	/* share the blocks where the file system can, which costs nothing */
+	end = st.st_size == 0 || ioctl(out.fd, FICLONE, fd) == 0 ? 0 : st.st_size;
+	if (end && ftruncate(out.fd, end) < 0)
+		err = kp_fail_errno(why, errno, "cannot be made that long");
+	/* else the runs of data only, because sparse files can state more bytes than the disk has */
+	for (; at < end && !err; at = hole) {
+		off_t data = lseek(fd, at, SEEK_DATA);
+
+		if (data < 0 && errno == ENXIO) /* only a hole is left */
+			break;
+		at = data < 0 ? at : data;
+		hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+		if (hole < 0 || hole > end) /* the file system does not report holes */
+			hole = end;
+		if (at < hole)
+			err = kp_outfile_copy(&out, (uint64_t)at, fd, (uint64_t)at,
+					      (uint64_t)(hole - at), why);
+	}
+	if (!err)
+		err = attributes_copy(fd, out.fd, &st, why);
+	/* signatures stay valid for the same bytes; without the right to set them, it has none */
+	for (size_t i = 0; i < 2 && !err; i++) {
+		char value[4096];
+		ssize_t n = fgetxattr(fd, signatures[i], value, sizeof(value));
+
+		if (n > 0)
+			fsetxattr(out.fd, signatures[i], value, (size_t)n, 0);
+	}
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	kp_outfile_close(&out);
+	return err;
 }
 
 /* --- further hard links ---------------------------------------------------------------- */

@@ -63,39 +63,6 @@ struct tree_list *tree_list_open(const char *root)
 	return list;
 }
 
-/* Read the directory open at FD into LEVEL.  0, or errno. */
-static int read_level(int fd, struct level *level)
-{
-	DIR *dir = fdopendir(fd);
-	const struct dirent *e;
-	size_t cap = 0;
-	int error;
-
-	if (!dir) {
-		error = errno;
-		close(fd);
-		return error;
-	}
-	while ((errno = 0, e = readdir(dir))) {
-		struct listed item = {.name = NULL};
-
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		if (fstatat(dirfd(dir), e->d_name, &item.st, AT_SYMLINK_NOFOLLOW) < 0) {
-			if (errno == ENOENT) /* removed meanwhile */
-				continue;
-			item.error = errno;
-		}
-		item.name = xstrdup(e->d_name);
-		xgrow(&level->items, level->count, &cap, sizeof(*level->items));
-		level->items[level->count++] = item;
-	}
-	error = errno;
-	closedir(dir);
-	kp_sort(level->items, level->count, KP_BY_TEXT(struct listed, name));
-	return error;
-}
-
 static void free_level(struct level *level)
 {
 	for (size_t i = 0; i < level->count; i++)
@@ -108,17 +75,39 @@ static int enter_directory(struct tree_list *list, bool read)
 {
 	struct level level = {.length = strlen(list->path), .st = list->st};
 	const int flags = O_RDONLY | O_DIRECTORY;
-	int fd, error = 0;
+	int fd = !read         ? -1
+		 : list->depth ? below_open(list->path, flags, 0)
+			       : below_open_following(list->path, flags);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int error = read && !dir ? errno : 0;
+	const struct dirent *e;
+	size_t cap = 0;
 
-	if (read) {
-		fd = list->depth ? below_open(list->path, flags, 0)
-				 : below_open_following(list->path, flags);
-		error = fd < 0 ? errno : read_level(fd, &level);
+	if (!dir)
+		kp_close_keeping_errno(fd);
+	while (dir && (errno = 0, e = readdir(dir))) {
+		struct listed item = {.name = NULL};
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (fstatat(dirfd(dir), e->d_name, &item.st, AT_SYMLINK_NOFOLLOW) < 0) {
+			if (errno == ENOENT) /* removed meanwhile */
+				continue;
+			item.error = errno;
+		}
+		item.name = xstrdup(e->d_name);
+		xgrow(&level.items, level.count, &cap, sizeof(*level.items));
+		level.items[level.count++] = item;
+	}
+	if (dir) {
+		error = errno;
+		closedir(dir);
 	}
 	if (error) {
 		free_level(&level);
 		return error;
 	}
+	kp_sort(level.items, level.count, KP_BY_TEXT(struct listed, name));
 	/* one directory that others may write is enough: they can rename what is below it */
 	level.guards = (!list->depth || list->levels[list->depth - 1].guards) &&
 		       (geteuid() != 0 || kp_only_root_writes(&level.st));

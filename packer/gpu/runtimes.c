@@ -403,50 +403,24 @@ struct wrapper {
 };
 
 /*
- * In the child: register the wrapper of a converted binary whose marker leads to no archive.
- * A runtime may print, and must not end what the user sees.  The dynamic linker's reason goes
- * to the pipe REASON, which has room for it.
+ * In a child: register the wrapper of a converted binary whose marker leads to no archive.  A runtime
+ * may print, and must not end what the user sees.  The dynamic linker's reason goes to a pipe, which
+ * has room for it.
  */
-static int answer_of(const char *path, int reason)
-{
-	char *nowhere = (char *)"/nonexistent/none.kpack";
-	struct kp_marker marker = {.kernel_name = (char *)"none",
-				   .search_paths = &nowhere,
-				   .n_search_paths = 1};
-	struct wrapper w = {.magic = KP_WRAPPER_HIPK, .version = KP_WRAPPER_VERSION};
-	int nothing = below_open("/dev/null", O_RDWR, 0);
-	void *library, *found;
-	void *(*add)(const void *);
-	uint8_t *bytes;
-	size_t size;
-
-	if (nothing >= 0) {
-		dup2(nothing, STDOUT_FILENO);
-		dup2(nothing, STDERR_FILENO);
-	}
-	alarm(SECONDS_MAX);
-	if (!kp_marker_write(&marker, &bytes, &size, NULL))
-		w.pointer = bytes;
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		const char *text = dlerror();
-		ssize_t written = text ? write(reason, text, strlen(text)) : 0;
-
-		(void)written; /* else it is missing in the message */
-		return ANSWER_NO_LOADING;
-	}
-	found = dlsym(library, "__hipRegisterFatBinary");
-	if (!found || !w.pointer)
-		return ANSWER_NO_CALL;
-	memcpy(&add, &found, sizeof(add));
-	return add(&w) ? ANSWER_TAKES : ANSWER_REFUSES;
-}
-
 void runtime_ask(struct hip_runtime *runtime)
 {
+	char *nowhere = (char *)"/nonexistent/none.kpack";
+	const struct kp_marker marker = {.kernel_name = (char *)"none",
+					 .search_paths = &nowhere,
+					 .n_search_paths = 1};
+	struct wrapper w = {.magic = KP_WRAPPER_HIPK, .version = KP_WRAPPER_VERSION};
 	char bytes[400], text[600] = "";
 	const char *failure = NULL;
-	int reason[2], status = 0;
+	int reason[2], status = 0, nothing;
+	void *library, *found;
+	void *(*add)(const void *);
+	uint8_t *made;
+	size_t size;
 	pid_t child;
 	ssize_t n;
 
@@ -464,8 +438,30 @@ void runtime_ask(struct hip_runtime *runtime)
 		return;
 	}
 	child = fork();
-	if (child == 0)
-		_exit(answer_of(runtime->path, reason[1]));
+	if (child == 0) {
+		nothing = below_open("/dev/null", O_RDWR, 0);
+		if (nothing >= 0) {
+			dup2(nothing, STDOUT_FILENO);
+			dup2(nothing, STDERR_FILENO);
+		}
+		alarm(SECONDS_MAX);
+		if (!kp_marker_write(&marker, &made, &size, NULL))
+			w.pointer = made;
+		library = dlopen(runtime->path, RTLD_NOW | RTLD_LOCAL);
+		if (!library) {
+			const char *said = dlerror();
+
+			if (said && write(reason[1], said, strlen(said)) < 0) {
+				/* it is missing in the message */
+			}
+			_exit(ANSWER_NO_LOADING);
+		}
+		found = dlsym(library, "__hipRegisterFatBinary");
+		if (!found || !w.pointer)
+			_exit(ANSWER_NO_CALL);
+		memcpy(&add, &found, sizeof(add));
+		_exit(add(&w) ? ANSWER_TAKES : ANSWER_REFUSES);
+	}
 	if (child < 0 || waitpid(child, &status, 0) != child) {
 		failure = "no process to ask it in";
 	} else if (!WIFEXITED(status)) {

@@ -232,25 +232,6 @@ static void check_setting(struct subject *s, size_t which, const struct kp_targe
 	}
 }
 
-/* Whether an archive of the binary has code, of any binary, for the GPU of --arch. */
-static bool group_has(const struct subject *s, size_t gpu)
-{
-	struct kp_target code;
-
-	for (size_t i = 0; i < s->reach.count; i++) {
-		const struct kpack_archive *a = s->reach.items[i].archive->archive;
-		size_t n = a ? kp_archive_arch_count(a) : 0;
-
-		for (size_t k = 0; k < n; k++)
-			if (!kp_target_parse(kp_span_str(kp_archive_arch(a, k)), &code,
-					     NULL) &&
-			    !kp_target_neutral(&code) &&
-			    kp_choice_takes(&s->check->filter.chosen, gpu, &code))
-				return true;
-	}
-	return false;
-}
-
 /*
  * Check that each GPU of --arch finds the code that the binary was built with for it: of each
  * container the object that fits best.  A GPU whose unstated features may be on or off would load what
@@ -305,10 +286,24 @@ static void check_gpus(struct subject *s)
 	 * for the GPU might have lost this binary's.
 	 */
 	for (size_t i = 0; i < chosen->count && !chosen->all; i++) {
+		bool others = false; /* an archive has code for it, of any binary */
+
+		for (size_t r = 0; r < s->reach.count && !s->built[i]; r++) {
+			const struct kpack_archive *a =
+				s->reach.items[r].archive->archive;
+			struct kp_target code;
+
+			for (size_t k = 0; a && k < kp_archive_arch_count(a); k++)
+				others |= !kp_target_parse(
+						  kp_span_str(kp_archive_arch(a, k)),
+						  &code, NULL) &&
+					  !kp_target_neutral(&code) &&
+					  kp_choice_takes(chosen, i, &code);
+		}
 		if (s->built[i])
 			continue;
 		kp_target_format(&chosen->gpus[i], gpu);
-		if (s->b.has_layout || !group_has(s, i))
+		if (s->b.has_layout || !others)
 			add_missing(&c->unbuilt, &s->b, gpu);
 		else
 			add_fault(c, s->b.path, NO_WRAPPER, gpu, "no archive has it");
