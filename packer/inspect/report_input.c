@@ -99,24 +99,6 @@ enum measured {
 	MEASURE_REST, /* a tree with archives, in which some binaries may not be packed */
 };
 
-/*
- * The bytes of code in a file: a binary's section; the containers in other sections, such
- * as CUDA's, but not those inside them; of anything else the whole file.
- */
-static uint64_t size_of_code(const struct input *file)
-{
-	uint64_t size = 0;
-
-	if (file->kind == INPUT_HOST)
-		return file->fat.source.size;
-	if (file->fat.kind != KP_FATBIN_NESTED)
-		return (uint64_t)file->st.st_size;
-	for (size_t i = 0; i < file->fat.containers.count; i++)
-		if (file->fat.containers.items[i].inside == KP_NOWHERE)
-			size += file->fat.containers.items[i].size;
-	return size;
-}
-
 static void measure(struct report_input *in, const char *root, const char *name,
 		    enum measured what, bool quiet)
 {
@@ -170,8 +152,23 @@ static void measure(struct report_input *in, const char *root, const char *name,
 		status = EXIT_FAULT;
 	}
 	for (size_t i = 0; i < p.scan.n_inputs; i++) {
+		const struct input *file = p.scan.inputs[i];
+		const struct kp_containers *list = &file->fat.containers;
+		bool nested =
+			file->kind != INPUT_HOST && file->fat.kind == KP_FATBIN_NESTED;
+
+		/*
+		 * A binary's section; the containers in other sections, such as CUDA's, but not
+		 * those inside them; of anything else the whole file.
+		 */
 		in->coded_files++;
-		in->coded_bytes += size_of_code(p.scan.inputs[i]);
+		if (!nested)
+			in->coded_bytes += file->kind == INPUT_HOST
+						   ? file->fat.source.size
+						   : (uint64_t)file->st.st_size;
+		for (size_t k = 0; nested && k < list->count; k++)
+			if (list->items[k].inside == KP_NOWHERE)
+				in->coded_bytes += list->items[k].size;
 	}
 	/* the archives have no name on disk: they are opened again by their descriptors */
 	if (p.set)

@@ -390,7 +390,7 @@ static kpack_error_t add_keys(struct path_keys *k, struct path_row *rows, size_t
 {
 	const struct file_tree *tree = k->found->tree;
 	struct library_object **slot = &k->found->objects[rows[0].file], *o;
-	struct facts base;
+	KP_AUTO(facts) base = {0};
 
 	if (!*slot) {
 		struct library_question q = {.library = k->self,
@@ -434,11 +434,12 @@ static kpack_error_t add_keys(struct path_keys *k, struct path_row *rows, size_t
 	}
 	o = *slot;
 	/* each key has the file's facts and its row's; the path has what all rows agree on */
-	base = facts_copy(&o->facts);
+	facts_join(&base, &o->facts);
 	for (size_t i = 0; i < n; i++) {
-		struct facts facts = facts_copy(&base);
+		struct facts facts = {0};
 		bool agrees = false;
 
+		facts_join(&facts, &base);
 		add_new(&facts, &rows[i].facts);
 		if (rows[i].n)
 			library_add_key(o, facts, "%s#%zu", rows[i].key, rows[i].n);
@@ -451,7 +452,6 @@ static kpack_error_t add_keys(struct path_keys *k, struct path_row *rows, size_t
 			library_warn(o, "it is for %s, but %s says %s", o->arches[0],
 				     rows[i].key, rows[i].arch);
 	}
-	facts_fini(&base);
 	for (size_t i = 1; i < n; i++)
 		keep_common(&rows[0].facts, &rows[i].facts);
 	add_new(&o->facts, &rows[0].facts);

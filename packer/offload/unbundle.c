@@ -84,8 +84,10 @@ static int unbundle_bundle(const struct bundler *b, const struct offload_input *
 	struct kpackx_error why = {0};
 	int status = EXIT_FAULT;
 
-	if (bundle_contents_read(b, &in->src, &u.contents, &why))
-		return report_why(input, &why);
+	if (bundle_contents_read(b, &in->src, &u.contents, &why)) {
+		report_why(input, &why);
+		goto out;
+	}
 	u.taken = xmalloc(n * sizeof(*u.taken));
 	for (size_t t = 0; t < n; t++)
 		u.taken[t] = NONE;
@@ -159,7 +161,7 @@ static int visit_members(const struct bundler *b, const struct kp_source *src,
 		return report_why(b->inputs.items[0], &why);
 	for (size_t i = 0; i < ar.count; i++) {
 		const struct kp_ar_member *m = &ar.items[i];
-		struct bundle_contents contents;
+		KP_AUTO(bundle_contents) contents = {0};
 		struct kp_source bytes = {.fd = -1};
 		kpack_error_t err;
 
@@ -168,14 +170,12 @@ static int visit_members(const struct bundler *b, const struct kp_source *src,
 		else
 			err = kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
 		/* an object of a kind whose sections are not read has none of ours */
-		if (err == KPACK_ERROR_NOT_IMPLEMENTED && offload_is_object(&bytes)) {
+		if (err == KPACK_ERROR_NOT_IMPLEMENTED && offload_is_object(&bytes))
 			report_error(m->name, "warning: %s", why.text);
-		} else if (err) {
+		else if (err)
 			status = report_why(m->name, &why);
-		} else {
+		else
 			status |= visit(arg, m->name, &contents);
-			bundle_contents_fini(&contents);
-		}
 	}
 	return status;
 }
