@@ -21,7 +21,6 @@
 #include "check.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/archive/entry.h"
 #include "core/archive/frames.h"
 #include "core/archive/shared.h"

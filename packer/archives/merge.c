@@ -29,7 +29,6 @@
 #include "core/base/text.h"
 #include "core/writer/writer.h"
 #include "merge_internal.h"
-#include "packer/cli/rows.h"
 #include "packer/cli/xalloc.h"
 
 const char *merge_source_name(const struct merge_plan *p, size_t source)

@@ -13,7 +13,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "core/archive/entry.h"
 #include "core/archive/shared.h"
 #include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"

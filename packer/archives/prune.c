@@ -34,7 +34,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "content.h"
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
@@ -621,7 +620,7 @@ static int prune_tree(struct run *r)
 
 			/* also of what goes anyway: it shows that the list of GPUs is not wrong */
 			kp_archive_entry(a->archive->archive, e, &info);
-			drops = arch_filter_given(&p->args.filter) &&
+			drops = !kp_choice_is_all(&filter->chosen) &&
 				arch_filter_drops(&p->args.filter, info.arch);
 			if (reason == PRUNE_STAYS && drops)
 				reason = PRUNE_OTHER_GPU;

@@ -18,7 +18,6 @@
 #include "core/base/path.h"
 #include "core/base/text.h"
 #include "core/elf/marker.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

@@ -25,7 +25,6 @@
 #include <unistd.h>
 #include "core/base/bounds.h"
 #include "core/base/order.h"
-#include "core/base/text.h"
 #include "core/format/ccob.h"
 #include "core/format/offload_binary.h"
 #include "inspect.h"

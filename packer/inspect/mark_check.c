@@ -27,7 +27,6 @@
 #include <string.h>
 #include "core/base/alloc.h"
 #include "core/base/order.h"
-#include "core/base/text.h"
 #include "mark.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/reachable_archives.h"
@@ -428,7 +427,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	if (!usable) {
 		/* in a generic tree none is expected, unless asked for */
 		if (s->reach.count == 0 && c->generic.path && c->generic.certain &&
-		    !arch_filter_given(&c->filter))
+		    kp_choice_is_all(&c->filter.chosen))
 			return KPACK_SUCCESS;
 		shown = xescape(kp_span_str(marker->search_paths[0]));
 		add_fault(c, s->b.path, NO_WRAPPER, NULL,

@@ -13,10 +13,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/archive/entry.h"
 #include "core/base/alloc.h"
-#include "core/base/hash.h"
-#include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/restore/recipe.h"
 #include "mark.h"

@@ -22,7 +22,6 @@
 #include "core/base/msgpack_read.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
-#include "core/writer/store.h"
 #include "packer/archives/content.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/report.h"
@@ -495,7 +494,7 @@ kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *f
 	for (size_t i = 0; i < out->libraries.count; i++)
 		out->binaries += !out->libraries.items[i].database;
 	measure_families(out);
-	if (!arch_filter_given(filter))
+	if (kp_choice_is_all(&filter->chosen))
 		return KPACK_SUCCESS;
 	/* what the wanted GPUs keep: an object goes if all of its entries go */
 	stays = xcalloc(out->n_objects + 1, sizeof(*stays));

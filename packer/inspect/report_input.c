@@ -9,7 +9,6 @@
 #include "report.h"
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/archive/naming.h"

@@ -14,8 +14,6 @@
  * and facts from the small JSON file that Triton writes next to a kernel.
  */
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"

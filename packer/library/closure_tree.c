@@ -6,9 +6,7 @@
 #include "closure.h"
 #include <limits.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/archive/naming.h"
-#include "core/base/bounds.h"
 #include "packer/archives/content.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"

@@ -21,7 +21,6 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"

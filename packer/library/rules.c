@@ -8,7 +8,6 @@
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"

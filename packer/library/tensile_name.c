@@ -9,7 +9,6 @@
  * Cijk_Ailk_Bljk_HBH_MT64x64x16_SE_gfx900.co, and names in libraries that number or
  * describe their kernels in their own way, gemm_4096x4096x4096_FP16_NT.co.
  */
-#include <stdio.h>
 #include <strings.h>
 #include "arch_name.h"
 #include "tensile.h"

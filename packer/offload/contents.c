@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include "core/base/alloc.h"
-#include "core/format/bundle.h"
 #include "core/format/sections.h"
 #include "core/format/text_bundle.h"
 #include "offload.h"

@@ -18,7 +18,6 @@
 #include "core/base/alloc.h"
 #include "core/target/target.h"
 #include "offload.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 

@@ -23,7 +23,6 @@
 #include "core/base/bounds.h"
 #include "core/base/path.h"
 #include "core/format/ar_archive.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

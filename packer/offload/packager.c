@@ -21,7 +21,6 @@
 #include "core/format/bitcode.h"
 #include "core/format/format.h"
 #include "offload.h"
-#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 
