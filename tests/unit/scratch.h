@@ -16,6 +16,7 @@ static char top[64];
 
 /* A status that is 0, or KPACK_SUCCESS. */
 #define assert_ok(call) assert_int_equal(call, 0)
+#define assert_io_error(call) assert_int_equal(call, KPACK_ERROR_IO_ERROR)
 
 /* TOP/REST; a few results are valid at once. */
 static inline const char *at(const char *rest)
