@@ -80,16 +80,6 @@ void arch_filter_check_known(const struct arch_filter *filter,
 		options_usage(help, "--arch: %s", why.text);
 }
 
-bool arch_filter_given(const struct arch_filter *filter)
-{
-	return !kp_choice_is_all(&filter->chosen);
-}
-
-bool arch_filter_has(const struct arch_filter *filter, struct kp_span arch)
-{
-	return kp_choice_has(&filter->chosen, arch);
-}
-
 bool arch_filter_match(struct arch_filter *filter, struct kp_span arch)
 {
 	const struct kp_choice *s = &filter->chosen;
@@ -117,7 +107,7 @@ void arch_filter_warn(struct arch_filter *filter, const struct archives *set)
 {
 	struct kp_entry_info info;
 
-	if (!arch_filter_given(filter))
+	if (kp_choice_is_all(&filter->chosen))
 		return;
 	for (size_t i = 0; i < set->count; i++) {
 		size_t n = kp_archive_entry_count(set->items[i]);

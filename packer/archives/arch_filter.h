@@ -49,12 +49,7 @@ void arch_filter_check(const struct arch_filter *filter, const struct command_he
 void arch_filter_check_known(const struct arch_filter *filter,
 			     const struct command_help *help);
 
-/* Whether something is not selected. */
-bool arch_filter_given(const struct arch_filter *filter);
-
-/* Whether FILTER selects ARCH. */
-bool arch_filter_has(const struct arch_filter *filter, struct kp_span arch);
-/* The same; also remembers which GPUs matched. */
+/* Whether FILTER selects ARCH, as kp_choice_has; also remembers which GPUs matched. */
 bool arch_filter_match(struct arch_filter *filter, struct kp_span arch);
 
 /*

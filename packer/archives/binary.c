@@ -52,18 +52,15 @@ kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)
 {
 	const struct kp_elf_part *marker = &b->fat.elf.marker;
 	struct kp_source section = kp_source_fd(b->fd, marker->offset, marker->size);
-	uint8_t *bytes = NULL;
-	kpack_error_t err;
+	KP_AUTO_FREE uint8_t *bytes = NULL;
 
 	KP_TRY(kp_fatbin_check_marker(&b->fat, why));
 	/* bytes beyond that limit are ignored */
 	if (section.size > KP_MARKER_MAX)
 		section.size = KP_MARKER_MAX;
 	KP_TRY(kp_source_load(&section, KP_MARKER_MAX, "a section", &bytes, why));
-	err = kp_marker_parse((struct kp_span){bytes, (size_t)section.size}, &b->marker,
-			      why);
-	free(bytes);
-	return err;
+	return kp_marker_parse((struct kp_span){bytes, (size_t)section.size}, &b->marker,
+			       why);
 }
 
 kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why)
@@ -85,7 +82,7 @@ kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why)
 kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
 				struct kp_outfile *out, struct kpackx_error *why)
 {
-	struct kp_recipe recipe = {0};
+	KP_AUTO(kp_recipe) recipe = {0};
 	struct kp_recipe_maker maker = {
 		.recipe = &recipe, .fd = b->fd, .converted = true};
 	struct kp_convert_options options = {.marker = marker, .recipe_arg = &maker};
@@ -103,7 +100,6 @@ kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
 		options.recipe = kp_recipe_complete;
 	err = kp_convert_set(b->fd, b->size, &b->fat, &options, out, why);
 	free((void *)maker.bytes.data);
-	kp_recipe_fini(&recipe);
 	return err;
 }
 
@@ -150,13 +146,6 @@ const char *binary_kind(const struct binary *b)
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
-bool rewrite_is_same(const struct binary *from, const char *path)
-{
-	struct stat there;
-
-	return below_stat(path, &there) == 0 && same_file(&there, &from->st);
 }
 
 kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const char *path,
@@ -218,7 +207,7 @@ kpack_error_t rewrite_publish(struct rewrite *r, struct kpackx_error *why)
 		return kp_fail_errno(why, errno, "cannot stat");
 	if (!file_identity_is(&was, &now))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
-	if (r->in_place && below_target_named(&r->to, &now) < 0)
+	if (r->in_place && below_lstat_at(r->to.dir, r->to.name, &now) < 0)
 		return below_fail(why, "cannot stat");
 	if (r->in_place && !same_file(&now, st))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
@@ -235,11 +224,6 @@ void rewrite_close(struct rewrite *r)
 
 /* --- markers from options ------------------------------------------------------------ */
 
-bool marker_text_ok(const char *text)
-{
-	return *text && kp_text_ok(kp_span_str(text));
-}
-
 void marker_set_name(struct kp_marker *marker, const char *name)
 {
 	char *copy = xstrdup(name);
@@ -255,17 +239,4 @@ void marker_add_path(struct kp_marker *marker, const char *path)
 	marker->search_paths = xrealloc(marker->search_paths, (n + 1) * sizeof(char *));
 	marker->search_paths[n] = xstrdup(path);
 	marker->n_search_paths++;
-}
-
-void marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
-		  struct kp_marker *out)
-{
-	const char *name =
-		changes->kernel_name ? changes->kernel_name : from->kernel_name;
-	const struct kp_marker *paths = changes->n_search_paths ? changes : from;
-
-	*out = (struct kp_marker){0};
-	marker_set_name(out, name);
-	for (size_t i = 0; i < paths->n_search_paths; i++)
-		marker_add_path(out, paths->search_paths[i]);
 }

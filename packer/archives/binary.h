@@ -71,9 +71,6 @@ struct rewrite {
 	struct kp_outfile out;  /* the caller writes it */
 };
 
-/* Whether PATH is the file FROM, under any name. */
-bool rewrite_is_same(const struct binary *from, const char *path);
-
 /*
  * Begin to write PATH from FROM, which must stay open until the end.  An existing file
  * will be replaced, also FROM's own file; if PATH is a symbolic link, the file it leads
@@ -99,15 +96,8 @@ void rewrite_close(struct rewrite *r);
 
 /* --- markers from options --- */
 
-/* Whether TEXT can be a name or a path, for archives and as MessagePack's UTF-8. */
-bool marker_text_ok(const char *text);
-
 /* Replace the name, or add a path; the strings are copied. */
 void marker_set_name(struct kp_marker *marker, const char *name);
 void marker_add_path(struct kp_marker *marker, const char *path);
-
-/* OUT is FROM with the name and the paths of CHANGES, if CHANGES has any. */
-void marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
-		  struct kp_marker *out);
 
 #endif

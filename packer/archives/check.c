@@ -10,7 +10,7 @@
  *
  * The order is that of check_archive: the raw bytes of the table, before the parser, which writes into
  * them, and for what it does not keep (keys that nobody knows, their order, strings that nobody
- * uses); where header, blob and table lie; fields; architectures; entries and their metadata; the
+ * uses); where header, blob and table lie; fields and architectures; entries and their metadata; the
  * frames or blocks of the blob; and the names that a mount would show.
  *
  * A fault is what some reader refuses or reads wrongly, or what contradicts the archive itself; a
@@ -21,7 +21,6 @@
 #include "check.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/archive/entry.h"
 #include "core/archive/frames.h"
 #include "core/archive/shared.h"
@@ -267,10 +266,14 @@ static void check_layout(struct check *c)
 		FAULT(c, "toc: %zu bytes follow it", toc->size - toc->used);
 }
 
-/* Fields of the table that our reader does without, but AMD's readers do not. */
+/*
+ * Fields of the table that our reader does without, but AMD's readers do not; and whether the
+ * architectures that entries have are those that are listed, in their canonical spelling.
+ */
 static void check_fields(struct check *c)
 {
 	const struct kp_toc *toc = &c->toc;
+	KP_AUTO_FREE bool *present = calloc(toc->n_strings + 1, sizeof(*present));
 	unsigned version = toc->scheme == KP_COMPRESSION_ZSTD_SHARED ? 2 : 1;
 	const struct {
 		const char *name;
@@ -281,7 +284,14 @@ static void check_fields(struct check *c)
 		{"gfx_arches", toc->has_arches},
 		{"toc", toc->has_toc},
 	};
+	char canonical[KP_TARGET_TEXT_MAX];
+	struct kp_target t;
+	struct name name;
 
+	if (!present) {
+		FAULT(c, "out of memory");
+		return;
+	}
 	for (size_t i = 0; i < KP_COUNT(needed); i++)
 		if (!needed[i].there)
 			FAULT(c, "toc: %s is missing", needed[i].name);
@@ -296,21 +306,7 @@ static void check_fields(struct check *c)
 		FAULT(c, "toc: blobs is missing: other readers find no bytes");
 	if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL && !toc->frame_index.size)
 		NOTE(c, "toc: no frame_index");
-}
-
-/* Compare the architectures that entries have, and their spelling, with those that are listed. */
-static void check_arches(struct check *c)
-{
-	const struct kp_toc *toc = &c->toc;
-	KP_AUTO_FREE bool *present = calloc(toc->n_strings + 1, sizeof(*present));
-	char canonical[KP_TARGET_TEXT_MAX];
-	struct kp_target t;
-	struct name name;
-
-	if (!present) {
-		FAULT(c, "out of memory");
-		return;
-	}
+	/* an architecture is a string of the table, which binaries may have, too */
 	for (size_t i = 0; i < toc->n_entries; i++)
 		present[toc->entries[i].arch] = true;
 	for (size_t s = 0; s < toc->n_strings; s++) {
@@ -460,57 +456,57 @@ static void check_entries(struct check *c)
 
 /* --- the blob ----------------------------------------------------------------------------- */
 
-/* Whether the index of frames, if there is one, says that FRAME is at AT. */
-static bool check_index(struct check *c, uint32_t frame, uint64_t at)
-{
-	struct kp_span index = c->toc.frame_index;
-	uint64_t stated;
-
-	if (!index.size)
-		return true;
-	if (index.size < 8 * ((size_t)frame + 1)) {
-		FAULT(c, "frame_index: ends before frame %u", frame);
-		return false;
-	}
-	stated = kp_frame_at(index.data, frame);
-	if (stated != at)
-		FAULT(c, "frame_index: %u is %llu, the blob says %llu", frame,
-		      (ull)stated, (ull)at);
-	return stated == at;
-}
-
-/* Walk the length words and headers of all frames of BLOB. */
-static kpack_error_t check_frames(struct check *c, const struct kp_source *blob,
-				  struct kpackx_error *why)
+/*
+ * Walk the length words and headers of all frames.  The index of frames, if there is one, must say
+ * where each of them is, and where the last ends; of what it says wrongly the first is reported.
+ */
+static void check_frames(struct check *c)
 {
 	KP_AUTO_FREE struct kp_window *w = xmalloc(sizeof(*w));
-	uint32_t count, sizeless = 0, unchecked = 0, foreign = 0, first_sizeless = 0;
-	kpack_error_t err = KPACK_SUCCESS;
-	bool index_ok = true;
+	uint32_t count = 0, sizeless = 0, unchecked = 0, foreign = 0, first_sizeless = 0;
+	struct kp_span index = c->toc.frame_index;
+	struct kpackx_error why = {0};
+	bool index_ok = index.size > 0;
+	struct kp_source blob;
+	kpack_error_t err;
 	const uint8_t *p;
 	uint64_t at = 4;
 
-	kp_window_init(w, blob);
-	KP_TRY(kp_window_get(w, 0, 4, &p, why));
-	count = kp_le32(p);
-	for (uint32_t i = 0; i < count && !err; i++) {
+	if (!kp_source_sub(&c->file, c->toc.zstd_offset, c->toc.zstd_size, &blob)) {
+		FAULT(c, "blob: not inside the file");
+		return;
+	}
+	kp_window_init(w, &blob);
+	err = kp_window_get(w, 0, 4, &p, &why);
+	if (!err)
+		count = kp_le32(p);
+	for (uint32_t i = 0; !err; i++) {
 		struct kp_frame_header h;
 		uint64_t left, size;
 
-		index_ok = index_ok && check_index(c, i, at);
-		err = kp_window_get(w, at, 4, &p, why);
+		if (index_ok && index.size < 8 * ((size_t)i + 1)) {
+			FAULT(c, "frame_index: ends before frame %u", i);
+			index_ok = false;
+		} else if (index_ok && kp_frame_at(index.data, i) != at) {
+			FAULT(c, "frame_index: %u is %llu, the blob says %llu", i,
+			      (ull)kp_frame_at(index.data, i), (ull)at);
+			index_ok = false;
+		}
+		if (i == count)
+			break;
+		err = kp_window_get(w, at, 4, &p, &why);
 		if (err)
 			break;
 		size = kp_le32(p);
-		left = blob->size - at - 4;
+		left = blob.size - at - 4;
 		if (size > left) {
-			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			err = kp_fail(&why, KPACK_ERROR_INVALID_FORMAT,
 				      "frame %u: %llu bytes, %llu are left", i, (ull)size,
 				      (ull)left);
 			break;
 		}
 		left = size < KP_FRAME_HEADER_MAX ? size : KP_FRAME_HEADER_MAX;
-		err = kp_window_get(w, at + 4, (size_t)left, &p, why);
+		err = kp_window_get(w, at + 4, (size_t)left, &p, &why);
 		at += 4 + size;
 		if (err)
 			break;
@@ -524,11 +520,9 @@ static kpack_error_t check_frames(struct check *c, const struct kp_source *blob,
 		unchecked += !h.checksum;
 	}
 	if (err)
-		FAULT(c, "blob: %s", why->text);
-	else if (index_ok)
-		check_index(c, count, at);
-	if (!err && at < blob->size)
-		NOTE(c, "blob: %llu bytes after the last frame", (ull)(blob->size - at));
+		FAULT(c, "blob: %s", why.text);
+	else if (at < blob.size)
+		NOTE(c, "blob: %llu bytes after the last frame", (ull)(blob.size - at));
 	if (sizeless)
 		FAULT(c,
 		      "blob: %u frames do not state their content size (the first is "
@@ -538,7 +532,6 @@ static kpack_error_t check_frames(struct check *c, const struct kp_source *blob,
 		NOTE(c, "blob: %u of %u frames without a checksum", unchecked, count);
 	if (foreign)
 		FAULT(c, "blob: %u of %u frames are no zstd frames", foreign, count);
-	return KPACK_SUCCESS;
 }
 
 /* Count the N of USED that are not; *FIRST is the first of them. */
@@ -560,12 +553,9 @@ static void check_blob(struct check *c)
 	bool zstd = c->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL, trained;
 	uint32_t n = kp_archive_ordinal_count(c->a), unused, first = 0;
 	struct kpackx_error why = {0};
-	struct kp_source blob;
 
-	if (zstd && !kp_source_sub(&c->file, c->toc.zstd_offset, c->toc.zstd_size, &blob))
-		FAULT(c, "blob: not inside the file");
-	else if (zstd && check_frames(c, &blob, &why))
-		FAULT(c, "blob: %s", why.text);
+	if (zstd)
+		check_frames(c);
 	if (s) {
 		uint32_t blocks = s->n_frames - s->first_block;
 		KP_AUTO_FREE bool *used = xcalloc((size_t)blocks + 1, sizeof(*used));
@@ -641,7 +631,6 @@ void check_archive(struct kpack_archive *a, struct check_findings *out)
 		goto fault;
 	check_layout(&c);
 	check_fields(&c);
-	check_arches(&c);
 	check_entries(&c);
 	check_blob(&c);
 	/* what a mount would not show, because two entries have one path */

@@ -371,10 +371,9 @@ bool check_content(const struct kpack_archive *a, bool *entries, enum check_what
 			continue;
 		fine = false;
 		kp_archive_entry(a, e, &info);
-		key = kp_text_escape_new(info.key);
-		arch = kp_text_escape_new(info.arch);
-		report_error(kp_archive_path(a), "%s %s: %s", key ? key : "?",
-			     arch ? arch : "?", of[e]);
+		key = xescape(info.key);
+		arch = xescape(info.arch);
+		report_error(kp_archive_path(a), "%s %s: %s", key, arch, of[e]);
 	}
 	for (size_t i = 0; i < d.count; i++)
 		free(work[i].fault);

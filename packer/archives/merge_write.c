@@ -13,7 +13,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "core/archive/entry.h"
 #include "core/archive/shared.h"
 #include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"
@@ -55,40 +54,6 @@ static int by_place(const void *a, const void *b, void *arg)
 	if (!c)
 		c = KP_ORDER(x->stored.size, y->stored.size);
 	return c ? c : KP_ORDER(x->position, y->position);
-}
-
-/*
- * Share the objects of LIST that are one place in a file.  Overlapping blobs are copied once for
- * each: an archive of a few bytes could grow without bound, so refuse those that have more bytes
- * in all than their file.
- */
-static kpack_error_t share_places(struct merge_plan *p, uint32_t *list, size_t n,
-				  struct kpackx_error *why)
-{
-	const struct merge_object *last = NULL;
-	uint64_t sum = 0;
-
-	qsort_r(list, n, sizeof(*list), by_place, p->objects);
-	for (size_t i = 0; i < n; i++) {
-		struct merge_object *o = &p->objects[list[i]];
-		const struct kpack_archive *a = p->sources[o->source].archive;
-
-		if (!last || o->source != last->source)
-			sum = 0;
-		else if (o->stored.offset == last->stored.offset &&
-			 o->stored.size == last->stored.size)
-			o->same = last->same;
-		last = o;
-		if (o->same != list[i])
-			continue;
-		sum += o->stored.size;
-		if (sum > (uint64_t)kp_archive_stat(a)->st_size)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "%s: blobs: overlap, and have more bytes in all "
-				       "than the file",
-				       kp_archive_path(a));
-	}
-	return KPACK_SUCCESS;
 }
 
 /*
@@ -178,6 +143,8 @@ static size_t keep_own(const struct merge_plan *p, uint32_t *list, size_t n)
 kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 {
 	KP_AUTO_FREE uint32_t *list = xmalloc((p->n_order + 1) * sizeof(*list));
+	const struct merge_object *last = NULL;
+	uint64_t sum = 0;
 	size_t n = 0;
 
 	for (size_t i = 0; i < p->n_order; i++) {
@@ -187,8 +154,31 @@ kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 		if (strcmp(scheme, kp_scheme_name(KPACK_COMPRESSION_NOOP)) == 0)
 			list[n++] = p->order[i];
 	}
-	if (n)
-		KP_TRY(share_places(p, list, n, why));
+	/*
+	 * Objects that are one place in a file are one.  Overlapping blobs are copied once for each:
+	 * an archive of a few bytes could grow without bound, so refuse those that have more bytes
+	 * in all than their file.
+	 */
+	qsort_r(list, n, sizeof(*list), by_place, p->objects);
+	for (size_t i = 0; i < n; i++) {
+		struct merge_object *o = &p->objects[list[i]];
+		const struct kpack_archive *a = p->sources[o->source].archive;
+
+		if (!last || o->source != last->source)
+			sum = 0;
+		else if (o->stored.offset == last->stored.offset &&
+			 o->stored.size == last->stored.size)
+			o->same = last->same;
+		last = o;
+		if (o->same != list[i])
+			continue;
+		sum += o->stored.size;
+		if (sum > (uint64_t)kp_archive_stat(a)->st_size)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "%s: blobs: overlap, and have more bytes in all "
+				       "than the file",
+				       kp_archive_path(a));
+	}
 	/*
 	 * Sort by sizes, so that candidates stand together: what is alone with its size is never
 	 * read.  Of what is stored anew or shared, the writer finds what is equal.
@@ -376,35 +366,6 @@ static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
 	return KPACK_SUCCESS;
 }
 
-/* Copy frames as they are stored: objects that follow one another in their source at once. */
-static kpack_error_t copy_frames(struct merge_plan *p, struct kp_writer *w,
-				 struct kpackx_error *why)
-{
-	for (size_t i = 0; i < p->n_order;) {
-		const struct merge_object *first = &p->objects[p->order[i]];
-		uint64_t bytes = first->stored.size, before = kp_writer_blob_size(w);
-		uint32_t n = 1, ordinal = 0;
-		kpack_error_t err;
-
-		for (; i + n < p->n_order && bytes < SLICE; n++) {
-			const struct merge_object *o = &p->objects[p->order[i + n]];
-
-			if (o->source != first->source ||
-			    o->ordinal != first->ordinal + n)
-				break;
-			bytes += o->stored.size;
-		}
-		err = kp_writer_add_run(w, p->sources[first->source].archive,
-					first->ordinal, n, &ordinal, why);
-		if (err)
-			return fail_copy(p, first->source, err, why);
-		for (; n; n--, i++)
-			p->objects[p->order[i]].written = ordinal++;
-		progress_add(kp_writer_blob_size(w) - before);
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
 			       struct kp_writer **out, struct kpackx_error *why)
 {
@@ -421,6 +382,8 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		.more = more,
 		.n_more = plan->n_fields,
 	};
+	bool shared = plan->scheme == KP_COMPRESSION_ZSTD_SHARED;
+	bool copies = !plan->encodes && !shared;
 	struct kp_writer_blocks blocks;
 	struct kp_writer *w = NULL;
 	kpack_error_t err;
@@ -430,10 +393,32 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 	KP_TRY(below_writer_open(dir, name, &options, &w, why));
 	if (plan->encodes)
 		err = encode_objects(plan, w, why);
-	else if (plan->scheme == KP_COMPRESSION_ZSTD_SHARED)
+	else if (shared)
 		err = write_all_shared(plan, w, why);
 	else
-		err = copy_frames(plan, w, why);
+		err = KPACK_SUCCESS;
+	/* frames as they are stored: objects that follow one another in their source at once */
+	for (size_t i = 0; i < plan->n_order && copies && !err;) {
+		const struct merge_object *first = &plan->objects[plan->order[i]];
+		uint64_t bytes = first->stored.size, before = kp_writer_blob_size(w);
+		uint32_t n = 1, ordinal = 0;
+
+		for (; i + n < plan->n_order && bytes < SLICE; n++) {
+			const struct merge_object *o = &plan->objects[plan->order[i + n]];
+
+			if (o->source != first->source ||
+			    o->ordinal != first->ordinal + n)
+				break;
+			bytes += o->stored.size;
+		}
+		err = kp_writer_add_run(w, plan->sources[first->source].archive,
+					first->ordinal, n, &ordinal, why);
+		if (err)
+			fail_copy(plan, first->source, err, why);
+		for (; n; n--, i++)
+			plan->objects[plan->order[i]].written = ordinal++;
+		progress_add(kp_writer_blob_size(w) - before);
+	}
 	for (size_t i = 0; i < plan->n_items && !err; i++) {
 		const struct merge_item *item = &plan->items[i];
 		const struct merge_object *o = &plan->objects[item->object];

@@ -10,7 +10,6 @@
 #include "core/base/alloc.h"
 #include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
-#include "core/view/view.h"
 #include "core/archive/naming.h"
 #include "packer/files/below.h"
 

@@ -530,10 +530,3 @@ bool built_arches_number(const struct built_arches *a, const char *arch, size_t 
 		*number = (size_t)(found - a->items);
 	return found;
 }
-
-bool built_arches_installed(const struct built_arches *a, const char *arch)
-{
-	size_t number;
-
-	return built_arches_number(a, arch, &number) && a->installed[number];
-}

@@ -127,6 +127,5 @@ void built_arches_fini(struct built_arches *a);
 
 /* The number of ARCH among the items; false: it is none of them. */
 bool built_arches_number(const struct built_arches *a, const char *arch, size_t *number);
-bool built_arches_installed(const struct built_arches *a, const char *arch);
 
 #endif

@@ -9,11 +9,37 @@
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 
-static void find_objects(struct restore *r)
+kpack_error_t restore_open(struct restore *r, const char *path, struct installed *set,
+			   const struct reach *given, struct kpackx_error *why)
 {
 	const struct kp_recipe *layout = &r->b.layout;
-	size_t n = layout->n_images;
+	struct kp_source file;
+	size_t n;
 
+	*r = (struct restore){.b.fd = -1, .archives = given ? given : &r->reach};
+	KP_TRY(binary_open(path, &r->b, why));
+	KP_TRY(binary_read_marker(&r->b, why));
+	KP_TRY(binary_read_layout(&r->b, why));
+	if (!r->b.has_layout)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "has no " KP_LAYOUT_SECTION
+			       ", without which it cannot be restored");
+	file = kp_source_fd(r->b.fd, 0, r->b.size);
+	KP_TRY(kp_recipe_fits(layout, &file, &r->how.fits, why));
+	r->how.left = r->b.fat.elf.has_fatbin;
+	if (r->how.left)
+		return KPACK_SUCCESS;
+	if (!given)
+		KP_TRY(installed_reach(set, &r->b.marker, path, &r->reach, why));
+	for (size_t i = 0; i < r->reach.count; i++) {
+		struct installed_archive *a = r->reach.items[i].archive;
+
+		if (!a->archive && !a->reported)
+			report_why(a->path, &a->why);
+		a->reported = true;
+	}
+	/* the object of each image, where it had one, by the hash that the recipe states */
+	n = layout->n_images;
 	r->found = xcalloc(n, sizeof(*r->found));
 	r->have = xcalloc(n, sizeof(*r->have));
 	r->missing = xcalloc(n, sizeof(*r->missing));
@@ -40,36 +66,6 @@ static void find_objects(struct restore *r)
 	}
 	kp_sort(r->missing, r->n_missing, KP_BY_TEXT(struct missing_object, arch),
 		KP_BY_NUMBER(struct missing_object, differs));
-}
-
-kpack_error_t restore_open(struct restore *r, const char *path, struct installed *set,
-			   const struct reach *given, struct kpackx_error *why)
-{
-	struct kp_source file;
-
-	*r = (struct restore){.b.fd = -1, .archives = given ? given : &r->reach};
-	KP_TRY(binary_open(path, &r->b, why));
-	KP_TRY(binary_read_marker(&r->b, why));
-	KP_TRY(binary_read_layout(&r->b, why));
-	if (!r->b.has_layout)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "has no " KP_LAYOUT_SECTION
-			       ", without which it cannot be restored");
-	file = kp_source_fd(r->b.fd, 0, r->b.size);
-	KP_TRY(kp_recipe_fits(&r->b.layout, &file, &r->how.fits, why));
-	r->how.left = r->b.fat.elf.has_fatbin;
-	if (r->how.left)
-		return KPACK_SUCCESS;
-	if (!given)
-		KP_TRY(installed_reach(set, &r->b.marker, path, &r->reach, why));
-	for (size_t i = 0; i < r->reach.count; i++) {
-		struct installed_archive *a = r->reach.items[i].archive;
-
-		if (!a->archive && !a->reported)
-			report_why(a->path, &a->why);
-		a->reported = true;
-	}
-	find_objects(r);
 	return KPACK_SUCCESS;
 }
 
@@ -162,29 +158,9 @@ void restore_report_missing(const struct restore *r, const char *what)
 	}
 }
 
-/* Whether an archive has code of the binary for ARCH that its layout does not list. */
-static bool is_unlisted(const struct restore *r, const struct kpack_archive *a,
-			const char *arch)
-{
-	const struct kp_recipe *layout = &r->b.layout;
-	bool found = false;
-	size_t entry;
-
-	for (size_t i = 0; i < layout->n_images; i++)
-		if (!layout->images[i].host && strcmp(layout->images[i].arch, arch) == 0)
-			return false;
-	for (size_t i = 0; i < layout->n_wrappers && !found; i++) {
-		char *key = xasprintf("%s#%zu", r->b.marker.kernel_name, i);
-
-		found = kp_archive_find_kernel(a, kp_span_str(key), kp_span_str(arch),
-					       &entry);
-		free(key);
-	}
-	return found;
-}
-
 size_t restore_report_unlisted(const struct restore *r)
 {
+	const struct kp_recipe *layout = &r->b.layout;
 	size_t n = 0;
 
 	/* the archives may be from several joined builds */
@@ -192,12 +168,27 @@ size_t restore_report_unlisted(const struct restore *r)
 		const struct kpack_archive *a = r->archives->items[i].archive->archive;
 
 		for (size_t k = 0; a && k < kp_archive_arch_count(a); k++) {
-			if (!is_unlisted(r, a, kp_archive_arch(a, k)))
+			const char *arch = kp_archive_arch(a, k);
+			bool listed = false, found = false;
+			size_t entry;
+
+			for (size_t m = 0; m < layout->n_images; m++)
+				listed |= !layout->images[m].host &&
+					  strcmp(layout->images[m].arch, arch) == 0;
+			for (size_t m = 0; m < layout->n_wrappers && !listed && !found;
+			     m++) {
+				KP_AUTO_FREE char *key =
+					xasprintf("%s#%zu", r->b.marker.kernel_name, m);
+
+				found = kp_archive_find_kernel(a, kp_span_str(key),
+							       kp_span_str(arch), &entry);
+			}
+			if (!found)
 				continue;
 			report_error(r->b.path,
 				     "warning: %s: %s has code for it, which the "
 				     "layout does not know; it is not restored",
-				     kp_archive_arch(a, k), kp_archive_path(a));
+				     arch, kp_archive_path(a));
 			n++;
 		}
 	}

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/base/text.h"
 
 /* Only calls that need no memory: stdout is not flushed, and no exit handler runs. */
 void xalloc_fail(size_t size)
@@ -76,6 +77,11 @@ char *xasprintf(const char *format, ...)
 	text = xvasprintf(format, ap);
 	va_end(ap);
 	return text;
+}
+
+char *xescape(struct kp_span text)
+{
+	return checked(kp_text_escape_new(text), 0);
 }
 
 void xgrow(void *array, size_t count, size_t *cap, size_t item)

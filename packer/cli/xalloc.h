@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include "core/base/alloc.h"
+#include "core/base/span.h"
 
 void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
@@ -24,6 +25,8 @@ char *xasprintf(const char *format, ...)
 	__attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
 char *xvasprintf(const char *format, va_list ap)
 	__attribute__((malloc, returns_nonnull, format(printf, 1, 0)));
+/* TEXT for a message, as kp_text_escape, uncut. */
+char *xescape(struct kp_span text) __attribute__((malloc, returns_nonnull));
 
 /* As kp_grow: make room for item number COUNT in the array that *ARRAY points to. */
 void xgrow(void *array, size_t count, size_t *cap, size_t item);

@@ -22,10 +22,10 @@
 
 struct detect {
 	const char *topology;
-	struct gpu_kinds kinds;
+	struct kp_choice kinds; /* of GPUs: those of this machine, or chosen ones */
 	struct gpu_names names;
 	const char *status; /* dpkg's file of installed packages; NULL: dpkg is asked */
-	bool chosen, pip, apt, json, installed;
+	bool pip, apt, json, installed;
 	bool failed; /* the reason was reported */
 };
 
@@ -36,9 +36,10 @@ static int take_arches(const struct options *o, const struct option_help *row, v
 	struct kpackx_error why = {0};
 
 	(void)row;
-	d->chosen = true;
-	if (gpu_kinds_parse(&d->kinds, o->arg, &why))
+	if (kp_choice_add(&d->kinds, o->arg, &why))
 		options_usage(o->help, "--arch: %s", why.text);
+	if (d->kinds.all)
+		options_usage(o->help, "--arch: all: name GPUs");
 	return EXIT_OK;
 }
 
@@ -78,7 +79,8 @@ const struct command_help cmd_detect_help = {
 
 /* Facts and names; NULL: not known, or not asked for. */
 struct needs {
-	const struct gpu_kind *kind;
+	const struct kp_target *gpu;
+	char text[KP_TARGET_TEXT_MAX]; /* of ARCH */
 	const char *arch, *subfamily, *family, *series, *generic;
 	const char *label;             /* of the kind in names */
 	char extra[GPU_NAME_PART_MAX]; /* of the label; settings of features share it */
@@ -159,7 +161,7 @@ static bool has_entries(const struct kpack_archive *a, bool neutral)
  */
 static void find_served(struct detect *d, struct needs *item, const struct archives *set)
 {
-	const struct kp_target *gpu = &item->kind->target;
+	const struct kp_target *gpu = item->gpu;
 	struct kp_span *groups = xcalloc(set->count + 1, sizeof(*groups));
 	bool *served = xcalloc(set->count + 1, sizeof(*served));
 	size_t n = 0, g;
@@ -231,17 +233,19 @@ static void print_needs(struct detect *d, int n, char **operands)
 		d->failed |= set.failed || count == 0;
 	}
 	for (size_t i = 0; i < d->kinds.count; i++) {
-		const struct gpu_kind *kind = &d->kinds.items[i];
-		const struct gpu_subfamily *s = kind->subfamily;
+		const struct kp_target *gpu = &d->kinds.gpus[i];
+		const struct gpu_subfamily *s =
+			gpu_subfamily_of(kp_span_str(gpu->processor));
 		struct needs *item = &list[i];
 
-		*item = (struct needs){.kind = kind,
-				       .arch = kind->arch,
-				       .subfamily = s ? s->name : NULL,
-				       .family = s ? s->family : NULL,
-				       .series = s ? s->series : NULL,
-				       .generic = kp_processor_generic(
-					       kp_span_str(kind->target.processor))};
+		*item = (struct needs){
+			.gpu = gpu,
+			.arch = item->text,
+			.subfamily = s ? s->name : NULL,
+			.family = s ? s->family : NULL,
+			.series = s ? s->series : NULL,
+			.generic = kp_processor_generic(kp_span_str(gpu->processor))};
+		kp_target_format(gpu, item->text);
 		if (d->json || (!n && named))
 			find_names(d, item, list, i);
 		if (n)
@@ -423,7 +427,7 @@ static void print_installed(struct detect *d)
 
 		for (size_t k = 0; k < d->kinds.count; k++) {
 			KP_AUTO_FREE char *lacks =
-				gpu_installed_lacks(&list, p, &d->kinds.items[k]);
+				gpu_installed_lacks(&list, p, &d->kinds.gpus[k]);
 
 			if (lacks)
 				print_advice(d, false, lacks, &between);
@@ -451,7 +455,7 @@ int cmd_detect(int argc, char **argv)
 	kpack_error_t err;
 	bool tree = n == 1 && !is_archives(argv[0], true);
 	const struct option_rule rules[] = {
-		{d.chosen && !d.kinds.find && d.topology,
+		{d.kinds.limited && !d.kinds.find && d.topology,
 		 "--arch and --topology exclude each other, except for --arch auto"},
 		{d.pip + d.apt + d.json + (n && !d.json) > 1,
 		 "--pip, --apt, --json and archives exclude each other"},
@@ -470,12 +474,12 @@ int cmd_detect(int argc, char **argv)
 	if (gpu_names_check(names, &why))
 		options_usage(&cmd_detect_help, "%s", why.text);
 	options_check(&cmd_detect_help, rules);
-	if (!d.chosen || d.kinds.find) {
+	if (!d.kinds.limited || d.kinds.find) {
 		err = kp_gpus_read(d.topology, &gpus, &why);
 		for (size_t i = 0; i < gpus.faults.kept; i++)
 			report_error(NULL, "%s", gpus.faults.items[i].text);
-		for (size_t i = 0; i < gpus.count && !err; i++)
-			gpu_kinds_add(&d.kinds, &gpus.list[i].target);
+		if (!err)
+			err = kp_choice_add_found(&d.kinds, &gpus, &why);
 		/* what a packed tree has can be told without a GPU, too */
 		tree |= !d.kinds.count && n == 1 && !names->group &&
 			!is_archives(argv[0], false);
@@ -499,5 +503,9 @@ int cmd_detect(int argc, char **argv)
 		print_installed(&d);
 	else
 		print_needs(&d, n, argv);
+<<<<<<< ours
+=======
+	kp_choice_fini(&d.kinds);
+>>>>>>> theirs
 	return report_finish(d.failed ? EXIT_FAULT : EXIT_OK);
 }

@@ -580,7 +580,7 @@ int cmd_extract(int argc, char **argv)
 		for (size_t i = 0; i < set.count; i++)
 			for (size_t k = kp_archive_entry_count(set.items[i]); k--;) {
 				kp_archive_entry(set.items[i], k, &info);
-				if (arch_filter_has(&x.filter, info.arch))
+				if (kp_choice_has(&x.filter.chosen, info.arch))
 					bytes += info.size;
 			}
 		progress_begin("extracting", bytes, true);

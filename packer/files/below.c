@@ -14,7 +14,6 @@
 #include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -115,7 +114,7 @@ int below_chmod(const char *path, mode_t mode)
 static int open_following(const char *path, int flags)
 {
 	const char *rest = NULL;
-	int root = resolve_root(path, &rest), fd;
+	int root = resolve_root(path, false, &rest), fd;
 	const struct open_how how = {
 		.flags = (unsigned)flags,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
@@ -146,11 +145,9 @@ int below_open_following(const char *path, int flags)
 
 int below_stat(const char *path, struct stat *st)
 {
-	int fd = open_following(path, O_PATH | O_CLOEXEC), status;
+	int fd = open_following(path, O_PATH | O_CLOEXEC);
+	int status = fd < 0 ? -1 : fstat(fd, st);
 
-	if (fd < 0)
-		return -1;
-	status = fstat(fd, st);
 	kp_close_keeping_errno(fd);
 	return status;
 }
@@ -279,18 +276,15 @@ kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
 kpack_error_t below_file_load(const char *path, uint64_t most, const char *what,
 			      uint8_t **out, size_t *size, struct kpackx_error *why)
 {
+	KP_AUTO_CLOSE int fd = -1;
 	struct kp_source file;
-	kpack_error_t err;
 	struct stat st;
-	int fd;
 
 	*out = NULL;
 	KP_TRY(below_file_open(path, &fd, &st, why));
 	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	err = kp_source_load(&file, most, what, out, why);
-	close(fd);
 	*size = (size_t)st.st_size;
-	return err;
+	return kp_source_load(&file, most, what, out, why);
 }
 
 kpack_error_t below_file_open_nofollow(const char *path, int *fd, struct stat *st,
@@ -333,9 +327,9 @@ kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_
 	return err;
 }
 
-int below_outfile_lstat(const struct kp_outfile *out, struct stat *st)
+int below_lstat_at(int dir, const char *name, struct stat *st)
 {
-	return fstatat(out->dir_fd, out->name, st, AT_SYMLINK_NOFOLLOW);
+	return fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW);
 }
 
 kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,
@@ -374,14 +368,10 @@ kpack_error_t below_archive_open(const char *path, struct kpack_archive **out,
 kpack_error_t below_archives_find(const char *source, char ***paths, size_t *count,
 				  struct kpackx_error *why)
 {
-	int fd = open_following(source, O_PATH | O_CLOEXEC);
-	kpack_error_t err;
+	KP_AUTO_CLOSE int fd = open_following(source, O_PATH | O_CLOEXEC);
 
-	if (fd < 0)
-		return below_fail(why, "cannot look at it");
-	err = kp_archives_find_at(fd, source, paths, count, why);
-	close(fd);
-	return err;
+	return fd < 0 ? below_fail(why, "cannot look at it")
+		      : kp_archives_find_at(fd, source, paths, count, why);
 }
 
 kpack_error_t below_writer_open(const char *dir, const char *name,

@@ -126,8 +126,8 @@ kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,
 kpack_error_t below_file_write(const char *path, mode_t mode, struct kp_span bytes,
 			       struct kpackx_error *why);
 
-/* Get the lstat of the file that OUT would replace. */
-int below_outfile_lstat(const struct kp_outfile *out, struct stat *st);
+/* lstat of NAME in the directory open at DIR: of what an output or a target would replace. */
+int below_lstat_at(int dir, const char *name, struct stat *st);
 
 struct kpack_archive;
 struct kp_writer;

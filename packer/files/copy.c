@@ -38,53 +38,15 @@
 
 /* --- attributes ------------------------------------------------------------------------ */
 
-/*
- * Whether an attribute may be lost.  If a label cannot be set, it comes from the policy;
- * capabilities, like set-ID bits, must not go to another owner's file; attributes "trusted" are
- * root's alone, and no other user sees that they are missing.  Everything else was put there by
- * somebody who will miss it.
- */
-static bool may_lose_xattr(const char *name, bool owned, int error)
-{
-	return error == ENOTSUP ||
-	       (error == EPERM && !owned && strcmp(name, "security.capability") == 0) ||
-	       (error == EPERM && strncmp(name, "trusted.", 8) == 0) ||
-	       ((error == EPERM || error == EACCES) &&
-		strcmp(name, "security.selinux") == 0);
-}
-
-/* Copy the extended attributes, without signatures of the content (IMA, EVM). */
-static kpack_error_t copy_xattrs(int from, int to, bool owned, struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *names = xmalloc(XATTR_MAX);
-	KP_AUTO_FREE char *value = xmalloc(XATTR_MAX);
-	ssize_t n = flistxattr(from, names, XATTR_MAX);
-
-	if (n < 0 && errno != ENOTSUP)
-		return kp_fail_errno(why, errno, "cannot list its attributes");
-	for (const char *name = names; name < names + n; name += strlen(name) + 1) {
-		ssize_t size;
-
-		if (strcmp(name, "security.ima") == 0 ||
-		    strcmp(name, "security.evm") == 0)
-			continue;
-		size = fgetxattr(from, name, value, XATTR_MAX);
-		if (size < 0 && errno == ENODATA)
-			continue; /* removed meanwhile */
-		if ((size < 0 || fsetxattr(to, name, value, (size_t)size, 0) < 0) &&
-		    !may_lose_xattr(name, owned, errno))
-			return kp_fail_errno(why, errno, "cannot keep its attribute %s",
-					     name);
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 			      struct kpackx_error *why)
 {
 	struct timespec times[2] = {st->st_atim, st->st_mtim};
 	mode_t mode = st->st_mode & 07777;
 	bool owned = fchown(to, st->st_uid, st->st_gid) == 0;
+	KP_AUTO_FREE char *names = xmalloc(XATTR_MAX);
+	KP_AUTO_FREE char *value = xmalloc(XATTR_MAX);
+	ssize_t n;
 
 	if (!owned && errno != EPERM)
 		return kp_fail_errno(why, errno, "cannot keep its owner");
@@ -98,18 +60,39 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 		return kp_fail_errno(why, errno, "cannot remove an ACL");
 	if (fchmod(to, mode) < 0)
 		return kp_fail_errno(why, errno, "cannot keep its permissions");
-	KP_TRY(copy_xattrs(from, to, owned, why));
+	n = flistxattr(from, names, XATTR_MAX);
+	if (n < 0 && errno != ENOTSUP)
+		return kp_fail_errno(why, errno, "cannot list its attributes");
+	for (const char *name = names; name < names + n; name += strlen(name) + 1) {
+		ssize_t size;
+
+		/* signatures of the content would be wrong */
+		if (strcmp(name, "security.ima") == 0 ||
+		    strcmp(name, "security.evm") == 0)
+			continue;
+		size = fgetxattr(from, name, value, XATTR_MAX);
+		if (size < 0 && errno == ENODATA)
+			continue; /* removed meanwhile */
+		if (size >= 0 && fsetxattr(to, name, value, (size_t)size, 0) == 0)
+			continue;
+		/*
+		 * If a label cannot be set, it comes from the policy; capabilities, like set-ID
+		 * bits, must not go to another owner's file; attributes "trusted" are root's
+		 * alone, and no other user sees that they are missing.  Everything else was put
+		 * there by somebody who will miss it.
+		 */
+		if (errno == ENOTSUP ||
+		    (errno == EPERM && !owned &&
+		     strcmp(name, "security.capability") == 0) ||
+		    (errno == EPERM && strncmp(name, "trusted.", 8) == 0) ||
+		    ((errno == EPERM || errno == EACCES) &&
+		     strcmp(name, "security.selinux") == 0))
+			continue;
+		return kp_fail_errno(why, errno, "cannot keep its attribute %s", name);
+	}
 	if (futimens(to, times) < 0)
 		return kp_fail_errno(why, errno, "cannot keep its times");
 	return KPACK_SUCCESS;
-}
-
-/* Whether an attribute is the user's own, and not the machine's choice. */
-static bool is_hashed(const char *name)
-{
-	return strncmp(name, "user.", 5) == 0 ||
-	       strncmp(name, "system.posix_acl_", 17) == 0 ||
-	       strcmp(name, "security.capability") == 0;
 }
 
 kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
@@ -129,8 +112,11 @@ kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
 	if (size < 0 && errno != ENOTSUP)
 		return kp_fail_errno(why, errno, "cannot list its attributes");
 	names = xmalloc(XATTR_MAX * sizeof(*names));
+	/* those that are the user's own, and not the machine's choice */
 	for (const char *name = list; name < list + size; name += strlen(name) + 1)
-		if (is_hashed(name))
+		if (strncmp(name, "user.", 5) == 0 ||
+		    strncmp(name, "system.posix_acl_", 17) == 0 ||
+		    strcmp(name, "security.capability") == 0)
 			names[n++] = name;
 	/* file systems list them in any order */
 	kp_sort(names, n, KP_AS_TEXT);
@@ -152,80 +138,7 @@ kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
 	return KPACK_SUCCESS;
 }
 
-/* --- regular files ------------------------------------------------------------------- */
-
-/* Find the next run of data at or after *START; false: only a hole is left. */
-static bool next_data(int fd, uint64_t size, uint64_t *start, uint64_t *end)
-{
-	off_t data = lseek(fd, (off_t)*start, SEEK_DATA), hole;
-
-	if (data < 0 && errno == ENXIO)
-		return false;
-	*end = size;
-	if (data < 0) /* the file system does not report holes */
-		return *start < size;
-	*start = (uint64_t)data;
-	hole = lseek(fd, data, SEEK_HOLE);
-	if (hole >= 0 && (uint64_t)hole < size)
-		*end = (uint64_t)hole;
-	return *start < size;
-}
-
-/*
- * Copy the bytes into a new file: share the blocks where the file system can, which costs nothing,
- * else copy the runs of data only, because sparse files can state more bytes than the disk has.
- */
-static kpack_error_t copy_bytes(int from, uint64_t size, struct kp_outfile *out,
-				struct kpackx_error *why)
-{
-	uint64_t start = 0, end;
-
-	if (size == 0 || ioctl(out->fd, FICLONE, from) == 0)
-		return KPACK_SUCCESS;
-	if (ftruncate(out->fd, (off_t)size) < 0)
-		return kp_fail_errno(why, errno, "cannot be made that long");
-	for (; start < size && next_data(from, size, &start, &end); start = end)
-		KP_TRY(kp_outfile_copy(out, start, from, start, end - start, why));
-	return KPACK_SUCCESS;
-}
-
-/* Copy the regular file FROM to TO.  WAS: the file that was seen there; NULL: any. */
-static kpack_error_t copy_regular(const char *from, const struct file_identity *was,
-				  const char *to, struct kpackx_error *why)
-{
-	static const char *const signatures[] = {"security.ima", "security.evm"};
-	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
-	KP_AUTO_CLOSE int fd = -1;
-	kpack_error_t err;
-	struct stat st;
-
-	/* the cheap way is enough where nobody can put a FIFO or a device in the file's place */
-	KP_TRY(was && was->guarded ? below_file_open_guarded(from, &fd, &st, why)
-				   : below_file_open_nofollow(from, &fd, &st, why));
-	if (was && !file_identity_is(was, &st))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
-			       from);
-	/* no other user can read it before it has its permissions */
-	KP_TRY(below_outfile_open(&out, to, 0600, why));
-	out.lazy = true;
-	err = copy_bytes(fd, (uint64_t)st.st_size, &out, why);
-	if (!err)
-		err = attributes_copy(fd, out.fd, &st, why);
-	/* signatures stay valid for the same bytes; without the right to set them, it has none */
-	for (size_t i = 0; i < 2 && !err; i++) {
-		char value[4096];
-		ssize_t n = fgetxattr(fd, signatures[i], value, sizeof(value));
-
-		if (n > 0)
-			fsetxattr(out.fd, signatures[i], value, (size_t)n, 0);
-	}
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	kp_outfile_close(&out);
-	return err;
-}
-
-/* --- other kinds of files ------------------------------------------------------------ */
+/* --- single files -------------------------------------------------------------------- */
 
 struct node {
 	int fd; /* O_PATH */
@@ -318,20 +231,66 @@ static int make_node(const struct place *p, void *arg)
 kpack_error_t copy_seen(const char *from, const struct file_identity *seen,
 			const char *to, struct kpackx_error *why)
 {
+	static const char *const signatures[] = {"security.ima", "security.evm"};
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
 	KP_AUTO_CLOSE int fd = -1;
-	struct node n;
+	off_t at = 0, end, hole;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st;
+	struct node node;
 
-	if (!seen || S_ISREG(seen->mode))
-		return copy_regular(from, seen, to, why);
-	n.fd = fd = below_open(from, O_PATH, 0);
-	if (fd < 0)
-		return below_fail(why, "cannot open");
-	if (look_at_node(&n) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
-	if (!file_identity_is(seen, &n.st) || n.st.st_mode != seen->mode)
+	if (seen && !S_ISREG(seen->mode)) {
+		node.fd = fd = below_open(from, O_PATH, 0);
+		if (fd < 0)
+			return below_fail(why, "cannot open");
+		if (look_at_node(&node) < 0)
+			return kp_fail_errno(why, errno, "cannot stat");
+		if (!file_identity_is(seen, &node.st) || node.st.st_mode != seen->mode)
+			return kp_fail(why, KPACK_ERROR_IO_ERROR,
+				       "%s: was changed meanwhile", from);
+		return place(to, make_node, &node, false, why);
+	}
+	/* the cheap way is enough where nobody can put a FIFO or a device in the file's place */
+	KP_TRY(seen && seen->guarded ? below_file_open_guarded(from, &fd, &st, why)
+				     : below_file_open_nofollow(from, &fd, &st, why));
+	if (seen && !file_identity_is(seen, &st))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
 			       from);
-	return place(to, make_node, &n, false, why);
+	/* no other user can read it before it has its permissions */
+	KP_TRY(below_outfile_open(&out, to, 0600, why));
+	out.lazy = true;
+	/* share the blocks where the file system can, which costs nothing */
+	end = st.st_size == 0 || ioctl(out.fd, FICLONE, fd) == 0 ? 0 : st.st_size;
+	if (end && ftruncate(out.fd, end) < 0)
+		err = kp_fail_errno(why, errno, "cannot be made that long");
+	/* else the runs of data only, because sparse files can state more bytes than the disk has */
+	for (; at < end && !err; at = hole) {
+		off_t data = lseek(fd, at, SEEK_DATA);
+
+		if (data < 0 && errno == ENXIO) /* only a hole is left */
+			break;
+		at = data < 0 ? at : data;
+		hole = data < 0 ? -1 : lseek(fd, data, SEEK_HOLE);
+		if (hole < 0 || hole > end) /* the file system does not report holes */
+			hole = end;
+		if (at < hole)
+			err = kp_outfile_copy(&out, (uint64_t)at, fd, (uint64_t)at,
+					      (uint64_t)(hole - at), why);
+	}
+	if (!err)
+		err = attributes_copy(fd, out.fd, &st, why);
+	/* signatures stay valid for the same bytes; without the right to set them, it has none */
+	for (size_t i = 0; i < 2 && !err; i++) {
+		char value[4096];
+		ssize_t n = fgetxattr(fd, signatures[i], value, sizeof(value));
+
+		if (n > 0)
+			fsetxattr(out.fd, signatures[i], value, (size_t)n, 0);
+	}
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	kp_outfile_close(&out);
+	return err;
 }
 
 /* --- further hard links ---------------------------------------------------------------- */

@@ -54,11 +54,7 @@ static const char *rest_below(const struct root *root, const char *path)
 	return path + length + strspn(path + length, "/");
 }
 
-/*
- * Find the innermost root of PATH, of equals the last that was added; if PROPER, not PATH
- * itself.  -1: PATH is an operand.
- */
-static int find_root_of(const char *path, bool proper, const char **rest)
+int resolve_root(const char *path, bool proper, const char **rest)
 {
 	int fd = -1;
 	size_t best = 0;
@@ -77,11 +73,6 @@ static int find_root_of(const char *path, bool proper, const char **rest)
 	}
 	pthread_mutex_unlock(&roots.lock);
 	return fd;
-}
-
-int resolve_root(const char *path, const char **rest)
-{
-	return find_root_of(path, false, rest);
 }
 
 /* Take over FD as the root PATH. */
@@ -188,36 +179,6 @@ static int resolve_operand(int start, const char *path, bool follow, struct spot
 	return fine ? 0 : -1;
 }
 
-/*
- * Take the components "." and ".." out of REST, which has no links.  NULL: it leads above
- * where it begins.
- */
-static char *normalise_path(const char *rest)
-{
-	struct kp_walk w = {.rest = rest};
-	char *out = xmalloc(strlen(rest) + 2), name[NAME_MAX + 1];
-	size_t n = 0;
-
-	while (kp_walk_name(&w, name)) {
-		if (strcmp(name, "..") == 0) {
-			if (n == 0) {
-				free(out);
-				return NULL;
-			}
-			while (n && out[--n] != '/')
-				;
-			continue;
-		}
-		n += (size_t)sprintf(out + n, "%s%s", n ? "/" : "", name);
-	}
-	out[n] = '\0';
-	if (!errno)
-		return out;
-	/* a component is too long: the system reports it */
-	free(out);
-	return xstrdup(w.rest);
-}
-
 void spot_close(struct spot *at)
 {
 	kp_close_keeping_errno(at->dir);
@@ -228,10 +189,9 @@ void spot_close(struct spot *at)
 static int resolve_inside(int root, const char *rest, int flags, struct spot *at)
 {
 	const char *slash = strrchr(rest, '/');
-	char *dir = xstrndup(rest, slash ? (size_t)(slash - rest) : 0);
+	KP_AUTO_FREE char *dir = xstrndup(rest, slash ? (size_t)(slash - rest) : 0);
 
 	*at = (struct spot){.dir = open_below(root, dir, flags, 0)};
-	free(dir);
 	if (at->dir < 0)
 		return -1;
 	at->name = xstrdup(slash ? slash + 1 : *rest ? rest : ".");
@@ -239,15 +199,38 @@ static int resolve_inside(int root, const char *rest, int flags, struct spot *at
 }
 
 /*
- * Return what PATH is below the root *ROOT, without "..", on the heap.  NULL: PATH is an
- * operand.  PROPER: a root itself is below the one around it.
+ * Return what PATH is below the root *ROOT, without "." and "..", on the heap.  NULL: PATH is an
+ * operand, or leads above the root.  PROPER: a root itself is below the one around it.
  */
 static char *rest_in_root(const char *path, bool proper, int *root)
 {
-	const char *rest = NULL;
+	struct kp_walk w = {.rest = NULL};
+	char *out, name[NAME_MAX + 1];
+	size_t n = 0;
 
-	*root = find_root_of(path, proper, &rest);
-	return *root < 0 ? NULL : normalise_path(rest);
+	*root = resolve_root(path, proper, &w.rest);
+	if (*root < 0)
+		return NULL;
+	path = w.rest;
+	out = xmalloc(strlen(path) + 2);
+	while (kp_walk_name(&w, name)) {
+		if (strcmp(name, "..") != 0) {
+			n += (size_t)sprintf(out + n, "%s%s", n ? "/" : "", name);
+			continue;
+		}
+		if (n == 0) {
+			free(out);
+			return NULL;
+		}
+		while (n && out[--n] != '/')
+			;
+	}
+	out[n] = '\0';
+	if (!errno)
+		return out;
+	/* a component is too long: the system reports it */
+	free(out);
+	return xstrdup(w.rest);
 }
 
 int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
@@ -262,7 +245,7 @@ int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
 	}
 	/* a link in a tree may lead out of it: so it is walked like an operand, from the root on */
 	if (which == SPOT_FOLLOWED) {
-		root = resolve_root(path, &rest);
+		root = resolve_root(path, false, &rest);
 		return root < 0 ? resolve_operand(AT_FDCWD, path, true, at)
 				: resolve_operand(root, *rest ? rest : ".", true, at);
 	}
@@ -324,8 +307,9 @@ kpack_error_t below_root(const char *path, struct kpackx_error *why)
 	int fd;
 
 	/* an operand through a link in another operand is a root of its own */
-	fd = resolve_root(path, &rest) < 0 ? -1
-					   : below_open(path, O_PATH | O_DIRECTORY, 0);
+	fd = resolve_root(path, false, &rest) < 0
+		     ? -1
+		     : below_open(path, O_PATH | O_DIRECTORY, 0);
 	if (fd >= 0) {
 		close(fd);
 		return KPACK_SUCCESS;
@@ -389,7 +373,7 @@ int below_rmdir(const char *path)
 	 * If a root in another one is gone, another directory that gets its name is looked
 	 * for in that one.
 	 */
-	if (status == 0 && find_root_of(path, true, &rest) >= 0) {
+	if (status == 0 && resolve_root(path, true, &rest) >= 0) {
 		pthread_mutex_lock(&roots.lock);
 		for (size_t i = 0; i < roots.count; i++) {
 			rest = rest_below(&roots.items[i], path);

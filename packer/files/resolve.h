@@ -23,8 +23,11 @@ enum spot_kind {
 	SPOT_FOLLOWED, /* follow the last component too */
 };
 
-/* Find the innermost root of PATH, and what PATH is below it.  -1: PATH is an operand. */
-int resolve_root(const char *path, const char **rest);
+/*
+ * Find the innermost root of PATH, of equals the last that was added, and what PATH is below it; if
+ * PROPER, not PATH itself.  -1: PATH is an operand.
+ */
+int resolve_root(const char *path, bool proper, const char **rest);
 
 /*
  * Find the spot of PATH: below a root without links, or as an operand.  If it is followed, that

@@ -21,25 +21,12 @@
  */
 enum { MALLOC_KEEPS = 32 << 20, HEAP_KEEPS = 16 << 20 };
 
-/* Some network file systems map no file that is written through the mapping. */
-static bool can_be_mapped(int fd)
-{
-	void *map;
-
-	if (ftruncate(fd, 1) != 0)
-		return false;
-	map = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		return false;
-	munmap(map, 1);
-	return true;
-}
-
 /* The directory; -1: none.  As core has it, there is one for the whole process. */
 static int spill_fd = -1;
 
 void spill_dir_begin(const char *dir)
 {
+	void *map = MAP_FAILED;
 	int fd;
 
 	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
@@ -50,8 +37,13 @@ void spill_dir_begin(const char *dir)
 		return;
 	kp_spill_into(spill_fd);
 	fd = kp_spill_open();
-	if (fd < 0 || !can_be_mapped(fd)) /* not on this file system */
+	/* some network file systems map no file that is written through the mapping */
+	if (fd >= 0 && ftruncate(fd, 1) == 0)
+		map = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
 		spill_dir_end();
+	else
+		munmap(map, 1);
 	if (fd >= 0)
 		close(fd);
 }

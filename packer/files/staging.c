@@ -181,43 +181,35 @@ void temp_dir_remove_left(const char *base, const char *prefix,
 	free(names);
 }
 
-/* Make a directory with a new name in BASE.  NULL and errno; the caller frees its path. */
-static char *make_random(const char *base, const char *prefix)
-{
-	static const char letters[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-	uint8_t random[RANDOM_SIZE];
-
-	while (getrandom(random, sizeof(random), 0) == (ssize_t)sizeof(random)) {
-		char text[RANDOM_SIZE + 1] = "", *path;
-
-		/* some letters come more often: a name need not be secret, only new */
-		for (size_t i = 0; i < RANDOM_SIZE; i++)
-			text[i] = letters[random[i] % strlen(letters)];
-		path = xasprintf("%s/%s%s", base, prefix, text);
-		if (below_mkdir(path, 0700) == 0)
-			return path;
-		free(path);
-		if (errno != EEXIST)
-			break;
-	}
-	return NULL;
-}
-
 kpack_error_t temp_dir_open(struct temp_dir *t, const char *base, const char *prefix,
 			    struct kpackx_error *why)
 {
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 	enum { TRIES = 20 }; /* if so many are removed at once, it is likely an attack */
 	kpack_error_t err;
 
 	*t = (struct temp_dir){.fd = -1};
 	for (int i = 0; i < TRIES; i++) {
+		char random[RANDOM_SIZE + 1] = "";
 		struct stat st, named;
+		int made = -1;
 
-		t->path = make_random(base, prefix);
-		if (!t->path)
-			return below_fail(why, "%s: cannot make a directory in it", base);
-		t->fd = below_open(t->path, O_RDONLY | O_DIRECTORY, 0);
+		/* some letters come more often: a name need not be secret, only new */
+		if (getrandom(random, RANDOM_SIZE, 0) == RANDOM_SIZE) {
+			for (size_t k = 0; k < RANDOM_SIZE; k++)
+				random[k] = letters[(uint8_t)random[k] % strlen(letters)];
+			t->path = xasprintf("%s/%s%s", base, prefix, random);
+			made = below_mkdir(t->path, 0700);
+		}
+		if (made < 0 && errno != EEXIST) {
+			err = below_fail(why, "%s: cannot make a directory in it", base);
+			free(t->path);
+			t->path = NULL;
+			return err;
+		}
+		if (made == 0)
+			t->fd = below_open(t->path, O_RDONLY | O_DIRECTORY, 0);
 		/*
 		 * Nobody else has a new directory locked, and where there are no locks, go on
 		 * without.  But another run may have removed it as a leftover before.

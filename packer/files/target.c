@@ -64,11 +64,6 @@ int below_target_access(const struct below_target *t, int mode)
 	return faccessat(AT_FDCWD, kp_fd_name(t->fd, proc), mode, AT_EACCESS);
 }
 
-int below_target_named(const struct below_target *t, struct stat *st)
-{
-	return fstatat(t->dir, t->name, st, AT_SYMLINK_NOFOLLOW);
-}
-
 int below_target_unlink(const struct below_target *t)
 {
 	return unlinkat(t->dir, t->name, 0);
@@ -133,11 +128,6 @@ int place_outfile(const struct place *p, const struct kp_outfile *out)
 		return linkat(out->dir_fd, out->tmp_name, p->dir_fd, p->tmp_name, 0);
 	return linkat(AT_FDCWD, kp_fd_name(out->fd, proc), p->dir_fd, p->tmp_name,
 		      AT_SYMLINK_FOLLOW);
-}
-
-int place_lstat(const struct place *p, struct stat *st)
-{
-	return fstatat(p->dir_fd, p->name, st, AT_SYMLINK_NOFOLLOW);
 }
 
 kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),

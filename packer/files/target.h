@@ -31,8 +31,6 @@ void below_target_close(struct below_target *t); /* accepts zeros with dir and f
 /* Open the file, which exists; a FIFO waits for the other side. */
 int below_target_reopen(const struct below_target *t, int flags);
 int below_target_access(const struct below_target *t, int mode);
-/* lstat of what has the name now. */
-int below_target_named(const struct below_target *t, struct stat *st);
 int below_target_unlink(const struct below_target *t);
 /* As kp_outfile_open, for the file's name. */
 kpack_error_t below_target_outfile(const struct below_target *t, struct kp_outfile *out,
@@ -62,8 +60,6 @@ struct place {
 
 /* For MAKE: give the file that is being written at OUT the temporary name, too. */
 int place_outfile(const struct place *p, const struct kp_outfile *out);
-/* For MAKE: get the lstat of the file that will be replaced. */
-int place_lstat(const struct place *p, struct stat *st);
 
 /*
  * Call MAKE, which returns 0, or -1 and errno; after EEXIST it is called again with

@@ -63,39 +63,6 @@ struct tree_list *tree_list_open(const char *root)
 	return list;
 }
 
-/* Read the directory open at FD into LEVEL.  0, or errno. */
-static int read_level(int fd, struct level *level)
-{
-	DIR *dir = fdopendir(fd);
-	const struct dirent *e;
-	size_t cap = 0;
-	int error;
-
-	if (!dir) {
-		error = errno;
-		close(fd);
-		return error;
-	}
-	while ((errno = 0, e = readdir(dir))) {
-		struct listed item = {.name = NULL};
-
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		if (fstatat(dirfd(dir), e->d_name, &item.st, AT_SYMLINK_NOFOLLOW) < 0) {
-			if (errno == ENOENT) /* removed meanwhile */
-				continue;
-			item.error = errno;
-		}
-		item.name = xstrdup(e->d_name);
-		xgrow(&level->items, level->count, &cap, sizeof(*level->items));
-		level->items[level->count++] = item;
-	}
-	error = errno;
-	closedir(dir);
-	kp_sort(level->items, level->count, KP_BY_TEXT(struct listed, name));
-	return error;
-}
-
 static void free_level(struct level *level)
 {
 	for (size_t i = 0; i < level->count; i++)
@@ -108,17 +75,39 @@ static int enter_directory(struct tree_list *list, bool read)
 {
 	struct level level = {.length = strlen(list->path), .st = list->st};
 	const int flags = O_RDONLY | O_DIRECTORY;
-	int fd, error = 0;
+	int fd = !read         ? -1
+		 : list->depth ? below_open(list->path, flags, 0)
+			       : below_open_following(list->path, flags);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int error = read && !dir ? errno : 0;
+	const struct dirent *e;
+	size_t cap = 0;
 
-	if (read) {
-		fd = list->depth ? below_open(list->path, flags, 0)
-				 : below_open_following(list->path, flags);
-		error = fd < 0 ? errno : read_level(fd, &level);
+	if (!dir)
+		kp_close_keeping_errno(fd);
+	while (dir && (errno = 0, e = readdir(dir))) {
+		struct listed item = {.name = NULL};
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (fstatat(dirfd(dir), e->d_name, &item.st, AT_SYMLINK_NOFOLLOW) < 0) {
+			if (errno == ENOENT) /* removed meanwhile */
+				continue;
+			item.error = errno;
+		}
+		item.name = xstrdup(e->d_name);
+		xgrow(&level.items, level.count, &cap, sizeof(*level.items));
+		level.items[level.count++] = item;
+	}
+	if (dir) {
+		error = errno;
+		closedir(dir);
 	}
 	if (error) {
 		free_level(&level);
 		return error;
 	}
+	kp_sort(level.items, level.count, KP_BY_TEXT(struct listed, name));
 	/* one directory that others may write is enough: they can rename what is below it */
 	level.guards = (!list->depth || list->levels[list->depth - 1].guards) &&
 		       (geteuid() != 0 || kp_only_root_writes(&level.st));
@@ -132,24 +121,6 @@ void tree_list_skip(struct tree_list *list)
 {
 	if (list->entered)
 		enter_directory(list, false);
-}
-
-/*
- * Make the path of the last item that of NAME in the directory LEVEL.  There is one text for all
- * items, which grows: a tree of a million files would make as many allocations.
- */
-static void set_path(struct tree_list *list, const struct level *level, const char *name)
-{
-	bool slash = list->path[level->length - 1] != '/';
-	size_t size = level->length + slash + strlen(name) + 1;
-
-	if (size > list->cap) {
-		list->cap = 2 * size;
-		list->path = xrealloc(list->path, list->cap);
-	}
-	if (slash)
-		list->path[level->length] = '/';
-	strcpy(list->path + level->length + slash, name);
 }
 
 /* Fill ITEM with the last item, which is as many directories below the root as are open. */
@@ -176,6 +147,8 @@ bool tree_list_next(struct tree_list *list, struct tree_item *item)
 {
 	const struct listed *next = NULL;
 	struct level *level;
+	size_t size;
+	bool slash;
 	int error;
 
 	if (!list->started) {
@@ -199,7 +172,19 @@ bool tree_list_next(struct tree_list *list, struct tree_item *item)
 			return give_item(list, item, TREE_DIR_END, 0);
 		}
 		next = &level->items[level->next++];
-		set_path(list, level, next->name);
+		/*
+		 * Its path.  There is one text for all items, which grows: a tree of a million
+		 * files would make as many allocations.
+		 */
+		slash = list->path[level->length - 1] != '/';
+		size = level->length + slash + strlen(next->name) + 1;
+		if (size > list->cap) {
+			list->cap = 2 * size;
+			list->path = xrealloc(list->path, list->cap);
+		}
+		if (slash)
+			list->path[level->length] = '/';
+		strcpy(list->path + level->length + slash, next->name);
 		list->st = next->st;
 		error = next->error;
 	}

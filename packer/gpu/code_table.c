@@ -44,7 +44,7 @@ void code_table_add_archive(struct code_table *t, const struct kpack_archive *a,
 	}
 }
 
-void code_table_match(struct code_table *t, const struct gpu_kinds *gpus)
+void code_table_match(struct code_table *t, const struct kp_choice *gpus)
 {
 	struct kp_target code;
 
@@ -56,7 +56,7 @@ void code_table_match(struct code_table *t, const struct gpu_kinds *gpus)
 		if (kp_target_parse(kp_span_str(row->arch), &code, NULL))
 			continue;
 		for (size_t k = 0; gpus && k < gpus->count; k++)
-			if (kp_target_loadable(&gpus->items[k].target, &code))
+			if (kp_target_loadable(&gpus->gpus[k], &code))
 				row->loads = CODE_LOADED;
 	}
 }

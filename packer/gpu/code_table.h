@@ -38,7 +38,7 @@ void code_table_add(struct code_table *t, struct kp_span arch, size_t number,
 void code_table_add_archive(struct code_table *t, const struct kpack_archive *a,
 			    size_t number, bool objects);
 /* Find out what one of GPUS can load; without any it is unknown.  Sorts the table. */
-void code_table_match(struct code_table *t, const struct gpu_kinds *gpus);
+void code_table_match(struct code_table *t, const struct kp_choice *gpus);
 void code_table_fini(struct code_table *t);
 
 /* Columns behind those for the GPU, the count and the bytes. */

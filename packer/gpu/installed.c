@@ -156,11 +156,10 @@ void gpu_installed_fini(struct gpu_installed *list)
 
 /* --- which packages GPUs need --------------------------------------------------- */
 
-/* Whether P has code that KIND loads: it names its target, or a family of it in any case. */
-static bool serves_kind(const struct gpu_installed_package *p,
-			const struct gpu_kind *kind)
+/* Whether P has code that GPU loads: it names its target, or a family of it in any case. */
+static bool serves_gpu(const struct gpu_installed_package *p, const struct kp_target *gpu)
 {
-	const struct gpu_subfamily *s = kind->subfamily;
+	const struct gpu_subfamily *s = gpu_subfamily_of(kp_span_str(gpu->processor));
 	const char *const families[] = {s ? s->name : "", s ? s->family : "",
 					s ? s->series : ""};
 	const char *list = p->gpus ? p->gpus : "", *word;
@@ -174,7 +173,7 @@ static bool serves_kind(const struct gpu_installed_package *p,
 				return true;
 		if (!kp_target_parse((struct kp_span){(const uint8_t *)word, n}, &code,
 				     NULL) &&
-		    kp_target_fit(&kind->target, &code) != KP_FIT_NONE)
+		    kp_target_fit(gpu, &code) != KP_FIT_NONE)
 			return true;
 	}
 	return false;
@@ -185,14 +184,14 @@ static bool serves_kind(const struct gpu_installed_package *p,
  * reported as useless.
  */
 bool gpu_installed_serves(const struct gpu_installed_package *p,
-			  const struct gpu_kinds *kinds)
+			  const struct kp_choice *gpus)
 {
 	const char *list = p->gpus ? p->gpus : "", *word;
 	struct kp_target code;
 	size_t n;
 
-	for (size_t i = 0; i < kinds->count; i++)
-		if (serves_kind(p, &kinds->items[i]))
+	for (size_t i = 0; i < gpus->count; i++)
+		if (serves_gpu(p, &gpus->gpus[i]))
 			return true;
 	while (next_word(&list, &word, &n))
 		if (kp_target_parse((struct kp_span){(const uint8_t *)word, n}, &code,
@@ -203,19 +202,20 @@ bool gpu_installed_serves(const struct gpu_installed_package *p,
 }
 
 /*
- * P needs a part for KIND if it has parts at all, none of which - and not P itself - has code for
- * KIND.
+ * P needs a part for GPU if it has parts at all, none of which - and not P itself - has code for
+ * GPU.
  */
 char *gpu_installed_lacks(const struct gpu_installed *list,
 			  const struct gpu_installed_package *p,
-			  const struct gpu_kind *kind)
+			  const struct kp_target *gpu)
 {
+	char arch[KP_TARGET_TEXT_MAX];
 	KP_AUTO_FREE char *code = xasprintf("%s-device-code", p->name);
 	const char *suggests = p->suggests ? p->suggests : "", *word;
 	bool has_parts = false; /* for GPUs: P suggests them, or one is installed */
 	size_t n;
 
-	if (p->base || serves_kind(p, kind))
+	if (p->base || serves_gpu(p, gpu))
 		return NULL;
 	while (!has_parts && next_word(&suggests, &word, &n))
 		has_parts = n == strlen(code) && memcmp(word, code, n) == 0;
@@ -224,9 +224,10 @@ char *gpu_installed_lacks(const struct gpu_installed *list,
 
 		if (!part->base || strcmp(part->base, p->name) != 0)
 			continue;
-		if (serves_kind(part, kind))
+		if (serves_gpu(part, gpu))
 			return NULL;
 		has_parts = true;
 	}
-	return has_parts ? gpu_package_name(p->name, kind->arch) : NULL;
+	kp_target_format(gpu, arch);
+	return has_parts ? gpu_package_name(p->name, arch) : NULL;
 }

@@ -27,15 +27,15 @@ struct gpu_installed {
 void gpu_installed_parse(struct kp_span status, struct gpu_installed *out);
 void gpu_installed_fini(struct gpu_installed *list);
 
-/* Whether the package has code that one of KINDS loads, or may load: GPUs are not known. */
+/* Whether the package has code that one of GPUS loads, or may load: GPUs are not known. */
 bool gpu_installed_serves(const struct gpu_installed_package *p,
-			  const struct gpu_kinds *kinds);
+			  const struct kp_choice *gpus);
 /*
- * The name of the package with the code of P for KIND, on the heap; NULL: an installed package
+ * The name of the package with the code of P for GPU, on the heap; NULL: an installed package
  * has it, or P has no packages for GPUs.
  */
 char *gpu_installed_lacks(const struct gpu_installed *list,
 			  const struct gpu_installed_package *p,
-			  const struct gpu_kind *kind);
+			  const struct kp_target *gpu);
 
 #endif

@@ -37,27 +37,6 @@ const struct gpu_subfamily *gpu_subfamily_of(struct kp_span target);
  */
 const char *gpu_group_name(struct kp_span name);
 
-/* Kinds of GPUs: those of this machine, or chosen ones. */
-struct gpu_kind {
-	struct kp_target target;
-	char arch[KP_TARGET_TEXT_MAX];
-	const struct gpu_subfamily *subfamily; /* NULL: unknown */
-};
-
-struct gpu_kinds {
-	struct gpu_kind *items; /* all different, in the order of their nodes */
-	size_t count, cap;
-	bool find; /* by gpu_kinds_parse: the GPUs of this machine are to be added */
-};
-
-/* Add T unless it already exists. */
-void gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t);
-
-/* Add the targets of LIST, which may have "auto" (kp_choice_add).  INVALID_ARGUMENT. */
-kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
-			      struct kpackx_error *why);
-void gpu_kinds_fini(struct gpu_kinds *kinds);
-
 /* The kinds of names that are requested; NULL: not that kind. */
 struct gpu_names {
 	const char *group;   /* archives "<group>_gfx1100.kpack" */

@@ -87,26 +87,23 @@ enum { SIGN_MAX = 40, BLOCK = 1 << 20 };
 static kpack_error_t find_signs(const char *path, const char *const *signs, size_t n,
 				bool *found, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_FREE uint8_t *block = NULL;
+	KP_AUTO_CLOSE int fd = -1;
 	struct kp_source file;
 	struct stat st;
-	uint8_t *block;
-	int fd;
 
 	KP_TRY(below_file_open(path, &fd, &st, why));
 	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
 	block = xmalloc(BLOCK + SIGN_MAX);
-	for (uint64_t at = 0; at < file.size && !err; at += BLOCK) {
+	for (uint64_t at = 0; at < file.size; at += BLOCK) {
 		struct kp_span got;
 
-		err = kp_source_head(&file, at, block, BLOCK + SIGN_MAX, &got, why);
-		for (size_t i = 0; i < n && !err; i++)
+		KP_TRY(kp_source_head(&file, at, block, BLOCK + SIGN_MAX, &got, why));
+		for (size_t i = 0; i < n; i++)
 			found[i] |= memmem(got.data, got.size, signs[i],
 					   strlen(signs[i])) != NULL;
 	}
-	free(block);
-	close(fd);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* --- the list ------------------------------------------------------------------- */
@@ -405,50 +402,24 @@ struct wrapper {
 };
 
 /*
- * In the child: register the wrapper of a converted binary whose marker leads to no archive.
- * A runtime may print, and must not end what the user sees.  The dynamic linker's reason goes
- * to the pipe REASON, which has room for it.
+ * In a child: register the wrapper of a converted binary whose marker leads to no archive.  A runtime
+ * may print, and must not end what the user sees.  The dynamic linker's reason goes to a pipe, which
+ * has room for it.
  */
-static int answer_of(const char *path, int reason)
-{
-	char *nowhere = (char *)"/nonexistent/none.kpack";
-	struct kp_marker marker = {.kernel_name = (char *)"none",
-				   .search_paths = &nowhere,
-				   .n_search_paths = 1};
-	struct wrapper w = {.magic = KP_WRAPPER_HIPK, .version = KP_WRAPPER_VERSION};
-	int nothing = below_open("/dev/null", O_RDWR, 0);
-	void *library, *found;
-	void *(*add)(const void *);
-	uint8_t *bytes;
-	size_t size;
-
-	if (nothing >= 0) {
-		dup2(nothing, STDOUT_FILENO);
-		dup2(nothing, STDERR_FILENO);
-	}
-	alarm(SECONDS_MAX);
-	if (!kp_marker_write(&marker, &bytes, &size, NULL))
-		w.pointer = bytes;
-	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		const char *text = dlerror();
-		ssize_t written = text ? write(reason, text, strlen(text)) : 0;
-
-		(void)written; /* else it is missing in the message */
-		return ANSWER_NO_LOADING;
-	}
-	found = dlsym(library, "__hipRegisterFatBinary");
-	if (!found || !w.pointer)
-		return ANSWER_NO_CALL;
-	memcpy(&add, &found, sizeof(add));
-	return add(&w) ? ANSWER_TAKES : ANSWER_REFUSES;
-}
-
 void runtime_ask(struct hip_runtime *runtime)
 {
+	char *nowhere = (char *)"/nonexistent/none.kpack";
+	const struct kp_marker marker = {.kernel_name = (char *)"none",
+					 .search_paths = &nowhere,
+					 .n_search_paths = 1};
+	struct wrapper w = {.magic = KP_WRAPPER_HIPK, .version = KP_WRAPPER_VERSION};
 	char bytes[400], text[600] = "";
 	const char *failure = NULL;
-	int reason[2], status = 0;
+	int reason[2], status = 0, nothing;
+	void *library, *found;
+	void *(*add)(const void *);
+	uint8_t *made;
+	size_t size;
 	pid_t child;
 	ssize_t n;
 
@@ -466,8 +437,30 @@ void runtime_ask(struct hip_runtime *runtime)
 		return;
 	}
 	child = fork();
-	if (child == 0)
-		_exit(answer_of(runtime->path, reason[1]));
+	if (child == 0) {
+		nothing = below_open("/dev/null", O_RDWR, 0);
+		if (nothing >= 0) {
+			dup2(nothing, STDOUT_FILENO);
+			dup2(nothing, STDERR_FILENO);
+		}
+		alarm(SECONDS_MAX);
+		if (!kp_marker_write(&marker, &made, &size, NULL))
+			w.pointer = made;
+		library = dlopen(runtime->path, RTLD_NOW | RTLD_LOCAL);
+		if (!library) {
+			const char *said = dlerror();
+
+			if (said && write(reason[1], said, strlen(said)) < 0) {
+				/* it is missing in the message */
+			}
+			_exit(ANSWER_NO_LOADING);
+		}
+		found = dlsym(library, "__hipRegisterFatBinary");
+		if (!found || !w.pointer)
+			_exit(ANSWER_NO_CALL);
+		memcpy(&add, &found, sizeof(add));
+		_exit(add(&w) ? ANSWER_TAKES : ANSWER_REFUSES);
+	}
 	if (child < 0 || waitpid(child, &status, 0) != child) {
 		failure = "no process to ask it in";
 	} else if (!WIFEXITED(status)) {

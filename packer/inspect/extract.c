@@ -58,38 +58,9 @@ static int compare_used(const void *a, const void *b)
 }
 
 /*
- * The name of IMAGE's file, of ARCH and TYPE, on the heap.  Only bytes that target IDs and types
- * consist of are kept; it has a number if its container had such an image before.
- */
-static char *make_name(struct extract *e, size_t image, char *arch, const char *type)
-{
-	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				   "0123456789_:+-.";
-	size_t container = e->file->list.images[image].container;
-	size_t number = e->file->numbers[container];
-	struct used *own = xcalloc(1, sizeof(*own)), **found;
-	char of[24] = "", at[24] = "";
-
-	for (char *p = arch; *p; p++)
-		if (!strchr(good, *p) || (*p == '.' && p == arch))
-			*p = '_';
-	snprintf(own->name, sizeof(own->name), "%s.%s", arch, type);
-	found = tsearch(own, &e->used[container], compare_used);
-	if (!found)
-		xalloc_fail(0);
-	if (*found != own)
-		free(own);
-	if ((*found)->count)
-		snprintf(of, sizeof(of), "~%zu", (*found)->count);
-	(*found)->count++;
-	if (number > 0)
-		snprintf(at, sizeof(at), "#%zu", number);
-	return xasprintf("%s%s%s.%s", arch, of, at, type);
-}
-
-/*
  * Give IMAGE a name if it has bytes and is selected.  The architecture in the name of PTX is
- * compute_NN, whatever its container says; bytecode that states none suits all GPUs.
+ * compute_NN, whatever its container says; bytecode that states none suits all GPUs.  An image
+ * has a number if its container had such an image before.
  */
 static kpack_error_t name_image(struct extract *e, size_t image,
 				const struct kp_source *src, struct kpackx_error *why)
@@ -99,9 +70,13 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	struct kp_span head;
 	char arch[KP_TARGET_TEXT_MAX];
 	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789_:+-.";
+	struct used *own, **before;
 	struct kp_object object = {0};
+	size_t number = e->file->numbers[img->container];
+	char of[24] = "", at[24] = "";
 	const char *type, *found;
-	char *name;
 	bool chosen;
 
 	e->named[image] = true;
@@ -127,12 +102,25 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	if (!chosen && img->arch[0] && !img->host)
 		chosen = arch_filter_match(&e->x->filter, kp_span_str(img->arch));
 	pthread_mutex_unlock(&e->lock);
+	/* only bytes that target IDs and types consist of are kept */
+	for (char *p = arch; *p; p++)
+		if (!strchr(good, *p) || (*p == '.' && p == arch))
+			*p = '_';
 	/* count unselected images too: names do not depend on the selection */
-	name = make_name(e, image, arch, type);
+	own = xcalloc(1, sizeof(*own));
+	snprintf(own->name, sizeof(own->name), "%s.%s", arch, type);
+	before = tsearch(own, &e->used[img->container], compare_used);
+	if (!before)
+		xalloc_fail(0);
+	if (*before != own)
+		free(own);
+	if ((*before)->count)
+		snprintf(of, sizeof(of), "~%zu", (*before)->count);
+	(*before)->count++;
+	if (number > 0)
+		snprintf(at, sizeof(at), "#%zu", number);
 	if (chosen)
-		e->names[image] = name;
-	else
-		free(name);
+		e->names[image] = xasprintf("%s%s%s.%s", arch, of, at, type);
 	return KPACK_SUCCESS;
 }
 
@@ -145,40 +133,15 @@ static kpack_error_t fail_exists(struct kpackx_error *why, const char *name)
 		       "%s: already exists (--force replaces it)", name);
 }
 
-static kpack_error_t write_file(const struct inspect_extract *x, const char *name,
-				const struct kp_source *src, struct kpackx_error *why)
-{
-	char *path = xasprintf("%s/%s", x->dir, name);
-	struct kp_outfile out;
-	struct stat st;
-	kpack_error_t err = below_outfile_open(&out, path, 0666, why);
-	bool exists = !err && below_lstat(path, &st) == 0;
-
-	free(path);
-	if (err)
-		return err;
-	out.lazy = true;
-	out.keep = !x->force;
-	/* check before copying, which is work */
-	if (out.keep && exists)
-		err = fail_exists(why, name);
-	else if (src->fd >= 0)
-		err = kp_outfile_copy(&out, 0, src->fd, src->offset, src->size, why);
-	else
-		err = kp_outfile_pwrite(&out, 0, src->mem, (size_t)src->size, why);
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	if (err && why->sys_errno == EEXIST)
-		err = fail_exists(why, name);
-	kp_outfile_close(&out);
-	return err;
-}
-
 static kpack_error_t extract_leaf(void *arg, struct inspect_thread *thread, size_t image,
 				  const struct kp_source *src, struct kpackx_error *why)
 {
 	struct extract *e = arg;
+	KP_AUTO_FREE char *path = NULL;
 	struct kpackx_error fault = {0};
+	struct kp_outfile out;
+	const char *name;
+	struct stat st;
 	kpack_error_t err;
 	bool stop;
 
@@ -190,9 +153,29 @@ static kpack_error_t extract_leaf(void *arg, struct inspect_thread *thread, size
 		return KPACK_SUCCESS;
 	if (!e->named[image])
 		KP_TRY(name_image(e, image, src, why));
-	if (!e->names[image])
+	name = e->names[image];
+	if (!name)
 		return KPACK_SUCCESS;
-	err = write_file(e->x, e->names[image], src, &fault);
+	path = xasprintf("%s/%s", e->x->dir, name);
+	err = below_outfile_open(&out, path, 0666, &fault);
+	if (!err) {
+		out.lazy = true;
+		out.keep = !e->x->force;
+		/* check before copying, which is work */
+		if (out.keep && below_lstat(path, &st) == 0)
+			err = fail_exists(&fault, name);
+		else if (src->fd >= 0)
+			err = kp_outfile_copy(&out, 0, src->fd, src->offset, src->size,
+					      &fault);
+		else
+			err = kp_outfile_pwrite(&out, 0, src->mem, (size_t)src->size,
+						&fault);
+		if (!err)
+			err = kp_outfile_publish(&out, &fault);
+		if (err && fault.sys_errno == EEXIST)
+			err = fail_exists(&fault, name);
+		kp_outfile_close(&out);
+	}
 	if (err) {
 		e->faults[image] = xmalloc(sizeof(fault));
 		*e->faults[image] = fault;
@@ -267,35 +250,33 @@ out:
 
 /* ---- names of bulk-unbundle ---- */
 
-/* Whether IMAGE is device code in a bundle, and for the processor ARCH unless that is NULL. */
-static bool is_wanted(const struct inspect_file *file, size_t image, const char *arch)
-{
-	const struct kp_image *img = &file->list.images[image];
-	const struct kp_format *format = file->list.items[img->container].format;
-	const char *last = NULL;
-
-	if ((format != &kp_format_bundle && format != &kp_format_ccob) || !img->id ||
-	    !img->size || img->host || !inspect_leaf(img))
-		return false;
-	for (const char *at = img->id; (at = strstr(at, "--")); at++)
-		last = at + 2;
-	return !arch || (last && strlen(arch) == strcspn(last, ":") &&
-			 strncmp(last, arch, strlen(arch)) == 0);
-}
-
 kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *arch,
 				  struct unbundle_names *out, struct kpackx_error *why)
 {
 	bool numbered = false; /* an ID is there twice */
-	const char **ids;
+	KP_AUTO_FREE const char **ids = NULL;
 	size_t cap = 0;
 
 	*out = (struct unbundle_names){
 		.items = xcalloc(file->list.n_images, sizeof(*out->items))};
 	for (size_t i = 0; i < file->n_rows; i++) {
 		const struct inspect_row *row = &file->rows[i];
+		const struct kp_image *img;
+		const struct kp_format *format;
+		const char *last = NULL;
 
-		if (row->kind != INSPECT_IMAGE || !is_wanted(file, row->image, arch))
+		if (row->kind != INSPECT_IMAGE)
+			continue;
+		/* device code in a bundle; with ARCH, behind the last "--", for that processor */
+		img = &file->list.images[row->image];
+		format = file->list.items[img->container].format;
+		if ((format != &kp_format_bundle && format != &kp_format_ccob) ||
+		    !img->id || !img->size || img->host || !inspect_leaf(img))
+			continue;
+		for (const char *at = img->id; (at = strstr(at, "--")); at++)
+			last = at + 2;
+		if (arch && (!last || strlen(arch) != strcspn(last, ":") ||
+			     strncmp(last, arch, strlen(arch)) != 0))
 			continue;
 		xgrow(&out->images, out->count, &cap, sizeof(*out->images));
 		out->images[out->count++] = row->image;
@@ -311,7 +292,6 @@ kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *a
 	kp_sort(ids, out->count, KP_AS_TEXT);
 	for (size_t i = 1; i < out->count; i++)
 		numbered |= strcmp(ids[i - 1], ids[i]) == 0;
-	free(ids);
 	for (size_t i = 0; i < out->count; i++) {
 		const char *id = file->list.images[out->images[i]].id;
 		const char *type = strncmp(id, "hip", 3) == 0 ? "hsaco" : "elf";

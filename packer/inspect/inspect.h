@@ -123,8 +123,8 @@ struct inspect_walk {
 	 */
 	kpack_error_t (*leaf)(void *arg, struct inspect_thread *thread, size_t image,
 			      const struct kp_source *src, struct kpackx_error *why);
-	/* JOB and all jobs before it are complete.  May be NULL. */
-	void (*done)(void *arg, const struct inspect_job *job);
+	/* The rows before END_ROW are complete.  May be NULL. */
+	void (*done)(void *arg, size_t end_row);
 };
 
 kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_error *why);

@@ -25,7 +25,6 @@
 #include <unistd.h>
 #include "core/base/bounds.h"
 #include "core/base/order.h"
-#include "core/base/text.h"
 #include "core/format/ccob.h"
 #include "core/format/offload_binary.h"
 #include "inspect.h"
@@ -78,7 +77,7 @@ static char *place_text(const struct kp_containers *list, size_t image)
 		text = join_texts(text, own);
 	}
 	snprintf(own, sizeof(own), "image %zu", image - c->first_image);
-	id = img->id ? kp_text_escape_new(kp_span_str(img->id)) : NULL;
+	id = img->id ? xescape(kp_span_str(img->id)) : NULL;
 	text = join_texts(text, id ? id : own);
 	free(id);
 	return text;
@@ -270,20 +269,43 @@ struct fatbin_item {
 	size_t number;
 };
 
-/* Read the wrappers, and find the number of the container that each leads to. */
-static void read_wrappers(struct inspect_file *f)
+/* ---- the file ---- */
+
+kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
+				struct kpackx_error *why)
 {
+	const struct kp_container *c, *items;
+	KP_AUTO_FREE struct fatbin_item *order = NULL;
 	struct kpackx_error fault = {0};
 	struct kp_elf *elf = &f->elf;
-	const struct kp_container *c = &f->list.items[0], *items = f->list.items;
-	size_t image = c->first_image, end = c->first_image + c->n_images;
-	struct fatbin_item *order;
-	size_t n = 0, kept = 0;
+	size_t image, end, n = 0, kept = 0;
+	struct kp_span head;
+	uint8_t bytes[20];
+	struct stat st;
 	bool leads;
 
+	*f = (struct inspect_file){.path = path, .fd = -1};
+	KP_TRY(below_file_open(path, &f->fd, &st, why));
+	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
+	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
+	f->numbers = xmalloc(f->list.count * sizeof(*f->numbers));
+	f->packed = xcalloc(f->list.count, sizeof(*f->packed));
+	for (size_t i = 0; i < f->list.count; i++)
+		f->numbers[i] = KP_NOWHERE;
+	if (f->list.count == 0)
+		return KPACK_SUCCESS;
+	add_place(f, 0, &f->source, 0);
+	c = &f->list.items[0];
+	f->format = c->format->name;
+	KP_TRY(kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, why));
+	/* wrappers can be read if the file is an ELF whose sections are known */
+	if (!kp_elf_host_probe(head) ||
+	    (c->n_images &&
+	     strcmp(f->list.images[c->first_image].id, KP_NO_SECTION) == 0))
+		return KPACK_SUCCESS;
 	if (kp_elf_read(f->fd, f->source.size, elf, &fault)) {
 		add_fault(f, KP_NOWHERE, fault.text);
-		return;
+		return KPACK_SUCCESS;
 	}
 	/* objects whose device code is linked later have wrappers that lead nowhere yet */
 	leads = elf->has_fatbin;
@@ -292,6 +314,9 @@ static void read_wrappers(struct inspect_file *f)
 	if (!leads)
 		elf->n_wrappers = 0;
 	/* the containers of the section that wrappers lead into, in the order of their offsets */
+	image = c->first_image;
+	end = image + c->n_images;
+	items = f->list.items;
 	order = xmalloc(f->list.count * sizeof(*order));
 	while (image < end && !(is_fatbin(&f->list, image) &&
 				f->list.images[image].inside != KP_NOWHERE))
@@ -333,38 +358,6 @@ static void read_wrappers(struct inspect_file *f)
 	}
 	elf->n_wrappers = kept;
 	f->converted &= kept > 0;
-	free(order);
-}
-
-/* ---- the file ---- */
-
-kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
-				struct kpackx_error *why)
-{
-	const struct kp_container *c;
-	struct kp_span head;
-	uint8_t bytes[20];
-	struct stat st;
-
-	*f = (struct inspect_file){.path = path, .fd = -1};
-	KP_TRY(below_file_open(path, &f->fd, &st, why));
-	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
-	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
-	f->numbers = xmalloc(f->list.count * sizeof(*f->numbers));
-	f->packed = xcalloc(f->list.count, sizeof(*f->packed));
-	for (size_t i = 0; i < f->list.count; i++)
-		f->numbers[i] = KP_NOWHERE;
-	if (f->list.count == 0)
-		return KPACK_SUCCESS;
-	add_place(f, 0, &f->source, 0);
-	c = &f->list.items[0];
-	f->format = c->format->name;
-	KP_TRY(kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, why));
-	/* wrappers can be read if the file is an ELF whose sections are known */
-	if (kp_elf_host_probe(head) &&
-	    (!c->n_images ||
-	     strcmp(f->list.images[c->first_image].id, KP_NO_SECTION) != 0))
-		read_wrappers(f);
 	return KPACK_SUCCESS;
 }
 
@@ -441,53 +434,22 @@ static bool was_damaged(void *arg, size_t number, const struct kpackx_error *why
 	return images[number].damaged;
 }
 
-/* Note the version and compression of container NUMBER, in SRC, decoded to PAYLOAD. */
-static kpack_error_t read_packed(struct inspect_file *f, size_t number,
-				 const struct kp_source *src,
-				 const struct kp_payload *payload,
-				 struct kpackx_error *why)
-{
-	static const char *const methods[] = {
-		[KP_OFFLOAD_ZSTD] = "zstd", [KP_OFFLOAD_ZLIB] = "zlib"};
-	const struct kp_container *c = &f->list.items[number];
-	struct inspect_packed *out = &f->packed[number];
-	struct kp_offload_form offload;
-	struct kp_ccob_form form;
-
-	if (c->format == &kp_format_offload_binary) {
-		KP_TRY(kp_offload_form_read(src, c, &offload, why));
-		*out = (struct inspect_packed){.version = offload.version,
-					       .method = methods[offload.method]};
-	} else if (c->format == &kp_format_ccob) {
-		/* decoded bytes are in memory */
-		struct kp_span bytes = {payload->source.mem,
-					(size_t)payload->source.size};
-
-		KP_TRY(kp_ccob_form_read(src, c, &form, why));
-		*out = (struct inspect_packed){
-			.version = form.version,
-			.method = form.method == KP_CCOB_ZSTD ? "zstd" : "zlib",
-			.has_hash = true,
-			.hash = form.hash,
-			.hash_ok = form.hash == kp_ccob_hash(bytes),
-		};
-		if (!out->hash_ok)
-			return kp_fail(
-				why, KPACK_ERROR_INVALID_FORMAT,
-				"ccob at offset %" PRIu64
-				": the content does not match the hash %016" PRIx64,
-				c->offset, form.hash);
-	}
-	return KPACK_SUCCESS;
-}
-
+/*
+ * Decode CONTAINER, in AROUND, and visit its leaves.  On the way its version and compression are
+ * noted, and whether its content is what its hash says.
+ */
 static kpack_error_t visit_container(struct walker *w, size_t container,
 				     const struct kp_source *around,
 				     struct kpackx_error *why)
 {
+	static const char *const methods[] = {
+		[KP_OFFLOAD_ZSTD] = "zstd", [KP_OFFLOAD_ZLIB] = "zlib"};
 	struct inspect_file *f = w->walk->file;
 	const struct kp_container *c = &f->list.items[container];
+	struct inspect_packed *packed = &f->packed[container];
 	struct kpackx_error fault = {0};
+	struct kp_offload_form offload;
+	struct kp_ccob_form ccob;
 	struct kp_payload payload;
 	struct kp_source src;
 	kpack_error_t err =
@@ -496,10 +458,33 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 
 	if (err)
 		return judge_fault(w, c->inside, err, &fault, why);
-	if (c->format->load) {
-		err = read_packed(f, container, around, &payload, &fault);
-		err = judge_fault(w, c->inside, err, &fault, why);
+	if (c->format == &kp_format_offload_binary) {
+		err = kp_offload_form_read(around, c, &offload, &fault);
+		if (!err)
+			*packed = (struct inspect_packed){
+				.version = offload.version,
+				.method = methods[offload.method]};
+	} else if (c->format == &kp_format_ccob) {
+		err = kp_ccob_form_read(around, c, &ccob, &fault);
+		if (!err)
+			*packed = (struct inspect_packed){
+				.version = ccob.version,
+				.method = ccob.method == KP_CCOB_ZSTD ? "zstd" : "zlib",
+				.has_hash = true,
+				.hash = ccob.hash,
+				/* decoded bytes are in memory */
+				.hash_ok = ccob.hash ==
+					   kp_ccob_hash((struct kp_span){
+						   payload.source.mem,
+						   (size_t)payload.source.size}),
+			};
+		if (!err && !packed->hash_ok)
+			err = kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT,
+				      "ccob at offset %" PRIu64
+				      ": the content does not match the hash %016" PRIx64,
+				      c->offset, ccob.hash);
 	}
+	err = judge_fault(w, c->inside, err, &fault, why);
 	for (size_t i = c->first_image; i < c->first_image + c->n_images && !err; i++) {
 		const struct kp_image *img = &f->list.images[i];
 
@@ -579,7 +564,7 @@ static kpack_error_t commit_job(void *arg, size_t number, void *result,
 		add_fault(walk->file, note->image, note->why.text);
 	free_notes(NULL, result);
 	if (walk->done)
-		walk->done(walk->arg, &walk->file->jobs[number]);
+		walk->done(walk->arg, walk->file->jobs[number].end_row);
 	return KPACK_SUCCESS;
 }
 

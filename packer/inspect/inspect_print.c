@@ -314,8 +314,10 @@ static void print_image(struct printing *t, const struct inspect_row *row)
 }
 
 /* Print the rows before END that were not printed yet; as JSON, the images among them. */
-static void print_rows(struct printing *p, size_t end)
+static void print_rows(void *arg, size_t end)
 {
+	struct printing *p = arg;
+
 	for (; p->row < end; p->row++) {
 		const struct inspect_row *row = &p->file->rows[p->row];
 		const struct kp_container *c = &p->file->list.items[row->container];
@@ -372,14 +374,9 @@ static void print_rows(struct printing *p, size_t end)
 	}
 }
 
-static void job_done(void *arg, const struct inspect_job *job)
-{
-	print_rows(arg, job->end_row);
-}
-
 /* Read all images. */
 static kpack_error_t see_images(struct printing *p, const char *progress,
-				void (*done)(void *arg, const struct inspect_job *job),
+				void (*done)(void *arg, size_t end_row),
 				struct kpackx_error *why)
 {
 	const struct kp_containers *list = &p->file->list;
@@ -453,7 +450,7 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 		       "ARCH", "SIZE", "OFFSET", "KERNELS", "SHA256", "TARGET");
 	if (all && !t.details) {
 		t.details = true;
-		KP_TRY(see_images(&t, NULL, job_done, why));
+		KP_TRY(see_images(&t, NULL, print_rows, why));
 	}
 	print_rows(&t, file->n_rows);
 	if (t.hidden)
@@ -546,7 +543,7 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 	fputs("{\n \"file\": ", stdout);
 	report_json_put(stdout, report_json_text(file->path), 0);
 	printf(",\n \"format\": \"%s\",\n \"images\": [", file->format);
-	err = see_images(&p, NULL, job_done, why);
+	err = see_images(&p, NULL, print_rows, why);
 	if (!err)
 		print_rows(&p, file->n_rows);
 	fputs(p.printed ? "\n ],\n" : "],\n", stdout);

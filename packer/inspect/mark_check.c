@@ -27,7 +27,6 @@
 #include <string.h>
 #include "core/base/alloc.h"
 #include "core/base/order.h"
-#include "core/base/text.h"
 #include "mark.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/reachable_archives.h"
@@ -98,8 +97,7 @@ add_fault(struct check *c, const char *file, size_t wrapper, const char *arch,
 	va_list ap;
 
 	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		xalloc_fail(0);
+	text = xvasprintf(fmt, ap);
 	va_end(ap);
 	c->n_faults++;
 	if (c->json) {
@@ -116,7 +114,7 @@ add_fault(struct check *c, const char *file, size_t wrapper, const char *arch,
 	}
 	if (wrapper != NO_WRAPPER)
 		snprintf(number, sizeof(number), "wrapper %zu: ", wrapper);
-	shown = arch ? kp_text_escape_new(kp_span_str(arch)) : NULL;
+	shown = arch ? xescape(kp_span_str(arch)) : NULL;
 	report_error(file, "%s%s%s%s", number, shown ? shown : "", shown ? ": " : "",
 		     text);
 }
@@ -162,14 +160,6 @@ static void missing_arches_fini(struct missing_arches *list)
 	free(list->items);
 }
 
-/* A name, escaped, for a message; the caller frees it. */
-static char *shown_name(const char *name)
-{
-	char *text = kp_text_escape_new(kp_span_str(name));
-
-	return text ? text : xstrdup("?");
-}
-
 /* ---- what GPUs would load ---- */
 
 /* An architecture of a binary, which GPUs may choose. */
@@ -194,41 +184,15 @@ struct subject {
 };
 
 /*
- * Look at the items [FIRST, END), which GPU number WHICH can choose from, beside the code that
- * other builds added.  It loads the best; one of the best must be in an archive.
+ * Rank all architectures for GPU, one setting of number WHICH.  From each container, or without a
+ * layout from all that archives have, it loads the best; one of the best must be in an archive.
  */
-static void check_choice(struct subject *s, size_t which, size_t first, size_t end)
-{
-	unsigned added = 0, best;
-	bool found = false;
-
-	/* what other builds added is surely in an archive, and may fit better than the binary's own */
-	for (size_t k = 0; s->b.has_layout && k < s->arches.count; k++)
-		if (!s->arches.in_layout[k] && s->codes[k].rank > added)
-			added = s->codes[k].rank;
-	best = added;
-	for (size_t i = first; i < end; i++)
-		if (s->codes[s->numbers[i]].rank > best)
-			best = s->codes[s->numbers[i]].rank;
-	if (!best)
-		return;
-	s->built[which] = true;
-	if (best == added)
-		return;
-	for (size_t i = first; i < end; i++)
-		found |= s->codes[s->numbers[i]].rank == best &&
-			 s->arches.installed[s->numbers[i]];
-	for (size_t i = first; i < end && !found; i++)
-		if (s->codes[s->numbers[i]].rank == best && !s->codes[s->numbers[i]].lost)
-			s->codes[s->numbers[i]].lost = which + 1;
-}
-
-/* Rank all architectures for GPU, one setting of number WHICH, and look at each container. */
 static void check_setting(struct subject *s, size_t which, const struct kp_target *gpu)
 {
 	const struct kp_recipe_image *images = s->b.layout.images;
-	bool exact = s->check->filter.chosen.exact;
-	size_t n = s->b.layout.n_images, end;
+	bool exact = s->check->filter.chosen.exact, layout = s->b.has_layout;
+	size_t n = layout ? s->b.layout.n_images : s->arches.count, end;
+	unsigned added = 0;
 
 	for (size_t k = 0; k < s->arches.count; k++) {
 		const struct kp_target *code = &s->codes[k].target;
@@ -241,34 +205,30 @@ static void check_setting(struct subject *s, size_t which, const struct kp_targe
 		if (kp_target_loadable(gpu, code))
 			s->codes[k].rank += (code->xnack != KP_FEATURE_ANY) +
 					    (code->sramecc != KP_FEATURE_ANY);
+		/* what other builds added is surely in an archive, and may fit better */
+		if (layout && !s->arches.in_layout[k] && s->codes[k].rank > added)
+			added = s->codes[k].rank;
 	}
-	if (!s->b.has_layout)
-		check_choice(s, which, 0, s->arches.count);
-	for (size_t i = 0; s->b.has_layout && i < n; i = end) {
-		for (end = i + 1; end < n && images[end].container == images[i].container;
+	for (size_t first = 0; first < n; first = end) {
+		unsigned best = added;
+		bool found = false;
+
+		for (end = first; end < n && (!layout || images[end].container ==
+								 images[first].container);
 		     end++)
-			;
-		check_choice(s, which, i, end);
+			if (s->codes[s->numbers[end]].rank > best)
+				best = s->codes[s->numbers[end]].rank;
+		s->built[which] |= best > 0;
+		if (best == added)
+			continue;
+		for (size_t i = first; i < end; i++)
+			found |= s->codes[s->numbers[i]].rank == best &&
+				 s->arches.installed[s->numbers[i]];
+		for (size_t i = first; i < end && !found; i++)
+			if (s->codes[s->numbers[i]].rank == best &&
+			    !s->codes[s->numbers[i]].lost)
+				s->codes[s->numbers[i]].lost = which + 1;
 	}
-}
-
-/* Whether an archive of the binary has code, of any binary, for the GPU of --arch. */
-static bool group_has(const struct subject *s, size_t gpu)
-{
-	struct kp_target code;
-
-	for (size_t i = 0; i < s->reach.count; i++) {
-		const struct kpack_archive *a = s->reach.items[i].archive->archive;
-		size_t n = a ? kp_archive_arch_count(a) : 0;
-
-		for (size_t k = 0; k < n; k++)
-			if (!kp_target_parse(kp_span_str(kp_archive_arch(a, k)), &code,
-					     NULL) &&
-			    !kp_target_neutral(&code) &&
-			    kp_choice_takes(&s->check->filter.chosen, gpu, &code))
-				return true;
-	}
-	return false;
 }
 
 /*
@@ -325,10 +285,24 @@ static void check_gpus(struct subject *s)
 	 * for the GPU might have lost this binary's.
 	 */
 	for (size_t i = 0; i < chosen->count && !chosen->all; i++) {
+		bool others = false; /* an archive has code for it, of any binary */
+
+		for (size_t r = 0; r < s->reach.count && !s->built[i]; r++) {
+			const struct kpack_archive *a =
+				s->reach.items[r].archive->archive;
+			struct kp_target code;
+
+			for (size_t k = 0; a && k < kp_archive_arch_count(a); k++)
+				others |= !kp_target_parse(
+						  kp_span_str(kp_archive_arch(a, k)),
+						  &code, NULL) &&
+					  !kp_target_neutral(&code) &&
+					  kp_choice_takes(chosen, i, &code);
+		}
 		if (s->built[i])
 			continue;
 		kp_target_format(&chosen->gpus[i], gpu);
-		if (s->b.has_layout || !group_has(s, i))
+		if (s->b.has_layout || !others)
 			add_missing(&c->unbuilt, &s->b, gpu);
 		else
 			add_fault(c, s->b.path, NO_WRAPPER, gpu, "no archive has it");
@@ -354,8 +328,8 @@ static void check_object(struct subject *s, size_t wrapper, struct wanted_object
 	if (!found.archive && !must)
 		return;
 	c->n_objects++;
-	name = shown_name(want->name);
-	archive = found.archive ? shown_name(found.archive->path) : NULL;
+	name = xescape(kp_span_str(want->name));
+	archive = found.archive ? xescape(kp_span_str(found.archive->path)) : NULL;
 	if (!found.archive)
 		add_fault(c, s->b.path, wrapper, want->arch, "no archive has %s#%u", name,
 			  want->index);
@@ -375,6 +349,7 @@ static void check_object(struct subject *s, size_t wrapper, struct wanted_object
 static void check_wrapper(struct subject *s, size_t wrapper)
 {
 	const struct kp_recipe *layout = &s->b.layout;
+	size_t number;
 	const struct kp_recipe_container *c =
 		s->b.has_layout ? &layout->containers[layout->wrapper_container[wrapper]]
 				: &(const struct kp_recipe_container){0};
@@ -386,7 +361,8 @@ static void check_wrapper(struct subject *s, size_t wrapper)
 					     .xxh3 = img->has_xxh3 ? img->xxh3 : NULL,
 					     .size = &img->size};
 
-		if (!img->host && built_arches_installed(&s->arches, img->arch))
+		if (!img->host && built_arches_number(&s->arches, img->arch, &number) &&
+		    s->arches.installed[number])
 			check_object(s, wrapper, &want, true);
 	}
 	for (size_t i = 0; i < s->arches.count; i++)
@@ -451,9 +427,9 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	if (!usable) {
 		/* in a generic tree none is expected, unless asked for */
 		if (s->reach.count == 0 && c->generic.path && c->generic.certain &&
-		    !arch_filter_given(&c->filter))
+		    kp_choice_is_all(&c->filter.chosen))
 			return KPACK_SUCCESS;
-		shown = shown_name(marker->search_paths[0]);
+		shown = xescape(kp_span_str(marker->search_paths[0]));
 		add_fault(c, s->b.path, NO_WRAPPER, NULL,
 			  "no archive where it looks: %s%s", shown,
 			  marker->n_search_paths > 1 ? " and other places" : "");
@@ -462,7 +438,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	built_arches_find(&s->b, &s->reach, &s->arches);
 	/* without a layout, no architecture means no object */
 	if (!s->arches.count && !s->b.has_layout) {
-		shown = shown_name(marker->kernel_name);
+		shown = xescape(kp_span_str(marker->kernel_name));
 		add_fault(c, s->b.path, NO_WRAPPER, NULL,
 			  "no archive has an object of %s", shown);
 	}
@@ -605,10 +581,9 @@ static void judge_rest(struct check *c)
 			    !installed_decode(a, e, NULL, &why))
 				continue;
 			kp_archive_entry(a->archive, e, &info);
-			key = kp_text_escape_new(info.key);
+			key = xescape(info.key);
 			arch = xstrndup((const char *)info.arch.data, info.arch.size);
-			add_fault(c, a->path, NO_WRAPPER, arch, "%s: %s", key ? key : "?",
-				  why.text);
+			add_fault(c, a->path, NO_WRAPPER, arch, "%s: %s", key, why.text);
 		}
 	}
 	kp_sort(absent->items, absent->count, KP_BY_TEXT(struct missing_arch, arch),

@@ -7,21 +7,13 @@
  * All three write a whole new file and publish it in the place of the old one (struct rewrite), so that a
  * running program keeps its file, and a failure leaves everything as it was.
  *
- * Restoring: the recipe in .rocm_kpack_layout lists the objects; each is looked for in the archives that the
- * marker's search paths reach, or in those of --archive, and must have the hash that the recipe
- * states.  Then the original is made in one of two ways:
- *
- *	what the recipe copies is still in the file   the whole original, from the recipe
- *	the file was changed since (strip, patchelf)  the changed file, with its device code put back
+ * How an original is made of a recipe and archives, or of those of --archive: packer/archives/restore.h.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/archive/entry.h"
 #include "core/base/alloc.h"
-#include "core/base/hash.h"
-#include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/restore/recipe.h"
 #include "mark.h"
@@ -64,27 +56,6 @@ const struct command_help mark_convert_help = {
 	"A PATH may have @GFXARCH@, which stands for the architecture.  OUT may be IN.",
 };
 
-static kpack_error_t write_converted(const struct mark_convert *c, const struct binary *b,
-				     struct kp_outfile *out, struct kpackx_error *why)
-{
-	KP_AUTO(kp_recipe) recipe = {0};
-	KP_AUTO_FREE uint8_t *marker = NULL;
-	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = b->fd, .size = b->size};
-	struct kp_convert_options o = {.recipe = kp_recipe_complete,
-				       .recipe_arg = &maker,
-				       .keep_device_code = c->keep};
-	unsigned how = KP_RECIPE_COMPUTE | (c->keep ? KP_RECIPE_IN_FILE : 0);
-	size_t size = 0;
-	kpack_error_t err;
-
-	KP_TRY(kp_marker_write(&c->marker, &marker, &size, why));
-	KP_TRY(kp_recipe_describe(&b->fat, NULL, NULL, how, &recipe, why));
-	o.marker = (struct kp_span){marker, size};
-	err = kp_convert(b->fd, b->size, &b->fat, &o, out, why);
-	free((void *)maker.bytes.data);
-	return err;
-}
-
 int mark_convert(int argc, char **argv)
 {
 	struct options o = {.help = &mark_convert_help, .argc = argc, .argv = argv};
@@ -93,10 +64,13 @@ int mark_convert(int argc, char **argv)
 	struct kpackx_error why = {0};
 	struct rewrite r = {0};
 	char before[24], after[24];
-	bool converted;
+	bool converted, same;
 	struct binary b;
 	struct stat st;
 	kpack_error_t err;
+	KP_AUTO(kp_recipe) recipe = {0};
+	KP_AUTO_FREE uint8_t *marker = NULL;
+	size_t size = 0;
 
 	options_read(&o, &c);
 	if (!c.marker.kernel_name || c.marker.n_search_paths == 0)
@@ -113,12 +87,32 @@ int mark_convert(int argc, char **argv)
 		report_error(c.in, "is converted already; its marker stays");
 	else
 		err = kp_convert_check(b.fd, b.size, &b.fat, c.keep, &why);
-	if (err || (converted && rewrite_is_same(&b, c.out)))
+	same = below_stat(c.out, &st) == 0 && st.st_dev == b.st.st_dev &&
+	       st.st_ino == b.st.st_ino;
+	if (err || (converted && same))
 		goto out;
 	err = rewrite_open(&r, &b, c.out, &why);
-	if (!err)
-		err = converted ? kp_outfile_copy(&r.out, 0, b.fd, 0, b.size, &why)
-				: write_converted(&c, &b, &r.out, &why);
+	if (!err && converted)
+		err = kp_outfile_copy(&r.out, 0, b.fd, 0, b.size, &why);
+	if (!err && !converted)
+		err = kp_marker_write(&c.marker, &marker, &size, &why);
+	/* the recipe by which it can be restored goes into the file, too */
+	if (!err && !converted)
+		err = kp_recipe_describe(&b.fat, NULL, NULL,
+					 KP_RECIPE_COMPUTE |
+						 (c.keep ? KP_RECIPE_IN_FILE : 0),
+					 &recipe, &why);
+	if (!err && !converted) {
+		struct kp_recipe_maker maker = {
+			.recipe = &recipe, .fd = b.fd, .size = b.size};
+		const struct kp_convert_options how = {.marker = {marker, size},
+						       .recipe = kp_recipe_complete,
+						       .recipe_arg = &maker,
+						       .keep_device_code = c.keep};
+
+		err = kp_convert(b.fd, b.size, &b.fat, &how, &r.out, &why);
+		free((void *)maker.bytes.data);
+	}
 	if (!err && fstat(r.out.fd, &st) < 0)
 		err = kp_fail_errno(&why, errno, "cannot stat");
 	if (!err)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/order.h"
+#include "core/base/text.h"
 #include "mark.h"
 #include "packer/archives/binary.h"
 #include "packer/cli/report.h"
@@ -37,33 +38,7 @@ struct shown {
 	size_t n_arches, n_objects;
 	uint64_t
 		size; /* of the device code that it has, or had before it was converted */
-	bool failed;
 };
-
-/*
- * Read the marker and the layout.  Parts that cannot be read are reported, the rest is
- * shown.
- */
-static void read_shown(struct shown *s)
-{
-	const struct kp_recipe *layout = &s->b.layout;
-	struct kpackx_error why = {0};
-
-	if (s->b.fat.kind == KP_FATBIN_CONVERTED &&
-	    (binary_read_marker(&s->b, &why) || binary_read_layout(&s->b, &why))) {
-		report_why(s->b.path, &why);
-		s->failed = true;
-	}
-	s->size = s->b.has_layout ? layout->section_size : s->b.fat.source.size;
-	s->arches = xcalloc(layout->n_images + 1, sizeof(*s->arches));
-	for (size_t i = 0; i < layout->n_images; i++)
-		if (!layout->images[i].host)
-			s->arches[s->n_objects++] = layout->images[i].arch;
-	kp_sort(s->arches, s->n_objects, KP_AS_TEXT);
-	for (size_t i = 0; i < s->n_objects; i++)
-		if (i == 0 || strcmp(s->arches[s->n_arches - 1], s->arches[i]) != 0)
-			s->arches[s->n_arches++] = s->arches[i];
-}
 
 static const char *magic_name(const struct kp_elf_wrapper *w)
 {
@@ -190,18 +165,33 @@ int mark_show(int argc, char **argv)
 	for (int i = optind; i < argc; i++) {
 		struct kpackx_error why = {0};
 		struct shown s = {.b = {.fd = -1}};
+		const struct kp_recipe *layout;
 
 		if (binary_open(argv[i], &s.b, &why)) {
 			report_why(argv[i], &why);
-			s.failed = true;
-		} else {
-			read_shown(&s);
-			if (!json)
-				print_shown(&s);
-			else
-				report_array_add(&array, shown_json(&s));
+			status = EXIT_FAULT;
+			continue;
 		}
-		status = s.failed ? EXIT_FAULT : status;
+		/* parts that cannot be read are reported, the rest is shown */
+		if (s.b.fat.kind == KP_FATBIN_CONVERTED &&
+		    (binary_read_marker(&s.b, &why) || binary_read_layout(&s.b, &why))) {
+			report_why(argv[i], &why);
+			status = EXIT_FAULT;
+		}
+		layout = &s.b.layout;
+		s.size = s.b.has_layout ? layout->section_size : s.b.fat.source.size;
+		s.arches = xcalloc(layout->n_images + 1, sizeof(*s.arches));
+		for (size_t k = 0; k < layout->n_images; k++)
+			if (!layout->images[k].host)
+				s.arches[s.n_objects++] = layout->images[k].arch;
+		kp_sort(s.arches, s.n_objects, KP_AS_TEXT);
+		for (size_t k = 0; k < s.n_objects; k++)
+			if (k == 0 || strcmp(s.arches[s.n_arches - 1], s.arches[k]) != 0)
+				s.arches[s.n_arches++] = s.arches[k];
+		if (json)
+			report_array_add(&array, shown_json(&s));
+		else
+			print_shown(&s);
 		free(s.arches);
 		binary_close(&s.b);
 	}
@@ -212,9 +202,10 @@ int mark_show(int argc, char **argv)
 
 /* ---- set ---- */
 
+/* Names and paths are for archives, and MessagePack's UTF-8. */
 static void check_text(const struct options *o, const struct option_help *row)
 {
-	if (!marker_text_ok(o->arg))
+	if (!*o->arg || !kp_text_ok(kp_span_str(o->arg)))
 		options_usage(o->help,
 			      "--%s: is empty, or not UTF-8 without control bytes",
 			      row->long_name);
@@ -256,6 +247,7 @@ static kpack_error_t set_marker(const char *path, const struct kp_marker *change
 {
 	KP_AUTO_FREE uint8_t *bytes = NULL;
 	struct kp_marker marker = {0};
+	const struct kp_marker *paths;
 	struct rewrite r = {0};
 	struct binary b;
 	size_t size;
@@ -265,7 +257,11 @@ static kpack_error_t set_marker(const char *path, const struct kp_marker *change
 		err = binary_read_marker(&b, why);
 	if (err)
 		goto out;
-	marker_merge(&b.marker, changes, &marker);
+	marker_set_name(&marker, changes->kernel_name ? changes->kernel_name
+						      : b.marker.kernel_name);
+	paths = changes->n_search_paths ? changes : &b.marker;
+	for (size_t i = 0; i < paths->n_search_paths; i++)
+		marker_add_path(&marker, paths->search_paths[i]);
 	if (kp_marker_same(&b.marker, &marker))
 		goto out;
 	err = rewrite_open(&r, &b, path, why);

@@ -22,7 +22,6 @@
 #include "core/base/msgpack_read.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
-#include "core/writer/store.h"
 #include "packer/archives/content.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/report.h"
@@ -81,7 +80,7 @@ static kpack_error_t read_entries(struct report_figures *f, const struct report_
 				  struct kpackx_error *why)
 {
 	size_t n_entries = 0, n_objects = 0, first = 0, used = 0;
-	uint32_t *numbers;
+	KP_AUTO_FREE uint32_t *numbers = NULL;
 
 	for (size_t i = 0; i < in->count; i++) {
 		n_entries += kp_archive_entry_count(in->archives[i].archive);
@@ -133,7 +132,6 @@ static kpack_error_t read_entries(struct report_figures *f, const struct report_
 	for (size_t i = 0; i < f->n_entries; i++)
 		f->entries[i].object = numbers[f->entries[i].object];
 	f->n_objects = used;
-	free(numbers);
 	return KPACK_SUCCESS;
 }
 
@@ -315,38 +313,6 @@ static int by_row_stored(const void *pa, const void *pb)
 	return descending(a->stored, b->stored, KP_ORDER(a->number, b->number));
 }
 
-/* An object goes if all of its entries go. */
-static void sum_choice(struct report_figures *f, struct arch_filter *filter)
-{
-	bool *stays = xcalloc(f->n_objects + 1, sizeof(*stays));
-
-	f->gpus = xstrdup("");
-	for (size_t i = 0; i < filter->chosen.count; i++) {
-		char gpu[KP_TARGET_TEXT_MAX], *longer;
-
-		kp_target_format(&filter->chosen.gpus[i], gpu);
-		longer = xasprintf("%s%s%s", f->gpus, i ? ", " : "", gpu);
-		free(f->gpus);
-		f->gpus = longer;
-	}
-	for (size_t i = 0; i < f->n_entries; i++) {
-		const struct report_entry *entry = &f->entries[i];
-		bool goes = arch_filter_drops(filter, entry->arch);
-		struct report_row *row = goes ? &f->freed : &f->kept;
-
-		row->entries++;
-		add_bytes(&row->decoded, entry->size);
-		stays[entry->object] |= !goes;
-	}
-	for (size_t i = 0; i < f->n_objects; i++) {
-		struct report_row *row = stays[i] ? &f->kept : &f->freed;
-
-		row->objects++;
-		add_bytes(&row->stored, f->objects[i].stored);
-	}
-	free(stays);
-}
-
 /* ---- families ---- */
 
 enum family_kind { FEATURES, GENERIC, SUBFAMILY, FAMILY, EVERY_GPU, FAMILY_KINDS };
@@ -381,12 +347,44 @@ static const char *group_of(enum family_kind kind, struct kp_span arch,
 	}
 }
 
-/*
- * Find the families of F's architectures.  Those of one member show nothing, and those with the same
- * members become one.
- */
-static void find_families(struct report_figures *f)
+static int by_family_saving(const void *pa, const void *pb)
 {
+	const struct report_family *a = pa, *b = pb;
+
+	return descending(a->apart - a->together, b->apart - b->together,
+			  strcmp(a->name, b->name));
+}
+
+/*
+ * The stored bytes of the architecture ROW's contents, without those that MARKS have under
+ * MARK already.  The entries are sorted by architecture; FIRST has each one's first.
+ */
+static uint64_t count_arch(const struct report_figures *f, uint32_t row,
+			   const size_t *first, uint32_t *marks, uint32_t mark)
+{
+	uint32_t number = f->arches.items[row].number;
+	uint64_t sum = 0;
+
+	for (size_t i = first[number]; i < first[number + 1]; i++) {
+		const struct report_entry *entry = &f->entries[i];
+
+		if (marks[entry->content] == mark)
+			continue;
+		marks[entry->content] = mark;
+		add_bytes(&sum, f->objects[entry->object].stored);
+	}
+	return sum;
+}
+
+/*
+ * Find the families of F's architectures, and what one archive for each would have.  Those of one
+ * member show nothing, and those with the same members become one.
+ */
+static void measure_families(struct report_figures *f)
+{
+	KP_AUTO_FREE size_t *first = xcalloc(f->arches.count + 1, sizeof(*first));
+	KP_AUTO_FREE uint32_t *marks = xcalloc(f->n_contents, sizeof(*marks));
+	uint32_t mark = 0;
 	size_t n = 0;
 
 	for (enum family_kind kind = 0; kind < FAMILY_KINDS; kind++) {
@@ -417,6 +415,7 @@ static void find_families(struct report_figures *f)
 			family->members[family->n_members++] = (uint32_t)i;
 		}
 	}
+	/* one of several with the same members gets their names */
 	for (size_t i = 0; i < f->n_families; i++) {
 		struct report_family *family = &f->families[i], *same = NULL;
 		size_t size = family->n_members * sizeof(*family->members);
@@ -437,43 +436,7 @@ static void find_families(struct report_figures *f)
 			f->families[n++] = *family;
 	}
 	f->n_families = n;
-}
-
-static int by_family_saving(const void *pa, const void *pb)
-{
-	const struct report_family *a = pa, *b = pb;
-
-	return descending(a->apart - a->together, b->apart - b->together,
-			  strcmp(a->name, b->name));
-}
-
-/*
- * The stored bytes of the architecture ROW's contents, without those that MARKS have under
- * MARK already.  The entries are sorted by architecture; FIRST has each one's first.
- */
-static uint64_t count_arch(const struct report_figures *f, uint32_t row,
-			   const size_t *first, uint32_t *marks, uint32_t mark)
-{
-	uint32_t number = f->arches.items[row].number;
-	uint64_t sum = 0;
-
-	for (size_t i = first[number]; i < first[number + 1]; i++) {
-		const struct report_entry *entry = &f->entries[i];
-
-		if (marks[entry->content] == mark)
-			continue;
-		marks[entry->content] = mark;
-		add_bytes(&sum, f->objects[entry->object].stored);
-	}
-	return sum;
-}
-
-static void measure_families(struct report_figures *f)
-{
-	size_t *first = xcalloc(f->arches.count + 1, sizeof(*first));
-	uint32_t *marks = xcalloc(f->n_contents, sizeof(*marks)), mark = 0;
-
-	find_families(f);
+	/* apart, each member's archive has its contents; together, each content is there once */
 	for (size_t i = 0; i < f->n_entries; i++)
 		first[f->entries[i].arch_number + 1] = i + 1;
 	for (size_t i = 0; i < f->n_families; i++) {
@@ -495,8 +458,6 @@ static void measure_families(struct report_figures *f)
 	}
 	if (f->n_families)
 		qsort(f->families, f->n_families, sizeof(*f->families), by_family_saving);
-	free(first);
-	free(marks);
 }
 
 kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *filter,
@@ -511,6 +472,7 @@ kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *f
 					role[] = {ENTRY_BY(SPAN, library),
 						  ENTRY_BY(SPAN, role)},
 					arch[] = {ENTRY_BY(SPAN, arch)};
+	KP_AUTO_FREE bool *stays = NULL;
 	struct report_rows *sorted[] = {&out->arches, &out->libraries, &out->databases};
 	uint32_t number = 0;
 
@@ -532,8 +494,34 @@ kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *f
 	for (size_t i = 0; i < out->libraries.count; i++)
 		out->binaries += !out->libraries.items[i].database;
 	measure_families(out);
-	if (arch_filter_given(filter))
-		sum_choice(out, filter);
+	if (kp_choice_is_all(&filter->chosen))
+		return KPACK_SUCCESS;
+	/* what the wanted GPUs keep: an object goes if all of its entries go */
+	stays = xcalloc(out->n_objects + 1, sizeof(*stays));
+	out->gpus = xstrdup("");
+	for (size_t i = 0; i < filter->chosen.count; i++) {
+		char gpu[KP_TARGET_TEXT_MAX], *longer;
+
+		kp_target_format(&filter->chosen.gpus[i], gpu);
+		longer = xasprintf("%s%s%s", out->gpus, i ? ", " : "", gpu);
+		free(out->gpus);
+		out->gpus = longer;
+	}
+	for (size_t i = 0; i < out->n_entries; i++) {
+		const struct report_entry *entry = &out->entries[i];
+		bool goes = arch_filter_drops(filter, entry->arch);
+		struct report_row *row = goes ? &out->freed : &out->kept;
+
+		row->entries++;
+		add_bytes(&row->decoded, entry->size);
+		stays[entry->object] |= !goes;
+	}
+	for (size_t i = 0; i < out->n_objects; i++) {
+		struct report_row *row = stays[i] ? &out->kept : &out->freed;
+
+		row->objects++;
+		add_bytes(&row->stored, out->objects[i].stored);
+	}
 	return KPACK_SUCCESS;
 }
 

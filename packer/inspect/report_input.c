@@ -9,7 +9,6 @@
 #include "report.h"
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/archive/naming.h"
@@ -30,8 +29,7 @@ void report_input_fault(struct report_input *in, const char *name, const char *f
 	va_list args;
 
 	va_start(args, fmt);
-	if (vasprintf(&text, fmt, args) < 0)
-		xalloc_fail(0);
+	text = xvasprintf(fmt, args);
 	va_end(args);
 	report_error(name, "%s", text);
 	kp_faults_add(&in->faults, true, "%s: %s",
@@ -99,24 +97,6 @@ enum measured {
 	MEASURE_REST, /* a tree with archives, in which some binaries may not be packed */
 };
 
-/*
- * The bytes of code in a file: a binary's section; the containers in other sections, such
- * as CUDA's, but not those inside them; of anything else the whole file.
- */
-static uint64_t size_of_code(const struct input *file)
-{
-	uint64_t size = 0;
-
-	if (file->kind == INPUT_HOST)
-		return file->fat.source.size;
-	if (file->fat.kind != KP_FATBIN_NESTED)
-		return (uint64_t)file->st.st_size;
-	for (size_t i = 0; i < file->fat.containers.count; i++)
-		if (file->fat.containers.items[i].inside == KP_NOWHERE)
-			size += file->fat.containers.items[i].size;
-	return size;
-}
-
 static void measure(struct report_input *in, const char *root, const char *name,
 		    enum measured what, bool quiet)
 {
@@ -170,8 +150,23 @@ static void measure(struct report_input *in, const char *root, const char *name,
 		status = EXIT_FAULT;
 	}
 	for (size_t i = 0; i < p.scan.n_inputs; i++) {
+		const struct input *file = p.scan.inputs[i];
+		const struct kp_containers *list = &file->fat.containers;
+		bool nested =
+			file->kind != INPUT_HOST && file->fat.kind == KP_FATBIN_NESTED;
+
+		/*
+		 * A binary's section; the containers in other sections, such as CUDA's, but not
+		 * those inside them; of anything else the whole file.
+		 */
 		in->coded_files++;
-		in->coded_bytes += size_of_code(p.scan.inputs[i]);
+		if (!nested)
+			in->coded_bytes += file->kind == INPUT_HOST
+						   ? file->fat.source.size
+						   : (uint64_t)file->st.st_size;
+		for (size_t k = 0; nested && k < list->count; k++)
+			if (list->items[k].inside == KP_NOWHERE)
+				in->coded_bytes += list->items[k].size;
 	}
 	/* the archives have no name on disk: they are opened again by their descriptors */
 	if (p.set)
@@ -205,7 +200,7 @@ struct linked_file {
  */
 static uint64_t walk_tree(struct report_input *in, const char *root)
 {
-	struct linked_file *links = NULL;
+	KP_AUTO_FREE struct linked_file *links = NULL;
 	size_t n_links = 0, cap = 0;
 	uint64_t archives = 0;
 	struct tree_list *list = tree_list_open(root);
@@ -241,7 +236,6 @@ static uint64_t walk_tree(struct report_input *in, const char *root)
 		in->host_files--;
 		in->host_bytes -= links[i].size;
 	}
-	free(links);
 	return archives;
 }
 

@@ -14,8 +14,6 @@
  * and facts from the small JSON file that Triton writes next to a kernel.
  */
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"
@@ -233,27 +231,6 @@ static void add_param(const char *name, const json_t *value, struct facts *param
 		facts_short(params, name, text_of(value), NAME_MAX_BYTES);
 }
 
-/* A text, or Triton's own: an object that maps each argument's name to its type. */
-static void add_signature(json_t *signature, struct facts *out)
-{
-	KP_AUTO(kp_compose) types = {0};
-	const char *name;
-	json_t *type;
-
-	facts_short(out, "signature", text_of(signature), TEXT_MAX);
-	json_object_foreach(signature, name, type)
-	{
-		struct kp_span s = text_of(type);
-
-		if (s.size == 0 || !kp_text_ok(s) || types.size + s.size >= TEXT_MAX)
-			return;
-		kp_compose_str(&types, types.size ? "," : "");
-		kp_compose_span(&types, s);
-	}
-	facts_short(out, "signature", (struct kp_span){(uint8_t *)types.text, types.size},
-		    TEXT_MAX);
-}
-
 /* Add the signature and tuning parameters of Q's kernel, from NAME.json, if that exists. */
 static kpack_error_t add_kernel(const struct library_question *q, struct facts *out,
 				struct kpackx_error *why)
@@ -263,7 +240,7 @@ static kpack_error_t add_kernel(const struct library_question *q, struct facts *
 	KP_AUTO_FREE char *path = xasprintf(
 		"%.*s.json", (int)(strlen(q->path) - strlen(".hsaco")), q->path);
 	json_t *json = NULL, *value, *param;
-	struct facts params = {0};
+	KP_AUTO(facts) params = {0};
 	const char *name, *inner;
 	struct file_bytes bytes;
 	kpack_error_t err;
@@ -277,20 +254,39 @@ static kpack_error_t add_kernel(const struct library_question *q, struct facts *
 	json_object_foreach(json, name, value)
 	{
 		struct kp_span text = kp_span_str(name);
+		KP_AUTO(kp_compose) types = {0};
+		bool fits = true;
 
-		if (kp_span_is(text, "signature") && !facts_has(out, name))
-			add_signature(value, out);
-		else if (json_is_object(value) &&
-			 kp_span_is_one_of(text, "tuning_params constants kwargs"))
+		if (kp_span_is(text, "signature") && !facts_has(out, name)) {
+			/* a text, or Triton's own: an object of each argument's type */
+			facts_short(out, "signature", text_of(value), TEXT_MAX);
+			json_object_foreach(value, inner, param)
+			{
+				struct kp_span s = text_of(param);
+
+				fits &= s.size && kp_text_ok(s) &&
+					types.size + s.size < TEXT_MAX;
+				if (!fits)
+					break;
+				kp_compose_str(&types, types.size ? "," : "");
+				kp_compose_span(&types, s);
+			}
+			if (fits)
+				facts_short(out, "signature",
+					    (struct kp_span){(uint8_t *)types.text,
+							     types.size},
+					    TEXT_MAX);
+		} else if (json_is_object(value) &&
+			   kp_span_is_one_of(text, "tuning_params constants kwargs")) {
 			json_object_foreach(value, inner, param)
 				add_param(inner, param, &params);
-		else if (kp_span_is_one_of(text, params_of) ||
-			 (strncasecmp(name, "block_", 6) == 0 && name[6]))
+		} else if (kp_span_is_one_of(text, params_of) ||
+			   (strncasecmp(name, "block_", 6) == 0 && name[6])) {
 			add_param(name, value, &params);
+		}
 	}
 	if (params.count)
 		facts_map(out, "tuning_params", &params);
-	facts_fini(&params);
 	json_decref(json);
 	return err;
 }

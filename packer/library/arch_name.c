@@ -14,7 +14,6 @@
 #include "core/base/path.h"
 #include "core/base/text.h"
 #include "core/elf/host_fatbin.h"
-#include "packer/cli/xalloc.h"
 
 /* Digits of a processor's number: gfx600 ... gfx1310, with a letter gfx90a. */
 enum { NUMBER_MIN = 3, NUMBER_MAX = 4 };

@@ -73,10 +73,8 @@ add_fault(struct closure *c, const char *path, const char *fmt, ...)
 static void add_missing(struct closure *c, const char *path, const char *wanted,
 			const char *also)
 {
-	KP_AUTO_FREE char *shown = kp_text_escape_new(kp_span_str(wanted));
+	KP_AUTO_FREE char *shown = xescape(kp_span_str(wanted));
 
-	if (!shown)
-		xalloc_fail(0);
 	add_fault(c, path, "needs %s%s, which is missing", shown, also);
 }
 
@@ -177,50 +175,6 @@ static void need_code(struct closure *c, const char *child, struct kp_span stem)
 		    " or .hsaco");
 }
 
-/* Require the child that a placeholder names, and its code, unless only other GPUs do. */
-static void check_placeholder(struct closure *c, const struct tensile_index *index,
-			      const struct tensile_placeholder *placeholder)
-{
-	struct kp_span stem = placeholder->value, named;
-	char gpu[KP_TARGET_TEXT_MAX], own[KP_TARGET_TEXT_MAX];
-	const struct kp_span *gpus =
-		placeholder->n_gpus ? &index->gpus[placeholder->gpu] : index->gpus;
-	size_t n = placeholder->n_gpus ? placeholder->n_gpus : index->n_gpus;
-	bool wanted = n == 0;
-	const char *child;
-
-	/* The parent's name is right, whatever its rows say: the loader goes by the name. */
-	if (processor_of(kp_span_str(kp_path_name(c->path)), gpu)) {
-		named = kp_span_str(gpu);
-		gpus = &named;
-		n = 1;
-	}
-	for (size_t i = 0; i < n && !wanted; i++)
-		wanted = is_name_wanted(c, gpus[i]);
-	if (!wanted || !is_name_wanted(c, stem))
-		return;
-	child = need_beside(c, c->path, stem, library_endings(c->path), "");
-	if (!child)
-		return;
-	if (!kp_span_has(stem, "fallback") || arch_of_name(stem, own)) {
-		need_code(c, child, stem);
-		return;
-	}
-	for (size_t i = 0; i < n && c->n_code <= CODE_MAX; i++) {
-		KP_AUTO_FREE char *code = NULL;
-
-		if (c->n_code++ == CODE_MAX)
-			add_fault(c, c->path,
-				  "leads to more than %d code objects; "
-				  "the rest is not checked",
-				  CODE_MAX);
-		if (!processor_of(gpus[i], own) || !is_wanted(c, own))
-			continue;
-		code = xasprintf("%.*s_%s", (int)stem.size, (const char *)stem.data, own);
-		need_code(c, child, kp_span_str(code));
-	}
-}
-
 /*
  * A parent without placeholders has all solutions, and its loader takes all code for the GPU that is
  * beside it.  Kernels from source are in Kernels.so-000-<gpu>.hsaco.  Those in assembly are in one file
@@ -262,10 +216,15 @@ static void need_merged(struct closure *c, const struct tensile_index *index,
 	add_missing(c, c->path, wanted, "");
 }
 
+/*
+ * A placeholder of a parent names a child, which must be there with its code, unless only other GPUs
+ * need it.
+ */
 static kpack_error_t check_parent(struct closure *c, struct kpackx_error *why)
 {
-	struct kp_span name = kp_span_str(kp_path_name(c->path));
-	char gpu[KP_TARGET_TEXT_MAX];
+	struct kp_span name = kp_span_str(kp_path_name(c->path)), named;
+	char gpu[KP_TARGET_TEXT_MAX], own[KP_TARGET_TEXT_MAX];
+	bool has_gpu = processor_of(name, gpu);
 	KP_AUTO(read_file) bytes = {0};
 	KP_AUTO(tensile_index) index = {0};
 	struct kpackx_error fault = {0};
@@ -280,20 +239,63 @@ static kpack_error_t check_parent(struct closure *c, struct kpackx_error *why)
 		return add_unreadable(c, err, &fault, why);
 	if (!index.has_library) {
 		add_fault(c, c->path, "library: missing, or no map");
-	} else if (index.n_gpus > ROWS_MAX) {
+		return KPACK_SUCCESS;
+	}
+	if (index.n_gpus > ROWS_MAX) {
 		add_fault(c, c->path,
 			  "library: names %zu processors, at most %d are checked",
 			  index.n_gpus, ROWS_MAX);
-	} else if (index.n_placeholders) {
-		for (size_t i = 0; i < index.n_placeholders; i++)
-			check_placeholder(c, &index, &index.placeholders[i]);
-	} else if (processor_of(name, gpu)) {
+		return KPACK_SUCCESS;
+	}
+	if (!index.n_placeholders && has_gpu) {
 		need_merged(c, &index, kp_span_str(gpu));
-	} else {
+	} else if (!index.n_placeholders) {
 		for (size_t i = 0; i < index.n_gpus; i++)
 			need_merged(c, &index, index.gpus[i]);
 		for (size_t i = 0; i < index.n_kernels; i++)
 			need_merged(c, &index, index.kernels[i].gpu);
+	}
+	named = kp_span_str(gpu);
+	for (size_t p = 0; p < index.n_placeholders; p++) {
+		const struct tensile_placeholder *placeholder = &index.placeholders[p];
+		struct kp_span stem = placeholder->value;
+		/* the parent's name is right, whatever its rows say: the loader goes by the name */
+		const struct kp_span *gpus = has_gpu ? &named
+					     : placeholder->n_gpus
+						     ? &index.gpus[placeholder->gpu]
+						     : index.gpus;
+		size_t n = has_gpu               ? 1
+			   : placeholder->n_gpus ? placeholder->n_gpus
+						 : index.n_gpus;
+		bool wanted = n == 0;
+		const char *child = NULL;
+
+		for (size_t i = 0; i < n && !wanted; i++)
+			wanted = is_name_wanted(c, gpus[i]);
+		if (wanted && is_name_wanted(c, stem))
+			child = need_beside(c, c->path, stem, library_endings(c->path),
+					    "");
+		if (!child)
+			continue;
+		if (!kp_span_has(stem, "fallback") || arch_of_name(stem, own)) {
+			need_code(c, child, stem);
+			continue;
+		}
+		/* the code of a fallback is in one file for each GPU */
+		for (size_t i = 0; i < n && c->n_code <= CODE_MAX; i++) {
+			KP_AUTO_FREE char *code = NULL;
+
+			if (c->n_code++ == CODE_MAX)
+				add_fault(c, c->path,
+					  "leads to more than %d code objects; "
+					  "the rest is not checked",
+					  CODE_MAX);
+			if (!processor_of(gpus[i], own) || !is_wanted(c, own))
+				continue;
+			code = xasprintf("%.*s_%s", (int)stem.size,
+					 (const char *)stem.data, own);
+			need_code(c, child, kp_span_str(code));
+		}
 	}
 	return KPACK_SUCCESS;
 }

@@ -46,10 +46,10 @@ struct install_tree_of {
  * equal, a plain file wins over an entry, and an earlier file over a later one.  Symbolic
  * links to files count as files.  If an entry's metadata names a library of the
  * set, that is trusted.  Faults of files, conflicts between archives, and paths with two
- * contents are reported and counted.  The caller must close OUT in any case.
+ * contents are reported and counted.  The caller must close T in any case.
  */
-kpack_error_t install_tree_open(const struct install_tree_of *of,
-				struct install_tree *out, struct kpackx_error *why);
+kpack_error_t install_tree_open(const struct install_tree_of *of, struct install_tree *t,
+				struct kpackx_error *why);
 void install_tree_close(struct install_tree *tree);
 
 /* --- the rules ------------------------------------------------------------------------ */

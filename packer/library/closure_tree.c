@@ -6,9 +6,7 @@
 #include "closure.h"
 #include <limits.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/archive/naming.h"
-#include "core/base/bounds.h"
 #include "packer/archives/content.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
@@ -23,6 +21,14 @@ struct origin {
 	size_t n_sources, sources_cap;
 	struct file_tree links; /* followed when all files are known */
 };
+
+static void origin_fini(struct origin *from)
+{
+	file_tree_fini(&from->links);
+	while (from->n_sources)
+		free(from->sources[--from->n_sources]);
+	free(from->sources);
+}
 
 /* Take over PATH. */
 static void add_source(struct origin *from, char *path)
@@ -39,85 +45,52 @@ static const char *place_of(const struct file_tree_item *item)
 	return item->disk ? item->disk : kp_archive_path(item->archive);
 }
 
-/* Report A and B, which have the same path, if their bytes differ: who reads which is then chance. */
-static kpack_error_t compare_items(struct install_tree *t, const struct file_tree_item *a,
-				   const struct file_tree_item *b,
-				   struct kpackx_error *why)
-{
-	const struct file_tree_item *both[] = {a, b};
-	struct kpackx_error fault = {0};
-	struct kp_hash hashes[2];
-	bool same = a->size == b->size;
-	kpack_error_t err = KPACK_SUCCESS;
-
-	for (size_t i = 0; i < 2 && same && !err; i++) {
-		const struct file_tree_item *item = both[i];
-
-		err = item->disk ? content_hash_file(item->disk, 0, item->size,
-						     &hashes[i], &fault)
-				 : content_hash_entry(item->archive, item->entry,
-						      &hashes[i], &fault);
-		if (err)
-			err = kp_fail_prefix(&fault, err, "%s", place_of(item));
-	}
-	if (err == KPACK_ERROR_OUT_OF_MEMORY)
-		return kp_fail(why, err, "%s", fault.text);
-	if (same && !err && kp_hash_is(&hashes[0], hashes[1].bytes))
-		return KPACK_SUCCESS;
-	t->n_faults++;
-	if (err)
-		report_why(a->path, &fault);
-	else
-		report_error(a->path, "other bytes in %s than in %s", place_of(a),
-			     place_of(b));
-	return KPACK_SUCCESS;
-}
-
 /*
- * Add MORE; if a path already exists, the existing file stays.  Who packs a tree compares with what
- * was packed before on his own: there a new file replaces it.
+ * Add MORE; if a path already exists, the existing file stays, and other bytes at it are reported:
+ * who reads which is then chance.  Who packs a tree compares with what was packed before on his own:
+ * there a new file replaces it.
  */
 static kpack_error_t join_files(struct install_tree *t, struct file_tree *more,
 				struct kpackx_error *why)
 {
-	size_t file;
-
 	file_tree_sort(more);
-	for (size_t i = 0; i < more->count && !t->packing; i++)
-		if (file_tree_find(&t->files, more->items[i].path, &file))
-			KP_TRY(compare_items(t, &t->files.items[file], &more->items[i],
-					     why));
+	for (size_t i = 0; i < more->count && !t->packing; i++) {
+		const struct file_tree_item *both[] = {NULL, &more->items[i]};
+		struct kpackx_error fault = {0};
+		struct kp_hash hashes[2];
+		kpack_error_t err = KPACK_SUCCESS;
+		size_t file;
+		bool same;
+
+		if (!file_tree_find(&t->files, both[1]->path, &file))
+			continue;
+		both[0] = &t->files.items[file];
+		same = both[0]->size == both[1]->size;
+		for (size_t k = 0; k < 2 && same && !err; k++) {
+			const struct file_tree_item *item = both[k];
+
+			err = item->disk ? content_hash_file(item->disk, 0, item->size,
+							     &hashes[k], &fault)
+					 : content_hash_entry(item->archive, item->entry,
+							      &hashes[k], &fault);
+			if (err)
+				err = kp_fail_prefix(&fault, err, "%s", place_of(item));
+		}
+		if (err == KPACK_ERROR_OUT_OF_MEMORY)
+			return kp_fail(why, err, "%s", fault.text);
+		if (same && !err && kp_hash_is(&hashes[0], hashes[1].bytes))
+			continue;
+		t->n_faults++;
+		if (err)
+			report_why(both[0]->path, &fault);
+		else
+			report_error(both[0]->path, "other bytes in %s than in %s",
+				     place_of(both[0]), place_of(both[1]));
+	}
 	for (size_t i = 0; i < more->count; i++)
 		file_tree_add(&t->files, &more->items[i]);
 	file_tree_sort(&t->files);
 	return KPACK_SUCCESS;
-}
-
-/*
- * Add symbolic links to files that archives show.  They lead to nothing on the disk, but do so where
- * the archives are mounted over the tree.
- */
-static kpack_error_t add_links(struct install_tree *t, const struct origin *from,
-			       struct kpackx_error *why)
-{
-	KP_AUTO(file_tree) found = {0};
-
-	for (size_t i = 0; i < from->links.count; i++) {
-		const struct file_tree_item *link = &from->links.items[i];
-		struct file_tree_item item;
-		char to[PATH_MAX];
-		ssize_t n = below_readlink(link->disk, to, sizeof(to));
-		size_t file;
-
-		if (n < 0 || (size_t)n >= sizeof(to) ||
-		    !kernel_path_find(&t->files, link->path,
-				      (struct kp_span){(uint8_t *)to, (size_t)n}, &file))
-			continue;
-		item = t->files.items[file];
-		item.path = link->path;
-		file_tree_add(&found, &item);
-	}
-	return join_files(t, &found, why);
 }
 
 /* --- roots --------------------------------------------------------------------------- */
@@ -254,22 +227,6 @@ static void add_directory(const struct install_tree *t, uint32_t dir, const char
 
 /* --- libraries ------------------------------------------------------------------------- */
 
-/* The library of SET that the metadata of an entry names; NULL: none. */
-static const char *library_of_entry(const struct library_set *set,
-				    const struct file_tree_item *item)
-{
-	KP_AUTO(file_names) names = {0};
-
-	if (file_names_of_msgpack(kp_archive_meta_raw(item->archive, item->entry),
-				  "library", &names, NULL) ||
-	    names.count == 0)
-		return NULL;
-	for (size_t i = 0; i < set->count; i++)
-		if (strcmp(names.items[0], set->items[i]->name) == 0)
-			return set->items[i]->name;
-	return NULL;
-}
-
 static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 {
 	const struct install_tree *t = arg;
@@ -280,20 +237,22 @@ static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 
 /* --- the tree -------------------------------------------------------------------------- */
 
-static kpack_error_t fill_tree(struct install_tree *t, struct origin *from,
-			       struct kpackx_error *why)
+kpack_error_t install_tree_open(const struct install_tree_of *of, struct install_tree *t,
+				struct kpackx_error *why)
 {
-	const struct install_tree_of *of = from->of;
+	KP_AUTO(origin) from = {.of = of};
 	KP_AUTO(file_tree) shown = {0};
+	KP_AUTO(file_tree) linked = {0};
 	size_t kept, counted;
 	const char *const *texts;
 	kpack_error_t err;
 
+	*t = (struct install_tree){.packing = of->packing};
 	for (int i = 0; i < of->n_paths; i++)
-		if ((err = add_root(t, of->paths[i], from, why)))
+		if ((err = add_root(t, of->paths[i], &from, why)))
 			return kp_fail_prefix(why, err, "%s", of->paths[i]);
-	if (from->n_sources) {
-		archives_open(&t->archives, (int)from->n_sources, from->sources);
+	if (from.n_sources) {
+		archives_open(&t->archives, (int)from.n_sources, from.sources);
 		t->n_faults += t->archives.failed;
 		KP_TRY(kp_view_new(t->archives.items, t->archives.count, NULL, &t->view,
 				   why));
@@ -306,7 +265,26 @@ static kpack_error_t fill_tree(struct install_tree *t, struct origin *from,
 		add_directory(t, 0, "", &shown);
 		KP_TRY(join_files(t, &shown, why));
 	}
-	KP_TRY(add_links(t, from, why));
+	/*
+	 * Symbolic links to files that archives show lead to nothing on the disk, but do so where
+	 * the archives are mounted over the tree.
+	 */
+	for (size_t i = 0; i < from.links.count; i++) {
+		const struct file_tree_item *link = &from.links.items[i];
+		struct file_tree_item item;
+		char to[PATH_MAX];
+		ssize_t n = below_readlink(link->disk, to, sizeof(to));
+		size_t file;
+
+		if (n < 0 || (size_t)n >= sizeof(to) ||
+		    !kernel_path_find(&t->files, link->path,
+				      (struct kp_span){(uint8_t *)to, (size_t)n}, &file))
+			continue;
+		item = t->files.items[file];
+		item.path = link->path;
+		file_tree_add(&linked, &item);
+	}
+	KP_TRY(join_files(t, &linked, why));
 
 	/*
 	 * Entries that name a known library are trusted.  Libraries are asked about all other
@@ -316,10 +294,18 @@ static kpack_error_t fill_tree(struct install_tree *t, struct origin *from,
 					  xcalloc(t->files.count, sizeof(void *))};
 	for (size_t i = 0; i < t->files.count; i++) {
 		const struct file_tree_item *item = &t->files.items[i];
-		const char *library =
-			item->archive ? library_of_entry(of->libraries, item) : NULL;
+		KP_AUTO(file_names) names = {0};
+		const char *library = NULL;
 		struct library_object *o;
 
+		if (!item->archive ||
+		    file_names_of_msgpack(kp_archive_meta_raw(item->archive, item->entry),
+					  "library", &names, NULL) ||
+		    names.count == 0)
+			continue;
+		for (size_t k = 0; k < of->libraries->count && !library; k++)
+			if (strcmp(names.items[0], of->libraries->items[k]->name) == 0)
+				library = of->libraries->items[k]->name;
 		if (!library)
 			continue;
 		t->found.objects[i] = o = xcalloc(1, sizeof(*o));
@@ -331,21 +317,6 @@ static kpack_error_t fill_tree(struct install_tree *t, struct origin *from,
 	for (size_t i = 0; i < t->files.count; i++)
 		t->n_databases += t->found.objects[i] != NULL;
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t install_tree_open(const struct install_tree_of *of,
-				struct install_tree *out, struct kpackx_error *why)
-{
-	struct origin from = {.of = of};
-	kpack_error_t err;
-
-	*out = (struct install_tree){.packing = of->packing};
-	err = fill_tree(out, &from, why);
-	file_tree_fini(&from.links);
-	while (from.n_sources)
-		free(from.sources[--from.n_sources]);
-	free(from.sources);
-	return err;
 }
 
 void install_tree_close(struct install_tree *tree)

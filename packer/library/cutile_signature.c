@@ -99,13 +99,10 @@ static void put_string(struct kp_compose *out, struct kpackx_string s)
 /* Write a dotted name, escaped if it is not valid text. */
 static void put_name(struct kp_compose *out, struct kpackx_string s, const char *end)
 {
-	char *escaped = kp_text_escape_new(string_span(s));
+	KP_AUTO_FREE char *escaped = xescape(string_span(s));
 
-	if (!escaped)
-		xalloc_fail(0);
 	kp_compose_str(out, escaped);
 	kp_compose_str(out, end);
-	free(escaped);
 }
 
 /* The arguments that have a value for each dimension, by the letters of cutile.h. */
@@ -275,12 +272,9 @@ static char *signature_python(const struct kpackx_signature *s, const char *marg
 /* Add text that may hold any bytes; they are escaped so that readers can print it. */
 static void put_text(struct facts *f, const char *name, struct kp_span s)
 {
-	char *shown = kp_text_escape_new(s);
+	KP_AUTO_FREE char *shown = xescape(s);
 
-	if (!shown)
-		xalloc_fail(0);
 	facts_string(f, name, shown);
-	free(shown);
 }
 
 /* Describe the signature in KERNEL's name, or say why it is invalid. */
@@ -288,7 +282,8 @@ static struct facts describe_kernel(const char *kernel)
 {
 	struct kpackx_signature *s = NULL;
 	struct kpackx_error why = {0};
-	struct facts f = {0}, *maps;
+	struct facts f = {0};
+	KP_AUTO_FREE struct facts *maps = NULL;
 	KP_AUTO_FREE char *python = NULL;
 	char convention[32];
 	kpack_error_t err = kpackx_demangle(kernel, &s, &why);
@@ -320,7 +315,6 @@ static struct facts describe_kernel(const char *kernel)
 	facts_maps(&f, "arguments", maps, s->n_arguments);
 	for (size_t i = 0; i < s->n_arguments; i++)
 		facts_fini(&maps[i]);
-	free(maps);
 	kpackx_signature_free(s);
 	return f;
 }
@@ -328,7 +322,7 @@ static struct facts describe_kernel(const char *kernel)
 /* Readers of archives must be able to read all metadata, so what is too much is counted. */
 void signature_facts(struct facts *f, const struct kp_object *object)
 {
-	struct facts *maps = xcalloc(object->n_kernels, sizeof(*maps));
+	KP_AUTO_FREE struct facts *maps = xcalloc(object->n_kernels, sizeof(*maps));
 	size_t count = 0, size = 0, left_out = 0;
 
 	for (size_t i = 0; i < object->n_kernels; i++) {
@@ -350,14 +344,13 @@ void signature_facts(struct facts *f, const struct kp_object *object)
 		facts_number(f, "signatures_left_out", left_out);
 	while (count)
 		facts_fini(&maps[--count]);
-	free(maps);
 }
 
 json_t *signature_json(const char *kernel, size_t *left)
 {
-	struct facts f = {0}, outer = {0};
+	KP_AUTO(facts) f = {0}, outer = {0};
 	struct kp_mp cursor;
-	struct kp_json text = {.limit = SIZE_MAX};
+	KP_AUTO(kp_json) text = {.limit = SIZE_MAX};
 	struct kp_span json;
 	json_t *out = NULL;
 
@@ -382,9 +375,6 @@ json_t *signature_json(const char *kernel, size_t *left)
 	if (kp_json_finish(&text, &json, NULL) == KPACK_SUCCESS)
 		out = json_loadb((const char *)json.data, json.size, JSON_ALLOW_NUL,
 				 NULL);
-	kp_json_fini(&text);
-	facts_fini(&outer);
-	facts_fini(&f);
 	return out;
 }
 
@@ -394,7 +384,7 @@ void signature_print(const char *kernel, const char *margin)
 {
 	struct kpackx_signature *s = NULL;
 	struct kpackx_error why = {0};
-	char *python;
+	KP_AUTO_FREE char *python = NULL;
 
 	if (!kp_cutile_named(kp_span_str(kernel)))
 		return;
@@ -406,7 +396,6 @@ void signature_print(const char *kernel, const char *margin)
 	}
 	python = signature_python(s, margin);
 	printf("%s%s\n", margin, python); /* strings in it are escaped */
-	free(python);
 	printf("%slaunch arguments:%s\n", margin, s->n_arguments ? "" : " none");
 	for (size_t i = 0; i < s->n_arguments; i++) {
 		const struct kpackx_argument *a = &s->arguments[i];

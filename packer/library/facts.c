@@ -148,14 +148,6 @@ bool facts_has(const struct facts *f, const char *name)
 	return false;
 }
 
-struct facts facts_copy(const struct facts *f)
-{
-	struct facts copy = {0};
-
-	facts_join(&copy, f);
-	return copy;
-}
-
 void facts_fini(struct facts *f)
 {
 	free(f->pairs);

@@ -39,8 +39,6 @@ void facts_join(struct facts *f, const struct facts *other);
 /* Whether a pair NAME already exists. */
 bool facts_has(const struct facts *f, const char *name);
 
-/* A copy in its own memory. */
-struct facts facts_copy(const struct facts *f);
 void facts_fini(struct facts *f);
 
 #endif

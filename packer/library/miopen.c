@@ -279,15 +279,36 @@ static bool miopen_probe(const struct library_question *q)
 	return path_below(q->path, DB, &rest) || ck_host_library(q->path, &ck);
 }
 
-static kpack_error_t check_database_file(struct library_question *q, struct kp_span rest,
-					 struct kpackx_error *why)
+static kpack_error_t miopen_check(struct library_question *q, struct kpackx_error *why)
 {
+	bool elf = strcmp(content_container(q), "host-elf") == 0, kernels, known;
 	struct library_object *out = &q->out;
-	struct kp_span text = path_name(q->path);
-	struct miopen_name name = miopen_name(text);
-	bool kernels = strcmp(name.role, "kernels") == 0, known = *name.arch;
+	struct kp_span rest, text = path_name(q->path);
 	char named[KP_TARGET_TEXT_MAX] = "";
+	struct miopen_name name;
+	struct ck_name ck;
 
+	/* a library of Composable Kernel, which is stored with its code */
+	if (ck_host_library(q->path, &ck)) {
+		q->mine = elf || (q->head_size > 2 && memcmp(q->head, "MZ", 2) == 0);
+		if (!q->mine)
+			return KPACK_SUCCESS;
+		out->role = "library";
+		if (elf) {
+			KP_TRY(arch_decide_fat(q, ck.arch, why));
+		} else {
+			facts_string(&out->facts, "container", "dll");
+			library_add_arch(out, ck.arch);
+		}
+		if (ck.variant.size)
+			facts_text(&out->facts, "variant", ck.variant);
+		return KPACK_SUCCESS;
+	}
+	q->mine = path_below(q->path, DB, &rest) && !elf;
+	if (!q->mine)
+		return KPACK_SUCCESS;
+	name = miopen_name(text);
+	kernels = strcmp(name.role, "kernels") == 0;
 	out->role = name.role;
 	out->at_random = kernels || (text.size > 3 && kp_span_ends(text, ".db"));
 	if (kernels && !q->plain && q->source->size < MIOPEN_KDB_MIN)
@@ -300,6 +321,7 @@ static kpack_error_t check_database_file(struct library_question *q, struct kp_s
 
 	/* by its models for gfx908 MIOpen chooses solvers on each GPU that has none of its own */
 	if (!kp_span_is_one_of(text, "gfx908.tn.model gfx908_metadata.tn.model")) {
+		known = *name.arch;
 		if (known)
 			memcpy(named, name.arch, sizeof(named));
 		else
@@ -324,32 +346,6 @@ static kpack_error_t check_database_file(struct library_question *q, struct kp_s
 		facts_string(&out->facts, "kind", name.role);
 	if (name.backend)
 		facts_string(&out->facts, "backend", name.backend);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t miopen_check(struct library_question *q, struct kpackx_error *why)
-{
-	bool elf = strcmp(content_container(q), "host-elf") == 0;
-	struct library_object *out = &q->out;
-	struct kp_span rest;
-	struct ck_name ck;
-
-	if (!ck_host_library(q->path, &ck)) {
-		q->mine = path_below(q->path, DB, &rest) && !elf;
-		return q->mine ? check_database_file(q, rest, why) : KPACK_SUCCESS;
-	}
-	q->mine = elf || (q->head_size > 2 && memcmp(q->head, "MZ", 2) == 0);
-	if (!q->mine)
-		return KPACK_SUCCESS;
-	out->role = "library";
-	if (elf) {
-		KP_TRY(arch_decide_fat(q, ck.arch, why));
-	} else {
-		facts_string(&out->facts, "container", "dll");
-		library_add_arch(out, ck.arch);
-	}
-	if (ck.variant.size)
-		facts_text(&out->facts, "variant", ck.variant);
 	return KPACK_SUCCESS;
 }
 

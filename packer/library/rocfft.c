@@ -382,71 +382,64 @@ static void add_new(struct facts *to, const struct facts *from)
 /* --- the files that rows name ----------------------------------------------------------- */
 
 /*
- * Claim the file of ROW, which N rows name, if it is code: a table can name any file.  Else warn in the
- * row's database; only what ends the run is an error.
+ * Add the keys of N rows that name one file.  One that belongs to nobody is claimed, if it is code: a
+ * table can name any file.  Else its database gets a warning; only what ends the run is an error.
  */
-static kpack_error_t claim_file(struct path_keys *k, const struct path_row *row, size_t n,
-				struct kpackx_error *why)
-{
-	const struct file_tree *tree = k->found->tree;
-	struct library_question q = {.library = k->self,
-				     .tree = tree,
-				     .file = row->file,
-				     .path = tree->items[row->file].path};
-	struct kp_span path = kp_span_str(q.path), container = {0};
-	struct file_bytes bytes = {.fd = -1};
-	struct kpackx_error fault = {0};
-	bool is_code = false;
-	char text[240];
-	kpack_error_t err = library_question_open(&q, &bytes, &fault);
-
-	if (!err) {
-		container = kp_span_str(content_container(&q));
-		is_code = kp_span_is_one_of(container, "elf ccob bundle") ||
-			  (!kp_span_is(container, "host-elf") &&
-			   (kp_span_ends(path, ".co") || kp_span_ends(path, ".hsaco")));
-	}
-	if (is_code) {
-		q.out.role = "kernel";
-		err = arch_decide(&q, row->arch, &fault);
-	}
-	file_bytes_close(&bytes);
-	if (!err && is_code) {
-		k->found->objects[row->file] = xmalloc(sizeof(q.out));
-		*k->found->objects[row->file] = q.out;
-		return KPACK_SUCCESS;
-	}
-	library_object_fini(&q.out);
-	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
-		if (why)
-			*why = fault;
-		return err;
-	}
-	snprintf(text, sizeof(text), "kernels: %.100s %s%.80s", q.path,
-		 err ? "cannot be read: " : "is no code object", fault.text);
-	warn_of_rows(k->found->objects[row->database], text, n);
-	return KPACK_SUCCESS;
-}
-
-/* Add the keys of N rows that name one file. */
 static kpack_error_t add_keys(struct path_keys *k, struct path_row *rows, size_t n,
 			      struct kpackx_error *why)
 {
-	struct library_object *o = k->found->objects[rows[0].file];
-	struct facts base;
+	const struct file_tree *tree = k->found->tree;
+	struct library_object **slot = &k->found->objects[rows[0].file], *o;
+	KP_AUTO(facts) base = {0};
 
-	if (!o) {
-		KP_TRY(claim_file(k, &rows[0], n, why));
-		o = k->found->objects[rows[0].file];
+	if (!*slot) {
+		struct library_question q = {.library = k->self,
+					     .tree = tree,
+					     .file = rows[0].file,
+					     .path = tree->items[rows[0].file].path};
+		struct kp_span path = kp_span_str(q.path), container = {0};
+		struct file_bytes bytes = {.fd = -1};
+		struct kpackx_error fault = {0};
+		bool is_code = false;
+		char text[240];
+		kpack_error_t err = library_question_open(&q, &bytes, &fault);
+
+		if (!err) {
+			container = kp_span_str(content_container(&q));
+			is_code = kp_span_is_one_of(container, "elf ccob bundle") ||
+				  (!kp_span_is(container, "host-elf") &&
+				   (kp_span_ends(path, ".co") ||
+				    kp_span_ends(path, ".hsaco")));
+		}
+		if (is_code) {
+			q.out.role = "kernel";
+			err = arch_decide(&q, rows[0].arch, &fault);
+		}
+		file_bytes_close(&bytes);
+		if (err || !is_code) {
+			library_object_fini(&q.out);
+			if (err == KPACK_ERROR_OUT_OF_MEMORY) {
+				if (why)
+					*why = fault;
+				return err;
+			}
+			snprintf(text, sizeof(text), "kernels: %.100s %s%.80s", q.path,
+				 err ? "cannot be read: " : "is no code object",
+				 fault.text);
+			warn_of_rows(k->found->objects[rows[0].database], text, n);
+			return KPACK_SUCCESS;
+		}
+		*slot = xmalloc(sizeof(q.out));
+		**slot = q.out;
 	}
-	if (!o)
-		return KPACK_SUCCESS;
+	o = *slot;
 	/* each key has the file's facts and its row's; the path has what all rows agree on */
-	base = facts_copy(&o->facts);
+	facts_join(&base, &o->facts);
 	for (size_t i = 0; i < n; i++) {
-		struct facts facts = facts_copy(&base);
+		struct facts facts = {0};
 		bool agrees = false;
 
+		facts_join(&facts, &base);
 		add_new(&facts, &rows[i].facts);
 		if (rows[i].n)
 			library_add_key(o, facts, "%s#%zu", rows[i].key, rows[i].n);
@@ -459,7 +452,6 @@ static kpack_error_t add_keys(struct path_keys *k, struct path_row *rows, size_t
 			library_warn(o, "it is for %s, but %s says %s", o->arches[0],
 				     rows[i].key, rows[i].arch);
 	}
-	facts_fini(&base);
 	for (size_t i = 1; i < n; i++)
 		keep_common(&rows[0].facts, &rows[i].facts);
 	add_new(&o->facts, &rows[0].facts);

@@ -21,7 +21,6 @@
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
@@ -150,14 +149,13 @@ static kpack_error_t read_summary(struct sqlite_file *f, struct cache_summary *o
 /* Add kernel_count; if they are few, also rows (per arch) and hip_version. */
 static void summary_facts(const struct cache_summary *s, struct facts *facts)
 {
-	struct facts rows = {0};
+	KP_AUTO(facts) rows = {0};
 
 	facts_number(facts, "kernel_count", s->rows);
 	for (size_t i = 0; i < s->n_arches; i++)
 		facts_number(&rows, s->arches[i].text, s->arches[i].rows);
 	if (s->n_arches && s->n_arches <= REPORTED_ARCHES_MAX)
 		facts_map(facts, "rows", &rows);
-	facts_fini(&rows);
 	if (s->n_hip_versions && !s->unlisted_versions)
 		facts_numbers(facts, "hip_version", s->hip_versions, s->n_hip_versions);
 }
@@ -385,31 +383,6 @@ void kernel_name_length_fact(struct kp_span length, struct facts *facts)
 		facts_text(facts, "length", length);
 }
 
-/* NAME as the last component of a key, on the heap. */
-static char *name_component(struct kp_span name)
-{
-	/* "." and ".." are no components, but all their characters are plain */
-	bool dots = kp_span_is(name, ".") || kp_span_is(name, "..");
-	char *text = xmalloc(3 * name.size + 1), *to = text;
-
-	while (name.size) {
-		uint32_t c;
-		size_t n = kp_text_char(name, &c);
-
-		if (n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || c == '/' ||
-		    c == '%' || c == '@' || c == '#' || (dots && c == '.')) {
-			snprintf(to, 4, "%%%02X", name.data[0]);
-			to += 3;
-			n = 1;
-		} else {
-			to = mempcpy(to, name.data, n);
-		}
-		name = kp_span_tail(name, n);
-	}
-	*to = 0;
-	return text;
-}
-
 /*
  * A name has words separated by '_' that describe the generated kernel:
  * "fft_rtc_fwd_len100_factors_10_10_wgs_64_tpt_10_dim1_sp_ip_CI_unitstride_sbrr_dirReg".
@@ -431,8 +404,11 @@ void kernel_name_describe(struct library_object *o, const char *arch, struct kp_
 		{"sp", "single", PRECISION}, {"dp", "double", PRECISION},
 		{"half", "half", PRECISION},
 	};
-	KP_AUTO_FREE char *component = name_component(name);
 	const char *field[FIELDS] = {NULL};
+	/* "." and ".." are no components, but all their characters are plain */
+	bool dots = kp_span_is(name, ".") || kp_span_is(name, "..");
+	KP_AUTO_FREE char *component = xmalloc(3 * name.size + 1);
+	char *to = component;
 	/* factors of the length, and of the second length of two-dimensional kernels */
 	uint64_t factors[2][FACTORS_MAX], factor, batch = 0;
 	struct kp_span before = {0}, word, value, length = {0};
@@ -482,6 +458,22 @@ void kernel_name_describe(struct library_object *o, const char *arch, struct kp_
 			facts_string(&o->facts, facts_of[i], field[i]);
 	if (!length.size)
 		length = kp_span_str("any");
+	/* the name as the last component of the key */
+	while (name.size) {
+		uint32_t c;
+		size_t n = kp_text_char(name, &c);
+
+		if (n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0) || c == '/' ||
+		    c == '%' || c == '@' || c == '#' || (dots && c == '.')) {
+			snprintf(to, 4, "%%%02X", name.data[0]);
+			to += 3;
+			n = 1;
+		} else {
+			to = mempcpy(to, name.data, n);
+		}
+		name = kp_span_tail(name, n);
+	}
+	*to = 0;
 	library_add_key(o, (struct facts){0}, "fft/%s/%.*s/%s/%s", arch, (int)length.size,
 			(const char *)length.data,
 			field[PRECISION] ? field[PRECISION] : "any", component);

@@ -6,8 +6,6 @@
  */
 #include "tensile.h"
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "packer/cli/xalloc.h"

@@ -9,7 +9,6 @@
  * Cijk_Ailk_Bljk_HBH_MT64x64x16_SE_gfx900.co, and names in libraries that number or
  * describe their kernels in their own way, gemm_4096x4096x4096_FP16_NT.co.
  */
-#include <stdio.h>
 #include <strings.h>
 #include "arch_name.h"
 #include "tensile.h"
@@ -237,38 +236,6 @@ static void read_size(struct said *said, struct kp_span word)
 	said->n_run = 0;
 }
 
-static void read_word(struct said *said, struct kp_span word)
-{
-	struct kp_span rest = word;
-	uint64_t number;
-
-	/* if the summation index l comes first, A is transposed, and B is not */
-	if (is_form(word, "A")) {
-		said->stated_a = index_order(word, 'l', 'i', &said->transpose_a);
-		said->conjugate_a = word.data[word.size - 1] == 'C';
-	} else if (is_form(word, "B")) {
-		said->stated_b = index_order(word, 'j', 'l', &said->transpose_b);
-		said->conjugate_b = word.data[word.size - 1] == 'C';
-	}
-	if (!said->tensile && !said->stated_a &&
-	    kp_span_is_one_of(word, "nn NN nN Nn nt NT nT Nt tn TN tN Tn tt TT tT Tt")) {
-		said->stated_a = said->stated_b = true;
-		said->transpose_a = (word.data[0] | 0x20) == 't';
-		said->transpose_b = (word.data[1] | 0x20) == 't';
-	}
-	if (kp_span_take(&rest, "CU") && is_number(rest, &number))
-		said->cu_count = number;
-	if (kp_span_is_one_of(word, "APU XPU")) {
-		said->stated_apu = true;
-		said->apu = word.data[0] == 'A';
-	}
-	if (said->tensile)
-		return;
-	read_size(said, word);
-	if (!said->datatype)
-		said->datatype = datatype_of_word(word);
-}
-
 /* Read the parts of Tensile's own grammar, which stand at fixed places. */
 static void read_grammar(struct said *said, struct kp_span stem)
 {
@@ -342,8 +309,37 @@ void tensile_name_facts(struct kp_span stem, struct facts *facts)
 	struct said said = {0};
 
 	read_grammar(&said, stem);
-	for (struct kp_span rest = stem; rest.size;)
-		read_word(&said, kp_span_word(&rest, SEPARATORS));
+	for (struct kp_span words = stem; words.size;) {
+		struct kp_span word = kp_span_word(&words, SEPARATORS), rest = word;
+		uint64_t number;
+
+		/* if the summation index l comes first, A is transposed, and B is not */
+		if (is_form(word, "A")) {
+			said.stated_a = index_order(word, 'l', 'i', &said.transpose_a);
+			said.conjugate_a = word.data[word.size - 1] == 'C';
+		} else if (is_form(word, "B")) {
+			said.stated_b = index_order(word, 'j', 'l', &said.transpose_b);
+			said.conjugate_b = word.data[word.size - 1] == 'C';
+		}
+		if (!said.tensile && !said.stated_a &&
+		    kp_span_is_one_of(
+			    word, "nn NN nN Nn nt NT nT Nt tn TN tN Tn tt TT tT Tt")) {
+			said.stated_a = said.stated_b = true;
+			said.transpose_a = (word.data[0] | 0x20) == 't';
+			said.transpose_b = (word.data[1] | 0x20) == 't';
+		}
+		if (kp_span_take(&rest, "CU") && is_number(rest, &number))
+			said.cu_count = number;
+		if (kp_span_is_one_of(word, "APU XPU")) {
+			said.stated_apu = true;
+			said.apu = word.data[0] == 'A';
+		}
+		if (said.tensile)
+			continue;
+		read_size(&said, word);
+		if (!said.datatype)
+			said.datatype = datatype_of_word(word);
+	}
 	if (!said.tensile)
 		read_size(&said, (struct kp_span){NULL, 0});
 

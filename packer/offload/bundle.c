@@ -110,7 +110,7 @@ static int write_output(void *arg, size_t number, struct kp_sink *sink)
 		err = b->compress ? write_compressed(job, sink, &why)
 				  : write_bundle(job, sink, &why);
 	}
-	return err ? offload_fail(b->outputs.items[number], &why) : 0;
+	return err ? report_why(b->outputs.items[number], &why) : 0;
 }
 
 int bundler_bundle(const struct bundler *b)
@@ -125,7 +125,7 @@ int bundler_bundle(const struct bundler *b)
 	for (; opened < b->inputs.count && !status; opened++)
 		if (offload_input_open(&job.inputs[opened], b->inputs.items[opened],
 				       &why))
-			status = offload_fail(b->inputs.items[opened], &why);
+			status = report_why(b->inputs.items[opened], &why);
 	if (!status)
 		status = offload_outputs_write(b->outputs.items, 1, write_output, &job);
 	for (size_t i = 0; i < opened; i++)

@@ -12,7 +12,7 @@
 #include <elf.h>
 #include <inttypes.h>
 #include <string.h>
-#include "core/format/bundle.h"
+#include "core/base/alloc.h"
 #include "core/format/sections.h"
 #include "core/format/text_bundle.h"
 #include "offload.h"
@@ -52,100 +52,71 @@ static kpack_error_t load_container(struct bundle_contents *c,
 	return KPACK_SUCCESS;
 }
 
-/* A text bundle; a compressed one is decoded as a whole, and its entries are in the text. */
-static kpack_error_t read_text(const struct bundler *b, struct kp_span head,
-			       struct bundle_contents *c, struct kpackx_error *why)
+kpack_error_t bundle_contents_read(const struct bundler *b, const struct kp_source *src,
+				   struct bundle_contents *c, struct kpackx_error *why)
 {
-	struct kp_container ccob;
-	uint64_t end;
-
-	if (kp_format_ccob.probe(head)) {
-		KP_TRY(kp_ccob_measure(&c->src, 0, &ccob, why));
-		KP_TRY(load_container(c, &ccob, why));
-		end = ccob.size;
-		KP_TRY(kp_skip_zeros(&c->src, &end, why));
-		c->ignored = c->src.size - end;
-		c->src = c->loaded.source;
-	}
-	return kp_text_bundle_read(&c->src, kp_text_bundle_comment(b->type), &c->list,
-				   why);
-}
-
-/* An entry is a section whose name ends in its ID; containers are not needed for it. */
-static kpack_error_t read_object(struct kp_span head, struct bundle_contents *c,
-				 struct kpackx_error *why)
-{
-	size_t n = strlen(OFFLOAD_SECTION);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct kp_container none = {0};
-	struct kp_sections sections;
-
-	c->object = true;
-	if (!kp_elf_probe(head, NULL))
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "entries can be read from little-endian ELF64 only");
-	KP_TRY(kp_sections_read(&c->src, &sections, why));
-	for (size_t i = 0; i < sections.count && !err; i++) {
-		const struct kp_section *s = &sections.items[i];
-
-		if (strncmp(s->name, OFFLOAD_SECTION, n) == 0 && s->type != SHT_NOBITS)
-			err = kp_containers_add_image(&c->list, &none,
-						      kp_span_str(s->name + n), s->offset,
-						      s->size, why);
-	}
-	kp_sections_fini(&sections);
-	return err;
-}
-
-/* Bundles one after another, up to the first bytes that begin none. */
-static kpack_error_t read_bundles(struct bundle_contents *c, struct kpackx_error *why)
-{
+	bool objects = strcmp(b->type, "o") == 0 || strcmp(b->type, "a") == 0;
+	const char *comment = kp_text_bundle_comment(b->type);
 	const struct kp_format *format;
+	struct kp_container one = {0};
+	KP_AUTO(kp_sections) sections = {0};
+	size_t n = strlen(OFFLOAD_SECTION);
 	uint8_t buf[HEAD_SIZE];
 	struct kp_span head;
-	uint64_t pos = 0;
+	uint64_t end, pos = 0;
 
+	*c = (struct bundle_contents){.src = *src,
+				      .loaded = {.source = kp_source_memory(NULL, 0)},
+				      .loaded_number = KP_NOWHERE,
+				      .verbose = b->verbose};
+	KP_TRY(kp_source_head(src, 0, buf, sizeof(buf), &head, why));
+	/* a text bundle; a compressed one is decoded as a whole, and its entries are in the text */
+	if (comment && kp_format_ccob.probe(head)) {
+		KP_TRY(kp_ccob_measure(src, 0, &one, why));
+		KP_TRY(load_container(c, &one, why));
+		end = one.size;
+		KP_TRY(kp_skip_zeros(src, &end, why));
+		c->ignored = src->size - end;
+		c->src = c->loaded.source;
+	}
+	if (comment)
+		return kp_text_bundle_read(&c->src, comment, &c->list, why);
+
+	/* in an object an entry is a section whose name ends in its ID; no container is needed */
+	if (objects && offload_is_object(src)) {
+		c->object = true;
+		if (!kp_elf_probe(head, NULL))
+			return kp_fail(
+				why, KPACK_ERROR_NOT_IMPLEMENTED,
+				"entries can be read from little-endian ELF64 only");
+		KP_TRY(kp_sections_read(src, &sections, why));
+		for (size_t i = 0; i < sections.count; i++) {
+			const struct kp_section *s = &sections.items[i];
+
+			if (strncmp(s->name, OFFLOAD_SECTION, n) == 0 &&
+			    s->type != SHT_NOBITS)
+				KP_TRY(kp_containers_add_image(&c->list, &one,
+							       kp_span_str(s->name + n),
+							       s->offset, s->size, why));
+		}
+		return KPACK_SUCCESS;
+	}
+
+	/* bundles one after another, up to the first bytes that begin none */
 	c->binary = true;
-	while (pos < c->src.size) {
-		KP_TRY(kp_source_head(&c->src, pos, buf, sizeof(buf), &head, why));
+	while (pos < src->size) {
+		KP_TRY(kp_source_head(src, pos, buf, sizeof(buf), &head, why));
 		format = kp_format_probe_hip(head);
 		/* a file that begins with code is a host's, without entries */
 		if (!format || (pos == 0 && format->type)) {
-			c->ignored = pos ? c->src.size - pos : 0;
+			c->ignored = pos ? src->size - pos : 0;
 			return KPACK_SUCCESS;
 		}
-		KP_TRY(kp_containers_add(&c->src, pos, format, KP_NOWHERE, &c->list,
-					 why));
+		KP_TRY(kp_containers_add(src, pos, format, KP_NOWHERE, &c->list, why));
 		pos += c->list.items[c->list.count - 1].size;
-		KP_TRY(kp_skip_zeros(&c->src, &pos, why));
+		KP_TRY(kp_skip_zeros(src, &pos, why));
 	}
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t bundle_contents_read(const struct bundler *b, const struct kp_source *src,
-				   struct bundle_contents *out, struct kpackx_error *why)
-{
-	bool objects = strcmp(b->type, "o") == 0 || strcmp(b->type, "a") == 0;
-	uint8_t buf[HEAD_SIZE];
-	struct kp_span head;
-	kpack_error_t err;
-
-	*out = (struct bundle_contents){.src = *src,
-					.loaded = {.source = kp_source_memory(NULL, 0)},
-					.loaded_number = KP_NOWHERE,
-					.verbose = b->verbose};
-	err = kp_source_head(src, 0, buf, sizeof(buf), &head, why);
-	if (err)
-		return err;
-	if (kp_text_bundle_comment(b->type))
-		err = read_text(b, head, out, why);
-	else if (objects && offload_is_object(src))
-		err = read_object(head, out, why);
-	else
-		err = read_bundles(out, why);
-	if (err)
-		bundle_contents_fini(out);
-	return err;
 }
 
 void bundle_contents_fini(struct bundle_contents *c)

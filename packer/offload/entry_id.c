@@ -176,40 +176,8 @@ bool entry_ids_conflict(const struct entry_id *a, const struct entry_id *b)
 /* Report that the target A, or the targets A and B, cannot be. */
 static int refuse_target(const char *a, const char *b, const char *what)
 {
-	report_error(NULL, "target %s%s%s: %s", a, b ? " and " : "", b ? b : "", what);
-	return EXIT_FAULT;
-}
-
-/* Add the target TEXT.  Another spelling of an existing target is a duplicate, too. */
-static int add_target(struct bundler *b, const char *text)
-{
-	struct offload_target *t = &b->targets[b->n_targets];
-	struct entry_id id;
-
-	/* five fields, or an older form with a target ID */
-	if (!entry_id_parse(kp_span_str(text), &id) ||
-	    count_dashes(id.text) < (id.target.size ? 3 : 4))
-		return refuse_target(
-			text, NULL,
-			"not KIND-ARCH-VENDOR-SYSTEM-ENVIRONMENT[-TARGET[:FEATURE]...]");
-	if (!is_hip(&id) && !kp_span_is(id.kind, "host") &&
-	    !kp_span_is(id.kind, "openmp"))
-		return refuse_target(text, NULL, "not of host, hip, hipv4 or openmp");
-	if (is_hip(&id) && !kp_span_is(id.arch, "amdgcn") &&
-	    !kp_span_starts(id.arch, "spirv", 5))
-		return refuse_target(text, NULL, "no architecture of HIP");
-	t->name = entry_id_spell(&id);
-	b->n_targets++;
-	entry_id_parse(kp_span_str(t->name), &t->id); /* the parts of NAME, not of TEXT */
-	for (const struct offload_target *o = b->targets; o < t; o++) {
-		if (strcmp(o->name, t->name) == 0)
-			return refuse_target(t->name, NULL, "given twice");
-		if (entry_ids_conflict(&o->id, &t->id))
-			return refuse_target(o->name, t->name,
-					     "all targets for a processor, or none, must "
-					     "state a feature");
-	}
-	return 0;
+	return report_error(NULL, "target %s%s%s: %s", a, b ? " and " : "", b ? b : "",
+			    what);
 }
 
 int bundler_targets_read(struct bundler *b, const struct option_texts *texts)
@@ -220,21 +188,46 @@ int bundler_targets_read(struct bundler *b, const struct option_texts *texts)
 	b->host = SIZE_MAX;
 	b->targets = xcalloc(texts->count, sizeof(*b->targets));
 	for (size_t i = 0; i < texts->count; i++) {
-		int status = add_target(b, texts->items[i]);
+		struct offload_target *t = &b->targets[b->n_targets];
+		const char *text = texts->items[i];
+		struct entry_id id;
 
-		if (status)
-			return status;
-		if (kp_span_is(b->targets[i].id.kind, "host")) {
+		/* five fields, or an older form with a target ID */
+		if (!entry_id_parse(kp_span_str(text), &id) ||
+		    count_dashes(id.text) < (id.target.size ? 3 : 4))
+			return refuse_target(text, NULL,
+					     "not KIND-ARCH-VENDOR-SYSTEM-ENVIRONMENT"
+					     "[-TARGET[:FEATURE]...]");
+		if (!is_hip(&id) && !kp_span_is(id.kind, "host") &&
+		    !kp_span_is(id.kind, "openmp"))
+			return refuse_target(text, NULL,
+					     "not of host, hip, hipv4 or openmp");
+		if (is_hip(&id) && !kp_span_is(id.arch, "amdgcn") &&
+		    !kp_span_starts(id.arch, "spirv", 5))
+			return refuse_target(text, NULL, "no architecture of HIP");
+		t->name = entry_id_spell(&id);
+		b->n_targets++;
+		/* the parts of NAME, not of TEXT */
+		entry_id_parse(kp_span_str(t->name), &t->id);
+		/* another spelling of an existing target is a duplicate, too */
+		for (const struct offload_target *o = b->targets; o < t; o++) {
+			if (strcmp(o->name, t->name) == 0)
+				return refuse_target(t->name, NULL, "given twice");
+			if (entry_ids_conflict(&o->id, &t->id))
+				return refuse_target(o->name, t->name,
+						     "all targets for a processor, or "
+						     "none, must state a feature");
+		}
+		if (kp_span_is(t->id.kind, "host")) {
 			hosts++;
 			b->host = i;
 		}
-		hip_only = hip_only && is_hip(&b->targets[i].id);
+		hip_only = hip_only && is_hip(&t->id);
 	}
 	/* HIP's device code may be bundled without a host, and anything be taken out without */
-	if (hosts > 1 || (hosts == 0 && !hip_only && !b->unbundle)) {
-		report_error(NULL, "%zu targets for the host: one is needed", hosts);
-		return EXIT_FAULT;
-	}
+	if (hosts > 1 || (hosts == 0 && !hip_only && !b->unbundle))
+		return report_error(NULL, "%zu targets for the host: one is needed",
+				    hosts);
 	return 0;
 }
 

@@ -28,12 +28,6 @@
 #include "packer/files/below.h"
 #include "packer/files/target.h"
 
-int offload_fail(const char *file, const struct kpackx_error *why)
-{
-	report_why(file, why);
-	return EXIT_FAULT;
-}
-
 /* ---- response files ---- */
 
 /* A link of a million objects needs less. */
@@ -47,38 +41,15 @@ static void add_word(struct offload_words *w, char *word)
 	w->count += word != NULL;
 }
 
-/* Append the words of TEXT.  As in LLVM, "" alone is no word. */
-static void split_words(struct offload_words *w, const char *text)
-{
-	static const char spaces[] = " \t\r\n";
-	KP_AUTO_FREE char *word = xmalloc(strlen(text) + 1);
-
-	while (*text) {
-		char quote = 0;
-		size_t n = 0;
-
-		for (text += strspn(text, spaces); *text; text++) {
-			if (!quote && strchr(spaces, *text))
-				break;
-			if (*text == '\\' && text[1])
-				word[n++] = *++text;
-			else if (*text == quote)
-				quote = 0;
-			else if (!quote && (*text == '"' || *text == '\''))
-				quote = *text;
-			else
-				word[n++] = *text;
-		}
-		if (n)
-			add_word(w, xstrndup(word, n));
-	}
-}
-
 kpack_error_t offload_words_read(struct offload_words *w, int argc, char **argv,
 				 struct kpackx_error *why)
 {
+	static const char spaces[] = " \t\r\n";
+
 	for (int i = 0; i < argc; i++) {
-		KP_AUTO_FREE uint8_t *text = NULL;
+		KP_AUTO_FREE uint8_t *file = NULL;
+		KP_AUTO_FREE char *word = NULL;
+		const char *text;
 		struct stat st;
 		size_t size;
 
@@ -88,14 +59,33 @@ kpack_error_t offload_words_read(struct offload_words *w, int argc, char **argv,
 			add_word(w, xstrdup(argv[i]));
 			continue;
 		}
-		if (below_file_load(argv[i] + 1, RESPONSE_MAX, "a response file", &text,
+		if (below_file_load(argv[i] + 1, RESPONSE_MAX, "a response file", &file,
 				    &size, why))
 			return kp_fail_prefix(why, why->code, "%s", argv[i] + 1);
-		split_words(w, (const char *)text +
-				       (kp_span_starts((struct kp_span){text, size},
-						       "\xef\xbb\xbf", 3)
-						? 3
-						: 0));
+		text = (const char *)file;
+		if (kp_span_starts((struct kp_span){file, size}, "\xef\xbb\xbf", 3))
+			text += 3;
+		word = xmalloc(strlen(text) + 1);
+		while (*text) {
+			char quote = 0;
+			size_t n = 0;
+
+			for (text += strspn(text, spaces); *text; text++) {
+				if (!quote && strchr(spaces, *text))
+					break;
+				if (*text == '\\' && text[1])
+					word[n++] = *++text;
+				else if (*text == quote)
+					quote = 0;
+				else if (!quote && (*text == '"' || *text == '\''))
+					quote = *text;
+				else
+					word[n++] = *text;
+			}
+			/* as in LLVM, "" alone is no word */
+			if (n)
+				add_word(w, xstrndup(word, n));
+		}
 	}
 	add_word(w, NULL);
 	return KPACK_SUCCESS;
@@ -347,7 +337,7 @@ static kpack_error_t publish_output(struct output *o, struct kpackx_error *why)
 	}
 	if (to->fd < 0)
 		return kp_sink_copy(&stream, &made, why);
-	if (!to->is_open && (below_target_named(to, &now) < 0 ||
+	if (!to->is_open && (below_lstat_at(to->dir, to->name, &now) < 0 ||
 			     now.st_dev != to->st.st_dev || now.st_ino != to->st.st_ino))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
 	fd = below_target_reopen(to, O_WRONLY | O_TRUNC);
@@ -362,7 +352,7 @@ static kpack_error_t publish_output(struct output *o, struct kpackx_error *why)
 int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *write,
 			  void *arg)
 {
-	struct output *outputs = xcalloc(n, sizeof(*outputs));
+	KP_AUTO_FREE struct output *outputs = xcalloc(n, sizeof(*outputs));
 	struct kpackx_error why = {0};
 	int status = 0;
 
@@ -371,7 +361,7 @@ int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *
 					     .to = {.dir = -1, .fd = -1},
 					     .file = {.fd = -1, .dir_fd = -1}};
 	for (size_t i = 0; i < n && !status; i++)
-		status = open_output(&outputs[i], &why) ? offload_fail(paths[i], &why)
+		status = open_output(&outputs[i], &why) ? report_why(paths[i], &why)
 							: write(arg, i, &outputs[i].sink);
 	/*
 	 * Every output is written by now, so that a fault of an input changes nothing.  Those in
@@ -381,12 +371,11 @@ int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *
 		struct output *o = &outputs[i % n];
 
 		if (o->in_place == (i < n) && publish_output(o, &why))
-			status = offload_fail(o->path, &why);
+			status = report_why(o->path, &why);
 	}
 	for (size_t i = 0; i < n; i++) {
 		kp_outfile_close(&outputs[i].file);
 		below_target_close(&outputs[i].to);
 	}
-	free(outputs);
 	return status;
 }

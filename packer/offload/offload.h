@@ -116,9 +116,6 @@ kpack_error_t offload_words_read(struct offload_words *w, int argc, char **argv,
 				 struct kpackx_error *why);
 void offload_words_fini(struct offload_words *w);
 
-/* Report WHY for FILE, or with NULL for none.  Returns EXIT_FAULT. */
-int offload_fail(const char *file, const struct kpackx_error *why);
-
 /* An input: a file, or the spooled bytes of a pipe or a device. */
 struct offload_input {
 	int fd; /* -1: none is open */
@@ -172,12 +169,12 @@ struct bundle_contents {
 };
 
 /*
- * List the entries of SRC, which must outlive OUT; a file without entries is a success.
+ * List the entries of SRC, which must outlive C; a file without entries is a success.
  * INVALID_FORMAT: SRC begins like a bundle and is damaged.  NOT_IMPLEMENTED: an object of a
- * kind whose sections are not read.  On failure OUT is empty.
+ * kind whose sections are not read.  The caller finishes C in any case.
  */
 kpack_error_t bundle_contents_read(const struct bundler *b, const struct kp_source *src,
-				   struct bundle_contents *out, struct kpackx_error *why);
+				   struct bundle_contents *c, struct kpackx_error *why);
 void bundle_contents_fini(struct bundle_contents *c);
 
 /* Set OUT to the bytes of image NUMBER, valid until the next call. */

@@ -102,14 +102,12 @@ static int add_images(struct packing *q, size_t number)
 	char *next, *path;
 
 	if (read_arguments(q->p->images.items[number], strings, &why))
-		return offload_fail(NULL, &why);
+		return report_why(NULL, &why);
 	files = next = take_value(strings, "file");
 	kind = take_value(strings, "kind");
-	if (!files) {
-		report_error(NULL, "--image=%s: the key \"file\" is missing",
-			     q->p->images.items[number]);
-		return EXIT_FAULT;
-	}
+	if (!files)
+		return report_error(NULL, "--image=%s: the key \"file\" is missing",
+				    q->p->images.items[number]);
 	while ((path = strsep(&next, ","))) {
 		struct offload_input in;
 		struct kp_offload_image *image;
@@ -119,12 +117,12 @@ static int add_images(struct packing *q, size_t number)
 		unsigned type;
 
 		if (offload_input_open(&in, path, &why))
-			return offload_fail(path, &why);
+			return report_why(path, &why);
 		xgrow(&q->images, q->count, &q->cap, sizeof(*q->images));
 		image = &q->images[q->count++];
 		*image = (struct kp_offload_image){.strings = strings, .bytes = in.src};
 		if (kp_source_head(&in.src, 0, buf, sizeof(buf), &head, &why))
-			return offload_fail(path, &why);
+			return report_why(path, &why);
 		split_name(path, &extension);
 		type = kp_format_bitcode.probe(head)
 			       ? KP_OFFLOAD_BITCODE
@@ -146,7 +144,7 @@ static int write_packed(void *arg, size_t number, struct kp_sink *sink)
 	(void)number;
 	/* without images the file is empty, whatever the version */
 	return q->count && kp_offload_write(q->images, q->count, &q->p->form, sink, &why)
-		       ? offload_fail(q->p->output, &why)
+		       ? report_why(q->p->output, &why)
 		       : 0;
 }
 
@@ -293,11 +291,43 @@ static kpack_error_t append_embedded(void *arg, struct kp_span bytes,
 	return KPACK_SUCCESS;
 }
 
-/* Look into bitcode, the whole input or members of a static library: add what each embeds. */
-static kpack_error_t look_into_bitcode(struct extraction *x, struct kpackx_error *why)
+/*
+ * List the images of container NUMBER of UNIT, and of those behind it in the same bytes.  Images of
+ * a binary inside a binary are not listed: the outer image is what LLVM's tool selects.
+ */
+static void list_images(struct extraction *x, size_t unit, size_t number)
 {
-	size_t n = x->units[0].list.n_images;
+	const struct kp_containers *list = &x->units[unit].list;
 
+	for (; number != KP_NOWHERE; number = list->items[number].next) {
+		const struct kp_container *c = &list->items[number];
+
+		for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
+			if (c->format == &kp_format_offload_binary) {
+				x->images[x->n_images++] = (struct image_ref){unit, i};
+				continue;
+			}
+			list_images(x, unit, list->images[i].inside);
+			for (size_t u = 1; u < x->n_units && unit == 0; u++)
+				if (x->units[u].host == i && x->units[u].list.count)
+					list_images(x, u, 0);
+		}
+	}
+}
+
+/*
+ * List the images of the input.  Units are complete before images are listed, because bitcode in
+ * the middle of a library has its images in the place of that member.
+ */
+static kpack_error_t find_images(struct extraction *x, struct kpackx_error *why)
+{
+	size_t most = 0, n;
+
+	KP_TRY(offload_input_open(&x->in, x->p->input, why));
+	KP_TRY(offload_input_gather(&x->in, x->p->input, why));
+	KP_TRY(add_unit(x, (struct unit){.src = x->in.src}, why));
+	/* bitcode, the whole input or members of a static library: add what each embeds */
+	n = x->units[0].list.n_images;
 	for (size_t i = 0; i < n; i++) {
 		/* not kept, because the list of units moves */
 		const struct kp_image *image = &x->units[0].list.images[i];
@@ -331,45 +361,6 @@ static kpack_error_t look_into_bitcode(struct extraction *x, struct kpackx_error
 		unit.src = kp_source_memory(unit.heap, unit.size);
 		KP_TRY(add_unit(x, unit, why));
 	}
-	return KPACK_SUCCESS;
-}
-
-/*
- * List the images of container NUMBER of UNIT, and of those behind it in the same bytes.  Images of
- * a binary inside a binary are not listed: the outer image is what LLVM's tool selects.
- */
-static void list_images(struct extraction *x, size_t unit, size_t number)
-{
-	const struct kp_containers *list = &x->units[unit].list;
-
-	for (; number != KP_NOWHERE; number = list->items[number].next) {
-		const struct kp_container *c = &list->items[number];
-
-		for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
-			if (c->format == &kp_format_offload_binary) {
-				x->images[x->n_images++] = (struct image_ref){unit, i};
-				continue;
-			}
-			list_images(x, unit, list->images[i].inside);
-			for (size_t u = 1; u < x->n_units && unit == 0; u++)
-				if (x->units[u].host == i && x->units[u].list.count)
-					list_images(x, u, 0);
-		}
-	}
-}
-
-/*
- * List the images of the input.  Units are complete before images are listed, because bitcode in
- * the middle of a library has its images in the place of that member.
- */
-static kpack_error_t find_images(struct extraction *x, struct kpackx_error *why)
-{
-	size_t most = 0;
-
-	KP_TRY(offload_input_open(&x->in, x->p->input, why));
-	KP_TRY(offload_input_gather(&x->in, x->p->input, why));
-	KP_TRY(add_unit(x, (struct unit){.src = x->in.src}, why));
-	KP_TRY(look_into_bitcode(x, why));
 	for (size_t i = 0; i < x->n_units; i++)
 		most += x->units[i].list.n_images;
 	x->images = xcalloc(most, sizeof(*x->images));
@@ -428,7 +419,7 @@ static int write_image(void *arg, size_t number, struct kp_sink *sink)
 
 	(void)number;
 	return open_image(x, x->current, &bytes, &why) || kp_sink_copy(sink, &bytes, &why)
-		       ? offload_fail(x->p->input, &why)
+		       ? report_why(x->p->input, &why)
 		       : 0;
 }
 
@@ -453,19 +444,19 @@ static int write_library(void *arg, size_t number, struct kp_sink *sink)
 
 	(void)number;
 	if (offload_spool_open(&spool, &why))
-		return offload_fail(NULL, &why);
+		return report_why(NULL, &why);
 	for (size_t i = 0; i < x->n_matches; i++) {
 		const char *member = member_of(x, x->matches[i]);
 		uint64_t before = spool.sink.size;
 
 		if (open_image(x, x->matches[i], &bytes, &why) ||
 		    kp_sink_copy(&spool.sink, &bytes, &why))
-			return offload_fail(x->p->input, &why);
+			return report_why(x->p->input, &why);
 		members[i].name = kp_span_str(member ? member : x->p->input);
 		members[i].bytes = offload_spooled(&spool, before);
 	}
 	return kp_ar_write(members, x->n_matches, sink, &why)
-		       ? offload_fail(x->p->input, &why)
+		       ? report_why(x->p->input, &why)
 		       : 0;
 }
 
@@ -484,11 +475,9 @@ static int write_named(struct extraction *x, struct image_ref ref, size_t index)
 	int status;
 
 	/* the input's strings must not lead to another directory */
-	if (!kp_component_ok(kp_span_str(name))) {
-		report_error(x->p->input, "its strings make no name for a file: %s",
-			     name);
-		return EXIT_FAULT;
-	}
+	if (!kp_component_ok(kp_span_str(name)))
+		return report_error(x->p->input,
+				    "its strings make no name for a file: %s", name);
 	status = write_image_to(x, ref, name);
 	if (!status && !x->p->images.count) {
 		fputs("Extracted: ", stdout);
@@ -563,12 +552,10 @@ static int extract_matches(struct extraction *x, const struct kp_pairs *argument
 	}
 	if (x->n_matches == 0)
 		return 0;
-	if (x->p->archive && x->p->images.count) {
-		if (path)
-			return offload_outputs_write(&path, 1, write_library, x);
-		report_error(NULL, "with --archive an --image needs the key \"file\"");
-		return EXIT_FAULT;
-	}
+	if (x->p->archive && x->p->images.count)
+		return path ? offload_outputs_write(&path, 1, write_library, x)
+			    : report_error(NULL, "with --archive an --image needs the "
+						 "key \"file\"");
 	if (path) {
 		if (x->n_matches > 1)
 			report_error(path, "warning: the last of %zu images is taken",
@@ -591,12 +578,12 @@ int packager_extract(const struct packager *p)
 	int status = 0;
 
 	if (find_images(&x, &why))
-		status = offload_fail(p->input, &why);
+		status = report_why(p->input, &why);
 	else if (p->images.count == 0)
 		status = extract_matches(&x, &arguments);
 	for (size_t i = 0; i < p->images.count && !status; i++) {
 		status = read_arguments(p->images.items[i], &arguments, &why)
-				 ? offload_fail(NULL, &why)
+				 ? report_why(NULL, &why)
 				 : extract_matches(&x, &arguments);
 		kp_pairs_fini(&arguments);
 	}

@@ -20,18 +20,13 @@
 #include "packer/cli/xalloc.h"
 
 #define NONE SIZE_MAX
+#define INVALID_ID "invalid entry ID: %s"
 
 static void warn_ignored(const char *name, const struct bundle_contents *c)
 {
 	if (c->ignored)
 		report_error(name, "warning: the last %" PRIu64 " bytes are no bundle",
 			     c->ignored);
-}
-
-static int fail_entry_id(const char *name, const char *id)
-{
-	report_error(name, "invalid entry ID: %s", id);
-	return EXIT_FAULT;
 }
 
 /* ---- a bundle ---- */
@@ -72,7 +67,7 @@ static int write_target(void *arg, size_t t, struct kp_sink *sink)
 			kp_payload_fini(&payload);
 		}
 	}
-	return err ? offload_fail(u->b->inputs.items[0], &why) : 0;
+	return err ? report_why(u->b->inputs.items[0], &why) : 0;
 }
 
 /*
@@ -88,8 +83,10 @@ static int unbundle_bundle(const struct bundler *b, const struct offload_input *
 	struct kpackx_error why = {0};
 	int status = EXIT_FAULT;
 
-	if (bundle_contents_read(b, &in->src, &u.contents, &why))
-		return offload_fail(input, &why);
+	if (bundle_contents_read(b, &in->src, &u.contents, &why)) {
+		report_why(input, &why);
+		goto out;
+	}
 	u.taken = xmalloc(n * sizeof(*u.taken));
 	for (size_t t = 0; t < n; t++)
 		u.taken[t] = NONE;
@@ -107,7 +104,7 @@ static int unbundle_bundle(const struct bundler *b, const struct offload_input *
 		if (t < n || u.n_open == 0)
 			continue;
 		if (!entry_id_parse(kp_span_str(text), &id)) {
-			fail_entry_id(input, text);
+			report_error(input, INVALID_ID, text);
 			goto out;
 		}
 		for (t = 0; t < n; t++) {
@@ -160,10 +157,10 @@ static int visit_members(const struct bundler *b, const struct kp_source *src,
 	int status = 0;
 
 	if (kp_ar_read(src, &ar, &why))
-		return offload_fail(b->inputs.items[0], &why);
+		return report_why(b->inputs.items[0], &why);
 	for (size_t i = 0; i < ar.count; i++) {
 		const struct kp_ar_member *m = &ar.items[i];
-		struct bundle_contents contents;
+		KP_AUTO(bundle_contents) contents = {0};
 		struct kp_source bytes = {.fd = -1};
 		kpack_error_t err;
 
@@ -172,14 +169,12 @@ static int visit_members(const struct bundler *b, const struct kp_source *src,
 		else
 			err = kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
 		/* an object of a kind whose sections are not read has none of ours */
-		if (err == KPACK_ERROR_NOT_IMPLEMENTED && offload_is_object(&bytes)) {
+		if (err == KPACK_ERROR_NOT_IMPLEMENTED && offload_is_object(&bytes))
 			report_error(m->name, "warning: %s", why.text);
-		} else if (err) {
-			status = offload_fail(m->name, &why);
-		} else {
+		else if (err)
+			status = report_why(m->name, &why);
+		else
 			status |= visit(arg, m->name, &contents);
-			bundle_contents_fini(&contents);
-		}
 	}
 	return status;
 }
@@ -255,22 +250,21 @@ static int sort_member(void *arg, const char *name, struct bundle_contents *c)
 		if (!images[i].id)
 			continue;
 		if (!entry_id_parse(kp_span_str(images[i].id), &id))
-			return fail_entry_id(name, images[i].id);
+			return report_error(name, INVALID_ID, images[i].id);
 		for (size_t k = 0; b->check_archive && k < i; k++) {
 			if (!images[k].id ||
 			    !entry_id_parse(kp_span_str(images[k].id), &other) ||
 			    !entry_ids_conflict(&id, &other))
 				continue;
-			report_error(name, "conflicting entries %s and %s", images[k].id,
-				     images[i].id);
-			return EXIT_FAULT;
+			return report_error(name, "conflicting entries %s and %s",
+					    images[k].id, images[i].id);
 		}
 		for (size_t t = 0; t < b->n_targets; t++) {
 			if (entry_id_match(&id, &b->targets[t].id, b->hip_openmp) ==
 			    ENTRY_OTHER)
 				continue;
 			if (!kept && keep_entry(s, c, i, &bytes, &why))
-				return offload_fail(name, &why);
+				return report_why(name, &why);
 			kept = true;
 			xgrow(&s->parts[t].items, s->parts[t].count, &s->parts[t].cap,
 			      sizeof(*s->parts[t].items));
@@ -288,7 +282,7 @@ static int write_part(void *arg, size_t t, struct kp_sink *sink)
 	struct kpackx_error why = {0};
 
 	return kp_ar_write(s->parts[t].items, s->parts[t].count, sink, &why)
-		       ? offload_fail(s->b->outputs.items[t], &why)
+		       ? report_why(s->b->outputs.items[t], &why)
 		       : 0;
 }
 
@@ -299,7 +293,7 @@ static int unbundle_archive(const struct bundler *b, const struct offload_input 
 	int status;
 
 	if (offload_spool_open(&s.spool, &why))
-		return offload_fail(NULL, &why);
+		return report_why(NULL, &why);
 	s.parts = xcalloc(b->n_targets, sizeof(*s.parts));
 	status = visit_members(b, &in->src, sort_member, &s);
 	for (size_t t = 0; t < b->n_targets && !status && !b->allow_missing; t++) {
@@ -325,19 +319,14 @@ int bundler_unbundle(const struct bundler *b)
 {
 	const char *input = b->inputs.items[0];
 	struct kpackx_error why = {0};
-	struct offload_input in;
-	int status;
+	KP_AUTO(offload_input) in;
 
 	if (offload_input_open(&in, input, &why))
-		return offload_fail(input, &why);
+		return report_why(input, &why);
 	if (strcmp(b->type, "a") != 0)
-		status = unbundle_bundle(b, &in);
-	else
-		status = offload_input_gather(&in, input, &why)
-				 ? offload_fail(input, &why)
-				 : unbundle_archive(b, &in);
-	offload_input_fini(&in);
-	return status;
+		return unbundle_bundle(b, &in);
+	return offload_input_gather(&in, input, &why) ? report_why(input, &why)
+						      : unbundle_archive(b, &in);
 }
 
 /* ---- listing ---- */
@@ -359,27 +348,21 @@ static int list_contents(void *arg, const char *name, struct bundle_contents *c)
 int bundler_list(const struct bundler *b)
 {
 	const char *input = b->inputs.items[0];
-	struct bundle_contents contents;
+	KP_AUTO(bundle_contents) contents = {0};
 	struct kpackx_error why = {0};
-	struct offload_input in;
+	KP_AUTO(offload_input) in;
 	struct kp_span head;
 	uint8_t buf[8];
-	int status;
 
 	if (offload_input_open(&in, input, &why))
-		return offload_fail(input, &why);
+		return report_why(input, &why);
 	if (strcmp(b->type, "a") == 0 &&
 	    !kp_source_head(&in.src, 0, buf, sizeof(buf), &head, &why) &&
-	    kp_ar_probe(head)) {
-		status = offload_input_gather(&in, input, &why)
-				 ? offload_fail(input, &why)
-				 : visit_members(b, &in.src, list_contents, NULL);
-	} else if (bundle_contents_read(b, &in.src, &contents, &why)) {
-		status = offload_fail(input, &why);
-	} else {
-		status = list_contents(NULL, input, &contents);
-		bundle_contents_fini(&contents);
-	}
-	offload_input_fini(&in);
-	return status;
+	    kp_ar_probe(head))
+		return offload_input_gather(&in, input, &why)
+			       ? report_why(input, &why)
+			       : visit_members(b, &in.src, list_contents, NULL);
+	return bundle_contents_read(b, &in.src, &contents, &why)
+		       ? report_why(input, &why)
+		       : list_contents(NULL, input, &contents);
 }

@@ -197,7 +197,7 @@ static int link_written(const struct place *p, void *arg)
 	struct other_link *link = arg;
 	struct stat st;
 
-	if (place_lstat(p, &st) < 0)
+	if (below_lstat_at(p->dir_fd, p->name, &st) < 0)
 		return -1;
 	link->changed = !file_identity_is_named(&link->entry->id, &st);
 	if (!link->changed)
@@ -225,7 +225,7 @@ static kpack_error_t publish_in_place(const struct converter *c, const size_t *l
 			return err;
 		changed = err;
 	}
-	if (!changed && below_outfile_lstat(&w->out, &st) < 0)
+	if (!changed && below_lstat_at(w->out.dir_fd, w->out.name, &st) < 0)
 		return below_fail(why, "cannot stat");
 	if (changed || !file_identity_is_named(&entries[links[0]].id, &st))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");

@@ -158,7 +158,8 @@ static void check_gpu(struct packing *p, const struct input *in,
 				had = fit;
 				best = arch;
 			}
-			if (fit > has && arch_filter_has(filter, kp_span_str(arch)))
+			if (fit > has &&
+			    kp_choice_has(&filter->chosen, kp_span_str(arch)))
 				has = fit;
 		}
 		if (had && !has)
@@ -330,7 +331,7 @@ static bool none_selected(struct packing *p)
 	if (p->args.mode != PACK_IN_PLACE)
 		return p->plan.n_objects == 0;
 	/* what an upgrade brings may have no code beside the archives of earlier runs */
-	if (!arch_filter_given(filter))
+	if (kp_choice_is_all(&filter->chosen))
 		return p->plan.n_objects == 0 && !match_archives(p);
 	/* first in the tree; if none of the targets has code there, in archives of earlier runs */
 	for (int archives = 0; archives < 2 && !any; archives++) {
@@ -479,7 +480,8 @@ int packing_plan(struct packing *p)
 		databases_check(&p->scan, &p->dispositions, &p->faults);
 	else if (tree)
 		output_check_mounts(&p->scan, args->output, &p->faults);
-	for (size_t i = 0; i < p->scan.n_inputs && arch_filter_given(&args->filter); i++)
+	for (size_t i = 0;
+	     i < p->scan.n_inputs && !kp_choice_is_all(&args->filter.chosen); i++)
 		for (size_t k = 0; k < args->filter.chosen.count && tree; k++)
 			if (fate_of_input(p, p->scan.inputs[i]) == FATE_CONVERTED)
 				check_gpu(p, p->scan.inputs[i],

@@ -516,7 +516,7 @@ int thin_run(struct thin *t)
 				     t->scan.entries[i].fault);
 	t->damaged = scan_damaged(&t->scan);
 	/* if no code is for a wanted GPU, the list is probably wrong, and everything would go */
-	fine = t->n_files == 0 || args->skip.known || !arch_filter_given(filter);
+	fine = t->n_files == 0 || args->skip.known || kp_choice_is_all(&filter->chosen);
 	for (size_t i = 0; i < filter->chosen.count; i++)
 		fine |= filter->matched[i];
 	if (!fine) {

@@ -150,7 +150,7 @@ static kpack_error_t digest_run(const struct packing *p, char out[SHARD_DIGEST],
 {
 	const struct pack_args *args = &p->args;
 	const struct kp_choice *chosen = &args->filter.chosen;
-	size_t n_chosen = arch_filter_given(&args->filter) ? chosen->count : 0;
+	size_t n_chosen = kp_choice_is_all(chosen) ? 0 : chosen->count;
 	const uint64_t numbers[] = {
 		args->mode,
 		args->how.scheme,

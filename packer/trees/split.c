@@ -289,7 +289,7 @@ static kpack_error_t settle_archives(struct split *s, struct split_prefix *p,
 			struct kp_span arch = kp_span_str(a.arches[n]);
 
 			wanted |= arch_filter_match(filter, arch);
-			other |= !arch_filter_has(filter, arch);
+			other |= !kp_choice_has(&filter->chosen, arch);
 		}
 		if (!wanted) {
 			char *copy =
@@ -332,8 +332,8 @@ static kpack_error_t check_targets(struct split *s, struct kpackx_error *why)
 			for (size_t n = 0; in->kind == INPUT_HOST && n < in->n_images;
 			     n++)
 				if (in->packed[n] &&
-				    !arch_filter_has(&p->packing.args.filter,
-						     kp_span_str(in->images[n].arch)))
+				    !kp_choice_has(&p->packing.args.filter.chosen,
+						   kp_span_str(in->images[n].arch)))
 					add_dropped(s, in->images[n].arch, 1, 0,
 						    in->images[n].size);
 		}

@@ -5,17 +5,12 @@
 
 load packing
 
-# Archives in which something is shared, inside and across; databases; host files.
+# Archives in which something is shared, inside and across; databases.
 make_tree() {
 	py <<-'EOF'
 	import os
 	from mkarchive import Archive, noise
-	os.makedirs("tree/.kpack"); os.makedirs("tree/lib/rocblas/library")
-	for i, name in enumerate(("lib/liba.so.1", "lib/libb.so")):
-	    with open("tree/" + name, "wb") as f:
-	        f.write(bytes(1000 * (i + 1)))
-	os.link("tree/lib/liba.so.1", "tree/lib/liba.so")
-	os.symlink("liba.so", "tree/lib/link.so")
+	os.makedirs("tree/.kpack")
 	for n, arch in enumerate(("gfx90a:xnack+", "gfx90a:xnack-", "gfx1030", "gfx1100", "gfx1101", "gfx942", "gfx950")):
 	    a = Archive(group="tree", family=arch)
 	    for i in range(6):

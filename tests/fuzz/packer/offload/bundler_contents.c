@@ -3,13 +3,14 @@
 #include "packer/offload/offload.h"
 #include <sys/mman.h>
 #include <unistd.h>
+#include "core/base/alloc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_all(const char *type, const struct kp_source *src)
 {
 	struct bundler b = {.type = type};
-	struct bundle_contents parts;
+	KP_AUTO(bundle_contents) parts;
 	struct kp_source bytes;
 	uint8_t byte;
 
@@ -21,21 +22,16 @@ static void read_all(const char *type, const struct kp_source *src)
 		    bytes.size && kp_source_read(&bytes, bytes.size - 1, &byte, 1, NULL))
 			__builtin_trap();
 	}
-	bundle_contents_fini(&parts);
 }
 
 /* Whether the object SRC can be read and has at most MOST bundled images. */
 static bool has_at_most(const struct kp_source *src, size_t most)
 {
 	struct bundler b = {.type = "o"};
-	struct bundle_contents parts;
-	bool yes;
+	KP_AUTO(bundle_contents) parts;
 
-	if (bundle_contents_read(&b, src, &parts, NULL))
-		return false;
-	yes = parts.list.n_images <= most;
-	bundle_contents_fini(&parts);
-	return yes;
+	return !bundle_contents_read(&b, src, &parts, NULL) &&
+	       parts.list.n_images <= most;
 }
 
 /* A rewritten object can be read, if it could be before, and has the expected sections. */

@@ -3,43 +3,20 @@
 #include "packer/files/below.h"
 #include "packer/files/target.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include "tests/unit/unit.h"
+#include "tests/unit/scratch.h"
 
 static int setup(void **state)
 {
-	char path[] = "/tmp/kpack-test-target-XXXXXX";
-	int fd;
-
-	assert_non_null(mkdtemp(path));
-	assert_int_equal(chdir(path), 0);
-	assert_int_equal(mkdir("dir", 0755), 0);
-	fd = open("dir/file", O_WRONLY | O_CREAT, 0644);
-	assert_int_equal(write(fd, "old", 3), 3);
-	close(fd);
-	assert_int_equal(symlink("dir/file", "link"), 0);
-	assert_int_equal(symlink("dir/none", "dangling"), 0);
+	assert_ok(scratch_begin(state));
+	make("dir/", "dir/file=old", "link>dir/file", "dangling>dir/none", NULL);
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	char path[64], command[80];
-
-	assert_non_null(getcwd(path, sizeof(path)));
-	snprintf(command, sizeof(command), "rm -rf %s", path);
-	return system(command) | chdir("/");
 }
 
 static struct below_target open_target(const char *path)
 {
 	struct below_target t;
 
-	assert_int_equal(below_target_open(&t, path), 0);
+	assert_ok(below_target_open(&t, path));
 	return t;
 }
 
@@ -53,25 +30,25 @@ static bool is_trusted(const char *path)
 }
 
 /* Root is not led to other files, and writes into none that is not its own there. */
-TEST(test_other_users, setup, teardown)
+TEST(test_other_users, setup, scratch_end)
 {
 	struct below_target t;
 
 	if (geteuid() != 0)
 		skip();
-	assert_int_equal(chown("dir/file", 1000, 1000), 0);
+	assert_ok(chown("dir/file", 1000, 1000));
 	assert_true(is_trusted("dir/file"));
-	assert_int_equal(chmod("dir", 01777), 0);
+	assert_ok(chmod("dir", 01777));
 	assert_false(is_trusted("dir/file"));
-	assert_int_equal(chmod("dir", 0755), 0);
-	assert_int_equal(chown("dir", 1000, 1000), 0);
+	assert_ok(chmod("dir", 0755));
+	assert_ok(chown("dir", 1000, 1000));
 	assert_false(is_trusted("link"));
-	assert_int_equal(chown("dir/file", 0, 0), 0);
+	assert_ok(chown("dir/file", 0, 0));
 	assert_true(is_trusted("link"));
 	/* another user may have made the link to root's file */
-	assert_int_equal(link("dir/file", "dir/hard"), 0);
+	assert_ok(link("dir/file", "dir/hard"));
 	assert_false(is_trusted("link"));
-	assert_int_equal(chown(".", 1000, 1000), 0);
+	assert_ok(chown(".", 1000, 1000));
 	assert_int_equal(below_target_open(&t, "link"), -1);
 	assert_int_equal(errno, ELOOP);
 }
@@ -80,26 +57,18 @@ TEST(test_other_users, setup, teardown)
  * The last: from here on "dir" is a root.  In it, links are followed by the same rule as outside
  * of one.
  */
-TEST(test_in_a_root, setup, teardown)
+TEST(test_in_a_root, setup, scratch_end)
 {
 	struct below_target t;
 
-	assert_int_equal(symlink("file", "dir/inside"), 0);
-	assert_int_equal(below_root("dir", NULL), KPACK_SUCCESS);
+	assert_ok(symlink("file", "dir/inside"));
+	assert_ok(below_root("dir", NULL));
 	t = open_target("dir/inside");
 	assert_string_equal(t.name, "file");
 	below_target_close(&t);
 	if (geteuid() != 0)
 		return;
-	assert_int_equal(chown("dir", 1000, 1000), 0);
+	assert_ok(chown("dir", 1000, 1000));
 	assert_int_equal(below_target_open(&t, "dir/inside"), -1);
 	assert_int_equal(errno, ELOOP);
 }
-
-static int begin_suite(void **state)
-{
-	umask(022);
-	return 0;
-}
-
-SUITE(begin_suite, NULL);

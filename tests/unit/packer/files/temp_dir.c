@@ -1,30 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Directories for one run among other users'; split.bats and the sweep have those of killed runs. */
 #include "packer/files/staging.h"
-#include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
-#include <unistd.h>
-#include "tests/unit/unit.h"
+#include "tests/unit/scratch.h"
 #include "packer/files/below.h"
 #include "packer/files/spill_dir.h"
 
 #define PREFIX ".test-"
-
-static char top[64];
-
-static int setup(void **state)
-{
-	strcpy(top, "/tmp/kpack-test-temp-XXXXXX");
-	assert_non_null(mkdtemp(top));
-	assert_int_equal(chdir(top), 0);
-	return 0;
-}
 
 /* Fails if something is left. */
 static int teardown(void **state)
@@ -32,30 +16,22 @@ static int teardown(void **state)
 	return chdir("/") | rmdir(top);
 }
 
-static void make(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
-
-	assert_true(fd >= 0);
-	close(fd);
-}
-
 /* Another user's directory is neither used nor removed. */
-TEST(test_not_ours, setup, teardown)
+TEST(test_not_ours, scratch_begin, teardown)
 {
 	if (geteuid() != 0)
 		skip();
-	assert_int_equal(mkdir(PREFIX "theirs", 0700), 0);
-	assert_int_equal(chown(PREFIX "theirs", 1000, 1000), 0);
+	assert_ok(mkdir(PREFIX "theirs", 0700));
+	assert_ok(chown(PREFIX "theirs", 1000, 1000));
 	temp_dir_remove_left(top, PREFIX, NULL);
-	assert_int_equal(rmdir(PREFIX "theirs"), 0);
+	assert_ok(rmdir(PREFIX "theirs"));
 }
 
 /*
  * In a directory of another user, who can give root's directories any name, root removes
  * only what it made for a run.
  */
-TEST(test_renamed_by_another_user, setup, teardown)
+TEST(test_renamed_by_another_user, scratch_begin, teardown)
 {
 	char left[PATH_MAX] = "";
 	struct temp_dir t;
@@ -65,7 +41,7 @@ TEST(test_renamed_by_another_user, setup, teardown)
 
 	if (geteuid() != 0)
 		skip();
-	assert_int_equal(pipe(to), 0);
+	assert_ok(pipe(to));
 	run = fork();
 	if (run == 0) { /* a run that is killed */
 		if (temp_dir_open(&t, top, PREFIX, NULL) ||
@@ -77,22 +53,22 @@ TEST(test_renamed_by_another_user, setup, teardown)
 	assert_true(read(to[0], left, sizeof(left) - 1) > 0);
 	close(to[0]);
 	close(to[1]);
-	assert_int_equal(mkdir("roots", 0755), 0);
-	make("roots/file");
-	assert_int_equal(chown(top, 1000, 1000), 0);
-	assert_int_equal(rename("roots", PREFIX "abcdef"), 0);
+	assert_ok(mkdir("roots", 0755));
+	write_text("roots/file", "");
+	assert_ok(chown(top, 1000, 1000));
+	assert_ok(rename("roots", PREFIX "abcdef"));
 	temp_dir_remove_left(top, PREFIX, NULL);
-	assert_int_equal(stat(PREFIX "abcdef/file", &st), 0);
+	assert_ok(stat(PREFIX "abcdef/file", &st));
 	if (setxattr(top, "trusted.kpack.test", "", 0, 0) == 0) /* root may leave marks */
 		assert_int_equal(stat(left, &st), -1);
 	else
-		assert_int_equal(rmdir(left), 0);
-	assert_int_equal(unlink(PREFIX "abcdef/file"), 0);
-	assert_int_equal(rmdir(PREFIX "abcdef"), 0);
+		assert_ok(rmdir(left));
+	assert_ok(unlink(PREFIX "abcdef/file"));
+	assert_ok(rmdir(PREFIX "abcdef"));
 }
 
 /* A run that packs several trees, one after the other: no directory stays open. */
-TEST(test_spill_dirs, setup, teardown)
+TEST(test_spill_dirs, scratch_begin, teardown)
 {
 	int before = open(top, O_PATH), after;
 
