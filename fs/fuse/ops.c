@@ -139,80 +139,61 @@ static void reply_control(fuse_req_t req, fuse_ino_t ino, const struct stat *st)
 }
 
 /* NFS servers look up "." and ".." of inodes that the kernel has forgotten. */
-static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs *fs = fs_of(req);
+	const struct edition *now;
+	struct tree_node found;
+	struct inode inode;
 	struct edition *e;
 	struct stat st;
 	fuse_ino_t ino;
 	int err;
 
-	if (strcmp(name, ".") == 0 && control_find(fs->control, parent, 1, &st)) {
-		reply_control(req, parent, &st);
-		return;
-	}
-	if (parent != CONTROL_DIR) {
-		fuse_reply_err(req, control_find(fs->control, parent, 0, &st) ? ENOTDIR
-									      : ESTALE);
-		return;
-	}
-	if (strcmp(name, "..") == 0) {
-		const struct edition *now = inodes_enter(fs->inodes);
-
-		reply_node(req, now, tree_root(now->tree));
-		inodes_leave(fs->inodes);
-		return;
-	}
-	/* the text may take a while: it holds its edition, and not up a swap of editions */
-	e = inodes_edition(fs->inodes);
-	err = control_lookup(fs->control, e, kp_span_str(name), &ino, &st);
-	edition_unref(e);
-	if (err == ENOENT)
-		reply_negative(req);
-	else if (err)
-		fuse_reply_err(req, err);
-	else
-		reply_control(req, ino, &st);
-}
-
-static void lookup_tree(fuse_req_t req, const struct edition *e, fuse_ino_t parent,
-			const char *name)
-{
-	struct fs *fs = fs_of(req);
-	struct tree_node found;
-	struct inode inode;
-	struct stat st;
-
-	if (parent == TREE_ROOT && strcmp(name, KP_CONTROL_NAME) == 0 &&
-	    control_find(fs->control, CONTROL_DIR, 0, &st))
-		reply_control(req, CONTROL_DIR, &st);
-	else if (!inodes_find(fs->inodes, parent, &inode))
-		fuse_reply_err(req, ESTALE);
-	else if (strcmp(name, ".") == 0)
-		reply_inode(req, &inode.st);
-	else if (!inode.node.is_dir)
-		fuse_reply_err(req, ENOTDIR);
-	else if (inode.retired)
-		fuse_reply_err(req, ENOENT); /* a retired directory is empty */
-	else if (strcmp(name, "..") == 0)
-		reply_node(req, e, tree_parent(e->tree, inode.node.index));
-	else if (tree_lookup(e->tree, inode.node.index, kp_span_str(name), &found))
-		reply_node(req, e, found);
-	else
-		reply_negative(req);
-}
-
-static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
-{
-	struct inodes *inodes = fs_of(req)->inodes;
-
 	if (strlen(name) > NAME_BYTES) {
 		fuse_reply_err(req, ENAMETOOLONG);
-	} else if (is_control(parent)) {
-		lookup_control(req, parent, name);
+	} else if (!is_control(parent)) {
+		now = inodes_enter(fs->inodes);
+		if (parent == TREE_ROOT && strcmp(name, KP_CONTROL_NAME) == 0 &&
+		    control_find(fs->control, CONTROL_DIR, 0, &st))
+			reply_control(req, CONTROL_DIR, &st);
+		else if (!inodes_find(fs->inodes, parent, &inode))
+			fuse_reply_err(req, ESTALE);
+		else if (strcmp(name, ".") == 0)
+			reply_inode(req, &inode.st);
+		else if (!inode.node.is_dir)
+			fuse_reply_err(req, ENOTDIR);
+		else if (inode.retired)
+			fuse_reply_err(req, ENOENT); /* a retired directory is empty */
+		else if (strcmp(name, "..") == 0)
+			reply_node(req, now, tree_parent(now->tree, inode.node.index));
+		else if (tree_lookup(now->tree, inode.node.index, kp_span_str(name),
+				     &found))
+			reply_node(req, now, found);
+		else
+			reply_negative(req);
+		inodes_leave(fs->inodes);
+	} else if (strcmp(name, ".") == 0 && control_find(fs->control, parent, 1, &st)) {
+		reply_control(req, parent, &st);
+	} else if (parent != CONTROL_DIR) {
+		fuse_reply_err(req, control_find(fs->control, parent, 0, &st) ? ENOTDIR
+									      : ESTALE);
+	} else if (strcmp(name, "..") == 0) {
+		now = inodes_enter(fs->inodes);
+		reply_node(req, now, tree_root(now->tree));
+		inodes_leave(fs->inodes);
 	} else {
-		lookup_tree(req, inodes_enter(inodes), parent, name);
-		inodes_leave(inodes);
+		/* the text may take a while: it holds its edition, and not up a swap of
+		 * editions */
+		e = inodes_edition(fs->inodes);
+		err = control_lookup(fs->control, e, kp_span_str(name), &ino, &st);
+		edition_unref(e);
+		if (err == ENOENT)
+			reply_negative(req);
+		else if (err)
+			fuse_reply_err(req, err);
+		else
+			reply_control(req, ino, &st);
 	}
 }
 

@@ -208,32 +208,6 @@ static void put_entry(struct missing *m, struct kpack_archive *a, size_t entry)
 	}
 }
 
-/*
- * Write a line for a refused entry, with the path that it would have.  Its type is not
- * known, and its key may be anything.
- */
-static void put_fault(const struct missing *m, const struct kpack_archive *a,
-		      const struct kp_fault *fault)
-{
-	struct kp_key key = kp_key_split(fault->key);
-	const char *binary = (const char *)key.binary.data;
-	const char *arch = (const char *)fault->arch.data;
-	struct kp_span shown =
-		fault->key.size ? fault->key : kp_span_str(kp_archive_path(a));
-	char number[16] = "", *path = NULL;
-
-	if (key.index)
-		snprintf(number, sizeof(number), "#%u", key.index);
-	if (fault->arch.size && !kp_path_fault(key.binary) &&
-	    asprintf(&path, "toc/%.*s/%.*s%s.*", (int)key.binary.size, binary,
-		     (int)fault->arch.size, arch, number) >= 0)
-		shown = kp_span_str(path);
-	else
-		path = NULL;
-	put_reason(m, shown, "%s: refused: %s", kp_archive_path(a), fault->text);
-	free(path);
-}
-
 void missing_text_put(FILE *f, const struct stats *s)
 {
 	const struct edition *e = s->edition;
@@ -253,9 +227,32 @@ void missing_text_put(FILE *f, const struct stats *s)
 
 		for (size_t entry = 0; entry < kp_archive_entry_count(a); entry++)
 			put_entry(&m, a, entry);
-		for (size_t k = 0; k < kept; k++)
-			if (faults[k].refused)
-				put_fault(&m, a, &faults[k]);
+		/* Refused entries, with the paths that they would have.  Their types are not
+		 * known, and their keys may be anything. */
+		for (size_t k = 0; k < kept; k++) {
+			const struct kp_fault *fault = &faults[k];
+			struct kp_key key = kp_key_split(fault->key);
+			const char *binary = (const char *)key.binary.data;
+			const char *arch = (const char *)fault->arch.data;
+			struct kp_span shown = fault->key.size
+						       ? fault->key
+						       : kp_span_str(kp_archive_path(a));
+			char number[16] = "", *path = NULL;
+
+			if (!fault->refused)
+				continue;
+			if (key.index)
+				snprintf(number, sizeof(number), "#%u", key.index);
+			if (fault->arch.size && !kp_path_fault(key.binary) &&
+			    asprintf(&path, "toc/%.*s/%.*s%s.*", (int)key.binary.size,
+				     binary, (int)fault->arch.size, arch, number) >= 0)
+				shown = kp_span_str(path);
+			else
+				path = NULL;
+			put_reason(&m, shown, "%s: refused: %s", kp_archive_path(a),
+				   fault->text);
+			free(path);
+		}
 		if (counted > kept)
 			put_reason(&m, kp_span_str(kp_archive_path(a)),
 				   "and %zu more faults", counted - kept);
@@ -443,17 +440,6 @@ static void put_seconds(FILE *f, const char *metric, struct timespec when,
 		when.tv_nsec / 1000000);
 }
 
-/* Whether archive number I has a series: of two sources with one archive, the first. */
-static bool has_series(const struct edition *e, size_t i)
-{
-	const char *path = kp_archive_path(e->archives[i]);
-	size_t k = 0;
-
-	while (k < i && strcmp(kp_archive_path(e->archives[k]), path) != 0)
-		k++;
-	return k == i;
-}
-
 void metrics_text_put(FILE *f, const struct stats *s)
 {
 	const struct edition *e = s->edition;
@@ -501,10 +487,16 @@ void metrics_text_put(FILE *f, const struct stats *s)
 				 : "Size of an archive's file.");
 		for (size_t i = 0; i < e->holdings.count; i++) {
 			const struct kpack_archive *a = e->archives[i];
+			const char *path = kp_archive_path(a);
+			size_t k = 0;
 
-			if (has_series(e, i))
+			/* of two sources with one archive, the first */
+			while (k < i &&
+			       strcmp(kp_archive_path(e->archives[k]), path) != 0)
+				k++;
+			if (k == i)
 				put_labelled(
-					f, metric, "archive", kp_archive_path(a),
+					f, metric, "archive", path,
 					entries ? kp_archive_entry_count(a)
 						: (uint64_t)kp_archive_stat(a)->st_size);
 		}
