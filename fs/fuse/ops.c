@@ -416,33 +416,12 @@ static void count_listed(struct inodes *inodes, const struct edition *e, uint32_
 	}
 }
 
-static void list_inode(struct listing *l, fuse_ino_t ino, off_t from)
-{
-	struct inodes *inodes = fs_of(l->req)->inodes;
-	const struct edition *e = inodes_enter(inodes);
-	uint32_t first = 0, end = 0;
-	struct inode inode;
-
-	/* the answer is sent before inodes_leave: see inodes.h */
-	if (!inodes_find(inodes, ino, &inode)) {
-		fuse_reply_err(l->req, ESTALE);
-	} else if (!inode.node.is_dir) {
-		fuse_reply_err(l->req, ENOTDIR);
-	} else {
-		if (!inode.retired) /* a retired directory is empty */
-			end = list_tree(l, e, inode.node, from, &first);
-		/* A name with its attributes counts as a look-up.  Before the reply: the
-		 * kernel may forget a name before that returns. */
-		if (l->plus)
-			count_listed(inodes, e, first, end, inodes_count);
-		if (fuse_reply_buf(l->req, l->buf, l->used) && l->plus)
-			count_listed(inodes, e, first, end, inodes_uncount);
-	}
-	inodes_leave(inodes);
-}
-
 static void list_directory(struct listing l, fuse_ino_t ino, off_t from)
 {
+	struct inodes *inodes = fs_of(l.req)->inodes;
+	off_t at;
+	const struct edition *e;
+	struct inode inode;
 	const char *name;
 
 	l.buf = malloc(l.size);
@@ -452,18 +431,37 @@ static void list_directory(struct listing l, fuse_ino_t ino, off_t from)
 	}
 	if (from < 0)
 		from = INT64_MAX;
-	if (ino != CONTROL_DIR) {
-		list_inode(&l, ino, from);
-	} else {
-		off_t i = from > FIRST_POSITION ? from - FIRST_POSITION : 0;
-
+	at = from > FIRST_POSITION ? from - FIRST_POSITION : 0;
+	if (ino == CONTROL_DIR) {
 		if (list_dots(&l, CONTROL_DIR, TREE_ROOT, from))
-			while ((name = control_name((size_t)i)) &&
-			       list_plain(&l, name, CONTROL_LISTED + (uint64_t)i, S_IFREG,
-					  i + 1 + FIRST_POSITION))
-				i++;
+			while ((name = control_name((size_t)at)) &&
+			       list_plain(&l, name, CONTROL_LISTED + (uint64_t)at,
+					  S_IFREG, at + 1 + FIRST_POSITION))
+				at++;
 		fuse_reply_buf(l.req, l.buf, l.used);
+		free(l.buf);
+		return;
 	}
+
+	/* the answer is sent before inodes_leave: see inodes.h */
+	e = inodes_enter(inodes);
+	if (!inodes_find(inodes, ino, &inode)) {
+		fuse_reply_err(l.req, ESTALE);
+	} else if (!inode.node.is_dir) {
+		fuse_reply_err(l.req, ENOTDIR);
+	} else {
+		uint32_t first = 0, end = 0;
+
+		if (!inode.retired) /* a retired directory is empty */
+			end = list_tree(&l, e, inode.node, from, &first);
+		/* A name with its attributes counts as a look-up.  Before the reply: the kernel
+		 * may forget a name before that returns. */
+		if (l.plus)
+			count_listed(inodes, e, first, end, inodes_count);
+		if (fuse_reply_buf(l.req, l.buf, l.used) && l.plus)
+			count_listed(inodes, e, first, end, inodes_uncount);
+	}
+	inodes_leave(inodes);
 	free(l.buf);
 }
 

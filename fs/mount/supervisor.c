@@ -437,87 +437,82 @@ static void end_reload(struct supervisor *s, const char *text)
 	s->reloading = false;
 }
 
-static void take_message(struct supervisor *s, const struct link_message *m)
-{
-	switch (m->word) {
-	case LINK_MOUNTED:
-		if (s->state != STARTING || s->mounted.connection >= 0) {
-			if (m->fd >= 0)
-				close(m->fd);
-			break;
-		}
-		s->mounted.minor = (unsigned)m->number;
-		s->mounted.connection = m->fd;
-		break;
-	case LINK_READY:
-		if (s->state != STARTING)
-			break;
-		s->state = SERVING;
-		s->served = true;
-		s->used = clock_ms();
-		log_print(LOG_INFO, "mounted %s", m->text);
-		if (s->daemon && !daemon_detach(s->daemon)) {
-			begin_stop(s);
-			break;
-		}
-		notify_ready(m->text);
-		start_preload(s);
-		break;
-	case LINK_TAKEN:
-		end_reload(s, m->text);
-		if (m->number)
-			start_preload(s);
-		break;
-	case LINK_REFUSED:
-		sources_refuse(&s->sources, m->serial);
-		break;
-	case LINK_RESCAN:
-		s->forced = s->forced || m->number;
-		note_change(s);
-		break;
-	case LINK_LOOK:
-		/* The look is to see everything that was so before: a signal, too, that came
-		 * before this message, and that the loop has not seen yet. */
-		read_signals(s);
-		s->look = ASKED;
-		s->due = 0;
-		break;
-	case LINK_SIGNAL:
-		take_signal(s, (int)m->number);
-		break;
-	case LINK_PONG:
-		if (m->number != s->requests)
-			s->used = clock_ms();
-		s->requests = m->number;
-		if (notify_watchdog_usec())
-			notify("WATCHDOG=1\n", NULL);
-		break;
-	default:
-		break;
-	}
-}
-
 static void read_link(struct supervisor *s)
 {
 	struct link_message m;
+	enum link_result got;
 
 	/* A few at a time: a server that never stops sending must not delay signals. */
 	for (int i = 0; i < 64; i++) {
-		switch (link_receive(s->link, false, &s->room, &m)) {
-		case LINK_DONE:
-			if (m.fd < 0 || m.word == LINK_MOUNTED)
-				take_message(s, &m);
-			else
-				close(m.fd);
-			break;
-		case LINK_OVER:
+		got = link_receive(s->link, false, &s->room, &m);
+		if (got == LINK_EMPTY)
+			return;
+		if (got == LINK_OVER) {
 			close(s->link);
 			s->link = -1;
 			s->sending = false;
 			s->look = NOT_ASKED;
 			return;
-		case LINK_EMPTY:
-			return;
+		}
+		if (got != LINK_DONE)
+			continue;
+		if (m.fd >= 0 && m.word != LINK_MOUNTED) {
+			close(m.fd);
+			continue;
+		}
+		switch (m.word) {
+		case LINK_MOUNTED:
+			if (s->state != STARTING || s->mounted.connection >= 0) {
+				if (m.fd >= 0)
+					close(m.fd);
+				break;
+			}
+			s->mounted.minor = (unsigned)m.number;
+			s->mounted.connection = m.fd;
+			break;
+		case LINK_READY:
+			if (s->state != STARTING)
+				break;
+			s->state = SERVING;
+			s->served = true;
+			s->used = clock_ms();
+			log_print(LOG_INFO, "mounted %s", m.text);
+			if (s->daemon && !daemon_detach(s->daemon)) {
+				begin_stop(s);
+				break;
+			}
+			notify_ready(m.text);
+			start_preload(s);
+			break;
+		case LINK_TAKEN:
+			end_reload(s, m.text);
+			if (m.number)
+				start_preload(s);
+			break;
+		case LINK_REFUSED:
+			sources_refuse(&s->sources, m.serial);
+			break;
+		case LINK_RESCAN:
+			s->forced = s->forced || m.number;
+			note_change(s);
+			break;
+		case LINK_LOOK:
+			/* The look is to see everything that was so before: a signal, too, that came
+		 * before this message, and that the loop has not seen yet. */
+			read_signals(s);
+			s->look = ASKED;
+			s->due = 0;
+			break;
+		case LINK_SIGNAL:
+			take_signal(s, (int)m.number);
+			break;
+		case LINK_PONG:
+			if (m.number != s->requests)
+				s->used = clock_ms();
+			s->requests = m.number;
+			if (notify_watchdog_usec())
+				notify("WATCHDOG=1\n", NULL);
+			break;
 		default:
 			break;
 		}
