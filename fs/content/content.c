@@ -143,35 +143,6 @@ struct request *requests_take(struct content *c, struct piece *p)
 	return taken;
 }
 
-/*
- * Give R its next bytes from P, which is pinned and has them.  true: R needs another
- * piece next; false: R was answered and freed.
- */
-static bool request_give(struct request *r, const struct piece *p)
-{
-	const uint8_t *from = p->buffer.data + next_start(r);
-	size_t n = next_len(r, p);
-	struct kpackx_error why = {0};
-
-	if (n == r->len) {
-		request_end(r, from, n, NULL);
-		return false;
-	}
-	if (!r->gathered)
-		r->gathered = malloc(r->len);
-	if (!r->gathered) {
-		kp_fail_memory(&why, r->len, "a read");
-		request_end(r, NULL, 0, &why);
-		return false;
-	}
-	memcpy(r->gathered + r->done, from, n);
-	r->done += n;
-	if (r->done < r->len)
-		return true;
-	request_end(r, r->gathered, r->len, NULL);
-	return false;
-}
-
 /* --- from piece to piece -------------------------------------------------------------- */
 
 /* A new piece for the next bytes of R.  NULL: no memory. */
@@ -194,8 +165,10 @@ static struct request *serve_request(struct content *c, struct request *r)
 {
 	struct pieces *ps = &c->pieces;
 	struct kpackx_error why = {0};
+	const uint8_t *from;
 	struct piece *p;
-	bool more;
+	bool more = false; /* whether R needs another piece next; else it is answered */
+	size_t n;
 
 	/* find the piece that has, or will have, the next bytes of R */
 	if (!r->ready) {
@@ -243,7 +216,21 @@ static struct request *serve_request(struct content *c, struct request *r)
 	}
 	p = r->ready;
 	r->ready = NULL;
-	more = request_give(r, p);
+	/* P is pinned, and has R's next bytes; all of them are answered without a copy */
+	from = p->buffer.data + next_start(r);
+	n = next_len(r, p);
+	if (n == r->len) {
+		request_end(r, from, n, NULL);
+	} else if (!r->gathered && !(r->gathered = malloc(r->len))) {
+		kp_fail_memory(&why, r->len, "a read");
+		request_end(r, NULL, 0, &why);
+	} else {
+		memcpy(r->gathered + r->done, from, n);
+		r->done += n;
+		more = r->done < r->len;
+		if (!more)
+			request_end(r, r->gathered, r->len, NULL);
+	}
 	pieces_enter(ps);
 	pieces_unpin(ps, p);
 	pieces_leave(ps);
@@ -279,29 +266,6 @@ static void cut_entry(struct request *r, enum kp_form form)
 	}
 }
 
-/*
- * True if R's entry is read in order: from its start, or where a pass has been or will soon
- * be.  When a reader then jumps, the entry is decoded as a whole.
- */
-static bool is_in_order(const struct pieces *ps, const struct request *r)
-{
-	uint64_t key = request_key(r), number = r->off / SEGMENT;
-	const struct pass *busy = passes_nearest(&ps->passes, key, number, true);
-	const struct pass *idle = passes_nearest(&ps->passes, key, number, false);
-
-	if ((busy && number - busy->at <= SKIPPED) ||
-	    (idle && number - idle->at <= SKIPPED))
-		return true;
-	for (uint64_t i = 0; i <= number && i <= SKIPPED; i++) {
-		const struct piece *p = pieces_find(ps, key, SEGMENT, number - i);
-
-		if (p && (i == 0 || p->ready < p->size))
-			return true;
-	}
-	return number == 0 && !passes_have(&ps->passes, key) &&
-	       pieces_may_begin(ps, r->window);
-}
-
 /* True if R's first byte is in a piece of UNIT bytes that is decoded, or will be. */
 static bool is_in_piece(struct content *c, struct request *r, uint64_t unit)
 {
@@ -315,19 +279,6 @@ static bool is_in_piece(struct content *c, struct request *r, uint64_t unit)
 	return p;
 }
 
-/* The bytes of a piece of R's entry, which is in blocks of BLOCK bytes. */
-static uint64_t shared_unit(uint64_t block, const struct request *r)
-{
-	uint64_t begin = r->off / SHARED * SHARED, left = r->size - begin;
-	uint64_t pieces = (r->off + (r->len ? r->len : 1) - begin + SHARED - 1) / SHARED;
-	uint64_t n = pieces * SHARED < left ? pieces * SHARED : left;
-
-	if (block <= SHARED || kp_entry_visits(r->what.origin->archive, r->what.entry,
-					       begin, n) <= SHARED_VISITS * pieces)
-		return SHARED;
-	return block;
-}
-
 /*
  * Choose the kind and size of the pieces in which R's entry, of FORM, is decoded.  UNIT: the bytes
  * of its chunk or block.
@@ -336,13 +287,24 @@ static void shape_request(struct content *c, struct request *r, enum kp_form for
 			  uint64_t unit)
 {
 	struct kpack_archive *a = r->what.origin->archive;
-	bool chunk = form == KP_FORM_CHUNKS, fits;
+	bool chunk = form == KP_FORM_CHUNKS, fits, in_order;
+	uint64_t key = request_key(r), number = r->off / SEGMENT;
 	struct pieces *ps = &c->pieces;
+	const struct pass *busy, *idle;
 
 	r->in_parts = r->size <= INLINE_MAX || kp_entry_has_parts(a, r->what.entry);
 	if (r->size > SHARED_WHOLE && form == KP_FORM_BLOCKS) {
+		/* small pieces, unless blocks are so large that too many reads need the same one */
+		uint64_t begin = r->off / SHARED * SHARED, left = r->size - begin;
+		uint64_t pieces =
+			(r->off + (r->len ? r->len : 1) - begin + SHARED - 1) / SHARED;
+		uint64_t n = pieces * SHARED < left ? pieces * SHARED : left;
+
 		r->kind = PIECE_PLAIN;
-		r->unit = shared_unit(unit, r);
+		r->unit = unit <= SHARED || kp_entry_visits(a, r->what.entry, begin, n) <=
+						    SHARED_VISITS * pieces
+				  ? SHARED
+				  : unit;
 		return;
 	}
 	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
@@ -368,8 +330,22 @@ static void shape_request(struct content *c, struct request *r, enum kp_form for
 	 */
 	if (!r->in_parts || pass_cost(r->window) >= r->size / 2)
 		return;
+	/*
+	 * It is read in order from its start, or where a pass has been or will soon be.  When a
+	 * reader then jumps, the entry is decoded as a whole.
+	 */
 	pieces_enter(ps);
-	if (is_in_order(ps, r)) {
+	busy = passes_nearest(&ps->passes, key, number, true);
+	idle = passes_nearest(&ps->passes, key, number, false);
+	in_order = (busy && number - busy->at <= SKIPPED) ||
+		   (idle && number - idle->at <= SKIPPED);
+	for (uint64_t i = 0; !in_order && i <= number && i <= SKIPPED; i++) {
+		const struct piece *p = pieces_find(ps, key, SEGMENT, number - i);
+
+		in_order = p && (i == 0 || p->ready < p->size);
+	}
+	if (in_order || (number == 0 && !passes_have(&ps->passes, key) &&
+			 pieces_may_begin(ps, r->window))) {
 		r->kind = PIECE_SEGMENT;
 		r->unit = SEGMENT;
 	} else if (r->size >= pieces_fair(ps) / LARGE_SHARE &&

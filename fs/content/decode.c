@@ -220,100 +220,86 @@ static struct table *pin_table(struct chunk_tables *ts, struct origin_entry what
 	return NULL;
 }
 
-/*
- * Get the table of WHAT, open until put_table.  Two threads may open the same table at once:
- * then the second copy is closed.
- */
-static kpack_error_t get_table(struct chunk_tables *ts, struct origin_entry what,
-			       struct table **out, struct kpackx_error *why)
-{
-	struct table *t, *dropped = NULL;
-	unsigned count = 0;
-	uint64_t rows = 0;
-	kpack_error_t err;
-
-	pthread_mutex_lock(&ts->lock);
-	*out = pin_table(ts, what);
-	pthread_mutex_unlock(&ts->lock);
-	if (*out)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_new(&t, 1, "a chunk table", why));
-	err = kp_reader_open(what.origin->archive, what.entry, KP_READ_PARTS, &t->chunks,
-			     why);
-	if (err) {
-		free(t);
-		return err;
-	}
-	t->what = what;
-	t->pins = 1;
-	origin_ref(what.origin);
-	pthread_mutex_lock(&ts->lock);
-	*out = pin_table(ts, what);
-	if (*out) {
-		dropped = t;
-	} else {
-		*out = t;
-		t->next = ts->first;
-		ts->first = t;
-		/* close unused tables in excess of the limits */
-		for (struct table **at = &ts->first; *at;) {
-			rows += kp_reader_chunks((*at)->chunks);
-			if ((++count <= TABLES_MAX && rows <= ROWS_MAX) || (*at)->pins)
-				at = &(*at)->next;
-			else
-				unlink_table(at, &dropped);
-		}
-	}
-	pthread_mutex_unlock(&ts->lock);
-	close_tables(dropped);
-	return KPACK_SUCCESS;
-}
-
-static void put_table(struct chunk_tables *ts, struct table *t)
-{
-	struct table *dropped = NULL, **at = &ts->first;
-
-	pthread_mutex_lock(&ts->lock);
-	if (--t->pins == 0 && atomic_load(&t->what.origin->idle)) {
-		while (*at != t)
-			at = &(*at)->next;
-		unlink_table(at, &dropped);
-	}
-	pthread_mutex_unlock(&ts->lock);
-	close_tables(dropped);
-}
-
 /* --- at once -------------------------------------------------------------------------- */
 
 static kpack_error_t decode_bytes(struct content *c, struct piece *p,
 				  struct kpackx_error *why)
 {
 	struct origin_entry what = entry_of(p);
+	struct chunk_tables *ts = &c->tables;
+	struct table *t, *opened, *dropped = NULL;
+	uint64_t done, rows = 0;
+	unsigned count = 0;
 	struct kp_reader *d;
-	struct table *t;
-	uint64_t done;
-	size_t got;
 	kpack_error_t err;
+	size_t got;
 
 	if (!pieces_back(&c->pieces, p))
 		return kp_fail_memory(why, p->size, "decoded bytes");
-	if (p->kind == PIECE_CHUNK) {
-		/* Core checked at open that the table agrees with the metadata and the
-		 * size. */
-		KP_TRY(get_table(&c->tables, what, &t, why));
-		err = kp_reader_at(t->chunks, p->number * p->unit, p->buffer.data,
-				   p->size, why);
-		put_table(&c->tables, t);
-		return err;
-	}
 	if (p->kind == PIECE_PLAIN)
 		return kp_entry_read_range(what.origin->archive, what.entry,
 					   p->number * p->unit, p->buffer.data,
 					   (size_t)p->size, &got, why);
-	KP_TRY(decoders_open(&c->pieces.decoders, what, KP_READ_WHOLE, UINT64_MAX, &d,
-			     why));
-	err = kp_reader_next(d, p->buffer.data, UINT64_MAX, &done, why);
-	decoders_close(&c->pieces.decoders, d);
+	if (p->kind != PIECE_CHUNK) {
+		KP_TRY(decoders_open(&c->pieces.decoders, what, KP_READ_WHOLE, UINT64_MAX,
+				     &d, why));
+		err = kp_reader_next(d, p->buffer.data, UINT64_MAX, &done, why);
+		decoders_close(&c->pieces.decoders, d);
+		return err;
+	}
+
+	/*
+	 * The chunk's table.  Two threads may open the same one at once: then the second copy is
+	 * closed.
+	 */
+	pthread_mutex_lock(&ts->lock);
+	t = pin_table(ts, what);
+	pthread_mutex_unlock(&ts->lock);
+	if (!t) {
+		KP_TRY(kp_new(&opened, 1, "a chunk table", why));
+		err = kp_reader_open(what.origin->archive, what.entry, KP_READ_PARTS,
+				     &opened->chunks, why);
+		if (err) {
+			free(opened);
+			return err;
+		}
+		opened->what = what;
+		opened->pins = 1;
+		origin_ref(what.origin);
+		pthread_mutex_lock(&ts->lock);
+		t = pin_table(ts, what);
+		if (t) {
+			dropped = opened;
+		} else {
+			t = opened;
+			t->next = ts->first;
+			ts->first = t;
+			/* close unused tables in excess of the limits */
+			for (struct table **at = &ts->first; *at;) {
+				rows += kp_reader_chunks((*at)->chunks);
+				if ((++count <= TABLES_MAX && rows <= ROWS_MAX) ||
+				    (*at)->pins)
+					at = &(*at)->next;
+				else
+					unlink_table(at, &dropped);
+			}
+		}
+		pthread_mutex_unlock(&ts->lock);
+		close_tables(dropped);
+		dropped = NULL;
+	}
+	/* Core checked at open that the table agrees with the metadata and the size. */
+	err = kp_reader_at(t->chunks, p->number * p->unit, p->buffer.data, p->size, why);
+	pthread_mutex_lock(&ts->lock);
+	if (--t->pins == 0 && atomic_load(&t->what.origin->idle)) {
+		struct table **at = &ts->first;
+
+		while (*at != t)
+			at = &(*at)->next;
+		unlink_table(at, &dropped);
+	}
+	pthread_mutex_unlock(&ts->lock);
+	close_tables(dropped);
 	return err;
 }
 

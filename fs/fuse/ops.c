@@ -360,50 +360,6 @@ static bool list_dots(struct listing *l, uint64_t self, uint64_t parent, off_t f
 	       (from > 1 || list_plain(l, "..", parent, S_IFDIR, 2));
 }
 
-/*
- * Add the names of the directory DIR of E; those from *FIRST to the returned end are listed,
- * but for those that are too long.
- */
-static uint32_t list_tree(struct listing *l, const struct edition *e,
-			  struct tree_node dir, off_t from, uint32_t *first)
-{
-	const struct inodes *inodes = fs_of(l->req)->inodes;
-	const struct kp_view_dir *d = kp_view_dir(e->view, dir.index);
-	uint32_t end;
-	uint64_t i = 0;
-
-	if (from > FIRST_POSITION)
-		i = inodes_position(inodes, dir.ino, (uint64_t)(from - FIRST_POSITION));
-	i = i < d->count ? i : d->count;
-	*first = end = d->first + (uint32_t)i;
-	if (!list_dots(l, dir.ino, tree_parent(e->tree, dir.index).ino, from))
-		return end;
-	for (; end < d->first + d->count; end++) {
-		struct kp_view_name name = kp_view_name(e->view, end);
-		struct tree_node node = tree_named(e->tree, &name);
-		off_t next = (off_t)inodes_encode_position(inodes, end + 1 - d->first) +
-			     FIRST_POSITION;
-		struct fuse_entry_param entry;
-		char text[NAME_BYTES + 1];
-		struct stat st;
-
-		if (name.text.size > NAME_BYTES)
-			continue;
-		memcpy(text, name.text.data, name.text.size);
-		text[name.text.size] = '\0';
-		if (l->plus) {
-			tree_stat(e->tree, node, &st);
-			entry = entry_of(&st);
-			if (!list_add(l, text, &entry, next))
-				break;
-		} else if (!list_plain(l, text, node.ino, node.is_dir ? S_IFDIR : S_IFREG,
-				       next)) {
-			break;
-		}
-	}
-	return end;
-}
-
 /* Call COUNT for each listed name of E from FIRST to END. */
 static void count_listed(struct inodes *inodes, const struct edition *e, uint32_t first,
 			 uint32_t end, void (*count)(struct inodes *, uint64_t))
@@ -416,6 +372,7 @@ static void count_listed(struct inodes *inodes, const struct edition *e, uint32_
 	}
 }
 
+/* Reply with the names of the directory INO, but for those that are too long. */
 static void list_directory(struct listing l, fuse_ino_t ino, off_t from)
 {
 	struct inodes *inodes = fs_of(l.req)->inodes;
@@ -450,10 +407,44 @@ static void list_directory(struct listing l, fuse_ino_t ino, off_t from)
 	} else if (!inode.node.is_dir) {
 		fuse_reply_err(l.req, ENOTDIR);
 	} else {
-		uint32_t first = 0, end = 0;
+		const struct tree_node dir = inode.node;
+		const struct kp_view_dir *d = NULL; /* a retired directory is empty */
+		uint32_t first = 0, end = 0, all = 0;
+		uint64_t i = 0;
 
-		if (!inode.retired) /* a retired directory is empty */
-			end = list_tree(&l, e, inode.node, from, &first);
+		if (!inode.retired) {
+			d = kp_view_dir(e->view, dir.index);
+			if (at)
+				i = inodes_position(inodes, dir.ino, (uint64_t)at);
+			first = end = d->first + (uint32_t)(i < d->count ? i : d->count);
+			if (list_dots(&l, dir.ino, tree_parent(e->tree, dir.index).ino,
+				      from))
+				all = d->first + d->count;
+		}
+		for (; end < all; end++) {
+			struct kp_view_name shown = kp_view_name(e->view, end);
+			struct tree_node node = tree_named(e->tree, &shown);
+			off_t next = (off_t)inodes_encode_position(inodes,
+								   end + 1 - d->first) +
+				     FIRST_POSITION;
+			struct fuse_entry_param entry;
+			char text[NAME_BYTES + 1];
+			struct stat st;
+
+			if (shown.text.size > NAME_BYTES)
+				continue;
+			memcpy(text, shown.text.data, shown.text.size);
+			text[shown.text.size] = '\0';
+			if (l.plus) {
+				tree_stat(e->tree, node, &st);
+				entry = entry_of(&st);
+				if (!list_add(&l, text, &entry, next))
+					break;
+			} else if (!list_plain(&l, text, node.ino,
+					       node.is_dir ? S_IFDIR : S_IFREG, next)) {
+				break;
+			}
+		}
 		/* A name with its attributes counts as a look-up.  Before the reply: the kernel
 		 * may forget a name before that returns. */
 		if (l.plus)

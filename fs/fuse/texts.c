@@ -116,30 +116,6 @@ static bool find_name(struct missing *m, struct kp_span path, struct kp_view_nam
 	return true;
 }
 
-/*
- * Whether FILE of the view, which is where ENTRY of A would be, has the same bytes, as far as
- * the archives say: the view keeps one entry for each content, so it may be another entry.
- * If not, OTHER and WHOSE are what is shown there.
- */
-static bool shows_same(const struct missing *m, uint32_t file, struct kpack_archive *a,
-		       size_t entry, struct kp_entry_info *other,
-		       struct kpack_archive **whose)
-{
-	struct kp_entry_info mine;
-	struct kp_meta meta, my_meta;
-	size_t shown;
-
-	*whose = kp_view_entry(m->edition->view, file, &shown);
-	if (kp_view_same_content(a, entry, *whose, shown))
-		return true;
-	kp_archive_entry(a, entry, &mine);
-	kp_archive_entry(*whose, shown, other);
-	kp_archive_meta(a, entry, &my_meta);
-	kp_archive_meta(*whose, shown, &meta);
-	return other->size == mine.size && meta.has_xxh3 && my_meta.has_xxh3 &&
-	       memcmp(meta.xxh3, my_meta.xxh3, sizeof(meta.xxh3)) == 0;
-}
-
 /* Write a line if PATH is hidden because of subdir=; false: it is not. */
 static bool put_hidden(const struct missing *m, struct kp_span path)
 {
@@ -185,6 +161,8 @@ static void put_entry(struct missing *m, struct kpack_archive *a, size_t entry)
 		struct kp_view_name name;
 		struct kpack_archive *first;
 		struct kp_entry_info other;
+		bool reached = false;
+		size_t shown;
 
 		if (!m->selected)
 			put_reason(m, path, "architecture %s is not for arch=%s",
@@ -194,17 +172,22 @@ static void put_entry(struct missing *m, struct kpack_archive *a, size_t entry)
 			put_reason(m, path, "%s: %s", kp_archive_path(a), paths[i].fault);
 		else if (put_hidden(m, path))
 			continue;
-		else if (!find_name(m, path, &name))
+		else if (!(reached = find_name(m, path, &name)))
 			put_reason(m, path, "paths before it have too many directories");
 		else if (name.kind == KP_VIEW_DIR)
 			put_reason(m, path, "%s: a directory has this name",
 				   kp_archive_path(a));
-		else if (!shows_same(m, name.index, a, entry, &other, &first))
-			put_reason(m, path,
-				   "%s: other content of %s comes first: %.*s %s",
-				   kp_archive_path(a), kp_archive_path(first),
-				   (int)other.key.size, (const char *)other.key.data,
-				   (const char *)other.arch.data);
+		if (!reached || name.kind == KP_VIEW_DIR)
+			continue;
+		/* the view keeps one entry for each content, so it may be another entry */
+		first = kp_view_entry(m->edition->view, name.index, &shown);
+		if (kp_view_same_bytes(a, entry, first, shown))
+			continue;
+		kp_archive_entry(first, shown, &other);
+		put_reason(m, path, "%s: other content of %s comes first: %.*s %s",
+			   kp_archive_path(a), kp_archive_path(first),
+			   (int)other.key.size, (const char *)other.key.data,
+			   (const char *)other.arch.data);
 	}
 }
 

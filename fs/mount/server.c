@@ -154,29 +154,6 @@ static const char *unshared_reason(const struct server *s, int fd)
 }
 
 /*
- * The intact origin with the serial NUMBER, for a file of which only attributes are new; or
- * NULL.  If users share the mount, a file with other readers than before is not the same.
- */
-static struct origin *still_served(const struct server *s, uint64_t number)
-{
-	const struct known *old = number ? find_known(&s->now, (uint32_t)number) : NULL;
-	struct origin *o = old ? old->origin : NULL;
-	const struct stat *was;
-	struct stat now;
-
-	if (!o || !origin_intact(o))
-		return NULL;
-	if (!s->settings->shared)
-		return o;
-	was = kp_archive_stat(o->archive);
-	if (fstat(kp_archive_fd(o->archive), &now) || now.st_uid != was->st_uid ||
-	    now.st_gid != was->st_gid || now.st_mode != was->st_mode ||
-	    unshared_reason(s, kp_archive_fd(o->archive)))
-		return NULL;
-	return o;
-}
-
-/*
  * Take the archive of M into the survey that is coming in.  false: no memory, logged; then it is
  * missing in the next edition.
  */
@@ -191,6 +168,7 @@ static bool take_archive(struct server *s, const struct link_message *m)
 	struct kpackx_error why = {0};
 	const char *reason = old && !old->origin ? old->text : m->text;
 	int priority = s->first ? LOG_ERR : LOG_WARNING, fd = m->fd;
+	struct origin *same;
 	bool away; /* it is served, but cannot be looked at now */
 	struct stat st;
 
@@ -209,13 +187,27 @@ static bool take_archive(struct server *s, const struct link_message *m)
 		fd = -1;
 	}
 	kp_close_keeping_errno(fd);
-	/* A file that is served already, and just its attributes are new, stays, with the old
-	 * attributes. */
+	/*
+	 * A file that is served already, intact, and just its attributes are new, stays, with the
+	 * old attributes; if users share the mount, one with other readers than before does not.
+	 */
 	if (m->fresh && reason) {
 		log_about(priority, m->path, reason);
 		if (m->serial)
 			link_send_all(s->link, &refused);
-		k.origin = origin_ref(still_served(s, m->number));
+		old = m->number ? find_known(&s->now, (uint32_t)m->number) : NULL;
+		same = old && old->origin && origin_intact(old->origin) ? old->origin
+									: NULL;
+		if (same && s->settings->shared) {
+			const struct stat *was = kp_archive_stat(same->archive);
+
+			fd = kp_archive_fd(same->archive);
+			if (fstat(fd, &st) || st.st_uid != was->st_uid ||
+			    st.st_gid != was->st_gid || st.st_mode != was->st_mode ||
+			    unshared_reason(s, fd))
+				same = NULL;
+		}
+		k.origin = origin_ref(same);
 	}
 	away = k.origin && !m->fresh && reason[0];
 	if (!k.origin || away) {
