@@ -68,20 +68,6 @@ static int run_in_background(struct settings *s)
 	return code < 0 ? exit_code(s, SYSTEM) : code;
 }
 
-/*
- * Environments are not trusted further than the users they come from.  A program with
- * more rights than its caller forgets the whole environment; and root's programs are
- * those of the system, wherever a PATH leads that su or sudo left.
- */
-static bool trim_environment(void)
-{
-	bool raised = getauxval(AT_SECURE);
-
-	if (raised && clearenv())
-		return false;
-	return (!raised && geteuid() != 0) || setenv("PATH", SYSTEM_PATH, 1) == 0;
-}
-
 static void __attribute__((format(printf, 2, 0)))
 log_libfuse(enum fuse_log_level level, const char *fmt, va_list args)
 {
@@ -97,12 +83,22 @@ log_libfuse(enum fuse_log_level level, const char *fmt, va_list args)
 
 int main(int argc, char **argv)
 {
+	const bool raised = getauxval(AT_SECURE);
 	struct settings s = {0};
 	struct rlimit limit;
 	enum end end;
 	int code;
 
-	if (argc < 1 || !daemon_reserve_fds() || !trim_environment())
+	if (argc < 1 || !daemon_reserve_fds())
+		return 1;
+	/*
+	 * Environments are not trusted further than the users they come from.  A program with
+	 * more rights than its caller forgets the whole environment; and root's programs are
+	 * those of the system, wherever a PATH leads that su or sudo left.
+	 */
+	if (raised && clearenv())
+		return 1;
+	if ((raised || geteuid() == 0) && setenv("PATH", SYSTEM_PATH, 1))
 		return 1;
 	log_begin();
 	fuse_set_log_func(log_libfuse);

@@ -447,46 +447,15 @@ static kpack_error_t cut_short(const struct kp_frames *f, struct kpackx_error *w
 		       (unsigned long long)f->decoded);
 }
 
-/*
- * A step when OUT is full decodes what is left of the frame: no more than its checksum.  A byte
- * of room shows whether there is more, without which zstd would only say that it is not done.
- */
-static kpack_error_t decode_step(struct kp_frames *f, ZSTD_outBuffer *out,
-				 struct kpackx_error *why)
-{
-	uint8_t byte;
-	ZSTD_outBuffer spare = {&byte, 1, 0};
-	ZSTD_outBuffer *into = out->pos < out->size ? out : &spare;
-	size_t before = into->pos, n;
-
-	KP_TRY(want_input(f, 1, why));
-	n = ZSTD_decompressStream(f->zstd, into, &f->in);
-	if (ZSTD_isError(n))
-		return fail_zstd(n, out->size, why);
-	f->decoded += into->pos - before;
-	f->in_frame = n != 0;
-	f->full = n != 0 && into->pos == into->size;
-	if (spare.pos)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "frame decodes to more than its %llu bytes",
-			       (unsigned long long)out->size);
-	if (n == 0 && f->unchecked) {
-		KP_TRY(want_input(f, f->unchecked, why));
-		if (input_left(f) < f->unchecked)
-			return cut_short(f, why);
-		f->in.pos += f->unchecked;
-		f->unchecked = 0;
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 			       uint64_t until, uint64_t *done, struct kpackx_error *why)
 {
 	ZSTD_outBuffer out = {buf, (size_t)size, (size_t)*done};
+	uint8_t byte;
 
 	while (out.pos < until) {
-		size_t once = 0, n;
+		ZSTD_outBuffer spare = {&byte, 1, 0}, *into;
+		size_t once = 0, n, before;
 
 		/* everything was read, and everything that was read was written */
 		if (!stored_left(f) && !f->full)
@@ -503,8 +472,32 @@ kpack_error_t kp_frames_decode(struct kp_frames *f, void *buf, uint64_t size,
 			f->in.pos += once;
 			f->decoded += n;
 			out.pos += n;
-		} else {
-			KP_TRY(decode_step(f, &out, why));
+			*done = out.pos;
+			continue;
+		}
+
+		/* A step when OUT is full decodes what is left of the frame: no more than its
+		 * checksum.  A byte of room shows whether there is more, without which zstd would
+		 * only say that it is not done. */
+		into = out.pos < out.size ? &out : &spare;
+		before = into->pos;
+		KP_TRY(want_input(f, 1, why));
+		n = ZSTD_decompressStream(f->zstd, into, &f->in);
+		if (ZSTD_isError(n))
+			return fail_zstd(n, out.size, why);
+		f->decoded += into->pos - before;
+		f->in_frame = n != 0;
+		f->full = n != 0 && into->pos == into->size;
+		if (spare.pos)
+			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+				       "frame decodes to more than its %llu bytes",
+				       (unsigned long long)out.size);
+		if (n == 0 && f->unchecked) {
+			KP_TRY(want_input(f, f->unchecked, why));
+			if (input_left(f) < f->unchecked)
+				return cut_short(f, why);
+			f->in.pos += f->unchecked;
+			f->unchecked = 0;
 		}
 		*done = out.pos;
 	}

@@ -544,36 +544,6 @@ struct map_field {
 	bool (*parse)(struct parser *p); /* OWN */
 };
 
-static bool parse_field(struct parser *p, const struct map_field *f, void *to)
-{
-	uint8_t *at = (uint8_t *)to + f->at;
-	struct kp_mp_value v;
-	bool ok = true;
-
-	switch (f->kind) {
-	case INTEGER:
-		ok = take_integer(p, (uint64_t *)(void *)at);
-		break;
-	case TEXT: /* only people read it: a value of another type counts as absent */
-		if (kp_mp_peek(&p->c) != KP_MP_STR)
-			return kp_mp_skip(&p->c);
-		ok = kp_mp_str(&p->c, (struct kp_span *)(void *)at);
-		break;
-	case BYTES:
-		if (!kp_mp_next(&p->c, &v))
-			return false;
-		if (v.type != KP_MP_BIN)
-			return kp_mp_fault(&p->c, f->fault);
-		*(struct kp_span *)(void *)at = v.span;
-		break;
-	case OWN:
-		return f->parse(p);
-	}
-	if (ok && f->has)
-		*((bool *)to + f->has) = true;
-	return ok;
-}
-
 /*
  * Parse a map's FIELDS into TO; SEEN gets a bit for each.  Of equal names the first counts: others
  * are a fault, and unknown pairs are noted in MORE; or OTHERS, unless NULL, says that there are any.
@@ -588,15 +558,44 @@ static bool parse_fields(struct parser *p, const struct map_field *fields, size_
 	while (pairs--) {
 		size_t start = kp_mp_offset(&p->c), i = 0;
 		struct kp_span name;
-		bool ok;
+		bool ok = false;
 
 		if (!take_name(&p->c, &name))
 			return false;
 		while (i < n && !kp_span_is(name, fields[i].name))
 			i++;
 		if (i < n && !(*seen & 1u << i)) {
+			const struct map_field *f = &fields[i];
+			uint8_t *at = (uint8_t *)to + f->at;
+			struct kp_mp_value v;
+
 			*seen |= 1u << i;
-			ok = parse_field(p, &fields[i], to);
+			switch (f->kind) {
+			case INTEGER:
+				ok = take_integer(p, (uint64_t *)(void *)at);
+				break;
+			case TEXT: /* only people read it: another type counts as absent */
+				if (kp_mp_peek(&p->c) != KP_MP_STR) {
+					if (!kp_mp_skip(&p->c))
+						return false;
+					continue;
+				}
+				ok = kp_mp_str(&p->c, (struct kp_span *)(void *)at);
+				break;
+			case BYTES:
+				if (!kp_mp_next(&p->c, &v))
+					return false;
+				if (v.type != KP_MP_BIN)
+					return kp_mp_fault(&p->c, f->fault);
+				*(struct kp_span *)(void *)at = v.span;
+				ok = true;
+				break;
+			case OWN:
+				ok = f->parse(p);
+				break;
+			}
+			if (ok && f->has)
+				*((bool *)to + f->has) = true;
 		} else if (others) {
 			*others = true;
 			ok = kp_mp_skip(&p->c);

@@ -194,28 +194,6 @@ static int cmp_string(const void *a, const void *b, void *arg)
 			   toc->strings[*(const uint16_t *)b]);
 }
 
-/*
- * rank[n] is the position of string n in bytewise order, so that entries compare by numbers:
- * there are a few architectures, and a million entries to sort by them.
- */
-static uint16_t *string_ranks(struct kp_toc *toc)
-{
-	size_t n = toc->n_strings;
-	KP_AUTO_FREE uint16_t *order = malloc((n + 1) * sizeof(*order));
-	uint16_t *rank = malloc((n + 1) * sizeof(*rank));
-
-	if (!order || !rank) {
-		free(rank);
-		return NULL;
-	}
-	for (size_t i = 0; i < n; i++)
-		order[i] = (uint16_t)i;
-	qsort_r(order, n, sizeof(*order), cmp_string, toc);
-	for (size_t i = 0; i < n; i++)
-		rank[order[i]] = (uint16_t)i;
-	return rank;
-}
-
 static int cmp_arch(const void *a, const void *b, void *rank)
 {
 	const struct kp_toc_entry *x = a, *y = b;
@@ -301,7 +279,12 @@ static void set_firsts(struct kp_toc *toc)
 
 kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 {
-	KP_AUTO_FREE uint16_t *rank = string_ranks(toc);
+	/*
+	 * rank[n] is the position of string n in bytewise order, so that entries compare by
+	 * numbers: there are a few architectures, and a million entries to sort by them.
+	 */
+	KP_AUTO_FREE uint16_t *rank = malloc((toc->n_strings + 1) * sizeof(*rank));
+	KP_AUTO_FREE uint16_t *order = malloc((toc->n_strings + 1) * sizeof(*order));
 	struct kp_toc_more *more = &toc->entries_more;
 	uint32_t key = UINT32_MAX, binary = 0;
 	size_t sorted = 1;
@@ -312,8 +295,13 @@ kpack_error_t kp_toc_index(struct kp_toc *toc, struct kpackx_error *why)
 	while (sorted < toc->n_binaries &&
 	       kp_span_cmp(kp_toc_key(toc, sorted - 1), kp_toc_key(toc, sorted)) < 0)
 		sorted++;
-	if (!rank || (sorted < toc->n_binaries && !sort_binaries(toc)))
+	if (!rank || !order || (sorted < toc->n_binaries && !sort_binaries(toc)))
 		return kp_fail_memory(why, toc->size, "sorting the table");
+	for (size_t i = 0; i < toc->n_strings; i++)
+		order[i] = (uint16_t)i;
+	qsort_r(order, toc->n_strings, sizeof(*order), cmp_string, toc);
+	for (size_t i = 0; i < toc->n_strings; i++)
+		rank[order[i]] = (uint16_t)i;
 	sort_entries(toc, rank);
 	set_firsts(toc);
 	for (size_t i = 0; i < more->n; i++) {

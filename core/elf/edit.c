@@ -315,47 +315,14 @@ static kpack_error_t repeats(const struct kp_edit *ed, uint64_t from, uint64_t e
 	return KPACK_SUCCESS;
 }
 
-/* Keep [FROM, END), which no table names, but not zeros, and not what fills a page of code. */
-static kpack_error_t keep_bytes(struct kp_edit *ed, uint64_t from, uint64_t end,
-				struct kpackx_error *why)
-{
-	static const uint8_t zero[4];
-	uint8_t word[4], bytes[4];
-	bool same;
-	size_t i = 0;
-
-	while (i < ed->n_chunks &&
-	       (ed->chunks[i].from + ed->chunks[i].size != from ||
-		!(ed->segments[ed->chunks[i].segment].h.p_flags & PF_X)))
-		i++;
-	if (i < ed->n_chunks) {
-		/* linkers fill the last page of code with an instruction */
-		uint64_t align = ed->segments[ed->chunks[i].segment].h.p_align;
-		uint64_t page = from - from % align, fill = end;
-
-		if (from % align && end - page > align)
-			fill = page + align;
-		if (from % align && fill - from >= sizeof(bytes)) {
-			KP_TRY(kp_file_pread(ed->fd, from, bytes, sizeof(bytes), why));
-			for (size_t k = 0; k < sizeof(bytes); k++)
-				word[(from + k) % 4] = bytes[k];
-			KP_TRY(repeats(ed, from, fill, word, &same, why));
-			from = same ? fill : from;
-		}
-	}
-	KP_TRY(repeats(ed, from, end, zero, &same, why));
-	if (!same)
-		ed->kept[ed->n_kept++] = (struct kp_edit_range){from, end - from};
-	else if (end == ed->size)
-		ed->end_zeros = end - from;
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t find_kept(struct kp_edit *ed, struct kpackx_error *why)
 {
 	uint64_t headers = ed->n_sections * sizeof(Elf64_Shdr), at = 0;
 	size_t most = ed->n_sections + ed->n_segments + 4, n = 0;
 	KP_AUTO_FREE struct kp_edit_range *list = NULL;
+	static const uint8_t zero[4];
+	uint8_t word[4], bytes[4];
+	bool same;
 
 	KP_TRY(kp_new(&list, most, "sections", why));
 	KP_TRY(kp_new(&ed->kept, most, "sections", why));
@@ -375,8 +342,37 @@ static kpack_error_t find_kept(struct kp_edit *ed, struct kpackx_error *why)
 	list[n++] = (struct kp_edit_range){ed->size, 0};
 	kp_sort(list, n, KP_BY_NUMBER(struct kp_edit_range, from));
 	for (size_t i = 0; i < n; i++) {
-		if (list[i].from > at)
-			KP_TRY(keep_bytes(ed, at, list[i].from, why));
+		uint64_t from = at, next = list[i].from;
+		const struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
+
+		if (next > at) {
+			/* what no table names is kept, but not zeros, and not what fills a page of
+			 * code: linkers fill the last one with an instruction */
+			while (c < all && (c->from + c->size != from ||
+					   !(ed->segments[c->segment].h.p_flags & PF_X)))
+				c++;
+			if (c < all) {
+				uint64_t align = ed->segments[c->segment].h.p_align;
+				uint64_t page = from - from % align, fill = next;
+
+				if (from % align && next - page > align)
+					fill = page + align;
+				if (from % align && fill - from >= sizeof(bytes)) {
+					KP_TRY(kp_file_pread(ed->fd, from, bytes,
+							     sizeof(bytes), why));
+					for (size_t k = 0; k < sizeof(bytes); k++)
+						word[(from + k) % 4] = bytes[k];
+					KP_TRY(repeats(ed, from, fill, word, &same, why));
+					from = same ? fill : from;
+				}
+			}
+			KP_TRY(repeats(ed, from, next, zero, &same, why));
+			if (!same)
+				ed->kept[ed->n_kept++] =
+					(struct kp_edit_range){from, next - from};
+			else if (next == ed->size)
+				ed->end_zeros = next - from;
+		}
 		if (list[i].from + list[i].size > at)
 			at = list[i].from + list[i].size;
 	}

@@ -166,11 +166,40 @@ static uint32_t new_number(const struct output *o, uint32_t number)
 	return number < o->ed->in.count ? o->number[number] : number;
 }
 
-static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
+static kpack_error_t put_all(struct output *o, struct kpackx_error *why)
 {
 	const struct kp_edit *ed = o->ed;
 	uint64_t old_size = ed->in.header.e_phnum * sizeof(Elf64_Phdr);
 	static const uint8_t zeros[sizeof(Elf64_Phdr)];
+
+	/* gaps become holes of a sparse file */
+	if (o->file && ftruncate(o->file->fd, (off_t)ed->out_size))
+		return kp_fail_errno(why, errno, "%s: cannot become %" PRIu64 " bytes",
+				     o->file->name, ed->out_size);
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (!c->made)
+			KP_TRY(copy_bytes(o, c->from, c->size, c->to, why));
+		else if (o->file)
+			KP_TRY(ed->fill(ed->fill_arg, o->file, c->to, why));
+	}
+	/* in this order: patches and headers are over what was copied */
+	KP_TRY(put_sections(o, why));
+	for (size_t i = 0; i < ed->n_patches; i++) {
+		const struct kp_edit_patch *p = &ed->patches[i];
+		const struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
+
+		while (c < all && (c->made || p->from < c->from ||
+				   !kp_range_ok(c->size, p->from - c->from, p->size)))
+			c++;
+		if (c == all)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: a wrapper or its relocation, at offset "
+				       "%" PRIu64 ", is not mapped",
+				       p->from);
+		KP_TRY(put_bytes(o, c->to + (p->from - c->from), p->bytes, p->size, why));
+	}
 
 	/* the old program headers are erased if nothing else is in their place now */
 	if (ed->chunks[0].to == 0 && ed->in.header.e_phoff == sizeof(Elf64_Ehdr) &&
@@ -204,42 +233,6 @@ static kpack_error_t put_headers(struct output *o, struct kpackx_error *why)
 			       KP_EDIT_PHDR, ed->in.header.e_phoff + k * sizeof(*h),
 			       k < ed->in.header.e_phnum ? &old[k] : NULL, why));
 	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t put_all(struct output *o, struct kpackx_error *why)
-{
-	const struct kp_edit *ed = o->ed;
-
-	/* gaps become holes of a sparse file */
-	if (o->file && ftruncate(o->file->fd, (off_t)ed->out_size))
-		return kp_fail_errno(why, errno, "%s: cannot become %" PRIu64 " bytes",
-				     o->file->name, ed->out_size);
-	for (size_t i = 0; i < ed->n_chunks; i++) {
-		const struct kp_edit_chunk *c = &ed->chunks[i];
-
-		if (!c->made)
-			KP_TRY(copy_bytes(o, c->from, c->size, c->to, why));
-		else if (o->file)
-			KP_TRY(ed->fill(ed->fill_arg, o->file, c->to, why));
-	}
-	/* in this order: patches and headers are over what was copied */
-	KP_TRY(put_sections(o, why));
-	for (size_t i = 0; i < ed->n_patches; i++) {
-		const struct kp_edit_patch *p = &ed->patches[i];
-		const struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
-
-		while (c < all && (c->made || p->from < c->from ||
-				   !kp_range_ok(c->size, p->from - c->from, p->size)))
-			c++;
-		if (c == all)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: a wrapper or its relocation, at offset "
-				       "%" PRIu64 ", is not mapped",
-				       p->from);
-		KP_TRY(put_bytes(o, c->to + (p->from - c->from), p->bytes, p->size, why));
-	}
-	KP_TRY(put_headers(o, why));
 	for (size_t i = 0; i < ed->n_kept; i++)
 		KP_TRY(copy_bytes(o, ed->kept[i].from, ed->kept[i].size, ed->kept[i].from,
 				  why));

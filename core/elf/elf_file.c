@@ -175,38 +175,6 @@ static kpack_error_t begin_section(struct elf_reader *r, const char *what,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t find_sections(struct elf_reader *r, struct kpackx_error *why)
-{
-	struct kp_elf *out = r->out;
-	struct kp_elf_part parts[NAMED] = {0};
-
-	for (size_t i = 1; i < r->in.count; i++) {
-		const struct kp_section *s = &r->in.items[i];
-		int n = 0;
-
-		while (n < NAMED && strcmp(s->name, section_names[n]) != 0)
-			n++;
-		/* of sections without bytes, which split debug info has, only .hip_fatbin counts */
-		if (n == NAMED || (s->type == SHT_NOBITS && n != FATBIN))
-			continue;
-		if (r->found[n])
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: two sections %s, %zu and %zu", s->name,
-				       r->found[n], i);
-		r->found[n] = i;
-		out->fatbin_nobits |= s->type == SHT_NOBITS;
-		if (s->type == SHT_NOBITS)
-			continue;
-		KP_TRY(check_section(r, s->name, s, why));
-		parts[n] = (struct kp_elf_part){s->addr, s->offset, s->size};
-	}
-	out->has_fatbin = parts[FATBIN].size > 0;
-	out->fatbin = parts[FATBIN];
-	out->marker = parts[MARKER];
-	out->layout = parts[LAYOUT];
-	return KPACK_SUCCESS;
-}
-
 /* ---- wrappers ---- */
 
 static kpack_error_t add_wrapper(struct elf_reader *r, const struct kp_section *s,
@@ -390,6 +358,7 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 			  struct kpackx_error *why)
 {
 	KP_AUTO(elf_reader) r = {.src = kp_source_fd(fd, 0, size), .out = out};
+	struct kp_elf_part parts[NAMED] = {0};
 	size_t n = 0;
 
 	*out = (struct kp_elf){0};
@@ -397,7 +366,30 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 	out->type = r.in.header.e_type;
 	out->machine = r.in.header.e_machine;
 	r.relocatable = out->type == ET_REL;
-	KP_TRY(find_sections(&r, why));
+	for (size_t i = 1; i < r.in.count; i++) {
+		const struct kp_section *s = &r.in.items[i];
+		int name = 0;
+
+		while (name < NAMED && strcmp(s->name, section_names[name]) != 0)
+			name++;
+		/* of sections without bytes, which split debug info has, only .hip_fatbin counts */
+		if (name == NAMED || (s->type == SHT_NOBITS && name != FATBIN))
+			continue;
+		if (r.found[name])
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "elf: two sections %s, %zu and %zu", s->name,
+				       r.found[name], i);
+		r.found[name] = i;
+		out->fatbin_nobits |= s->type == SHT_NOBITS;
+		if (s->type == SHT_NOBITS)
+			continue;
+		KP_TRY(check_section(&r, s->name, s, why));
+		parts[name] = (struct kp_elf_part){s->addr, s->offset, s->size};
+	}
+	out->has_fatbin = parts[FATBIN].size > 0;
+	out->fatbin = parts[FATBIN];
+	out->marker = parts[MARKER];
+	out->layout = parts[LAYOUT];
 	/* object files have no final addresses, and debug information no data */
 	if (r.found[SEGMENT])
 		KP_TRY(read_segment(&r, why));

@@ -53,36 +53,12 @@ static kpack_error_t read_string(struct kp_mp *c, char **out, struct kpackx_erro
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_paths(struct kp_mp *c, struct kp_marker *m,
-				struct kpackx_error *why)
-{
-	enum kp_mp_type type = kp_mp_peek(c);
-	uint32_t count;
-
-	if (type != KP_MP_ARRAY && type != KP_MP_BAD)
-		return fail_marker("kpack_search_paths: not an array", why);
-	if (!kp_mp_array(c, &count))
-		return kp_mp_fail(c, "marker", why);
-	KP_TRY(kp_new(&m->search_paths, count, "the marker's search paths", why));
-	for (uint32_t i = 0; i < count; i++) {
-		if (kp_mp_peek(c) == KP_MP_STR) {
-			KP_TRY(read_string(c, &m->search_paths[m->n_search_paths], why));
-			m->n_search_paths++;
-		} else if (!kp_mp_skip(c)) {
-			return kp_mp_fail(c, "marker", why);
-		}
-	}
-	return m->n_search_paths
-		       ? KPACK_SUCCESS
-		       : fail_marker("kpack_search_paths: no string in it", why);
-}
-
 kpack_error_t kp_marker_parse(struct kp_span bytes, struct kp_marker *out,
 			      struct kpackx_error *why)
 {
 	KP_AUTO(kp_marker) m = {0};
 	enum kp_mp_type type;
-	uint32_t pairs;
+	uint32_t pairs, count;
 	struct kp_mp c;
 
 	if (bytes.size == 0)
@@ -109,7 +85,27 @@ kpack_error_t kp_marker_parse(struct kp_span bytes, struct kp_marker *out,
 			KP_TRY(read_string(&c, &m.kernel_name, why));
 		} else if (!c.fault && kp_span_is(key, "kpack_search_paths") &&
 			   !m.search_paths) {
-			KP_TRY(read_paths(&c, &m, why));
+			type = kp_mp_peek(&c);
+			if (type != KP_MP_ARRAY && type != KP_MP_BAD)
+				return fail_marker("kpack_search_paths: not an array",
+						   why);
+			if (!kp_mp_array(&c, &count))
+				return kp_mp_fail(&c, "marker", why);
+			KP_TRY(kp_new(&m.search_paths, count, "the marker's search paths",
+				      why));
+			while (count--) {
+				if (kp_mp_peek(&c) != KP_MP_STR) {
+					if (!kp_mp_skip(&c))
+						return kp_mp_fail(&c, "marker", why);
+					continue;
+				}
+				KP_TRY(read_string(&c, &m.search_paths[m.n_search_paths],
+						   why));
+				m.n_search_paths++;
+			}
+			if (!m.n_search_paths)
+				return fail_marker("kpack_search_paths: no string in it",
+						   why);
 		} else if (!kp_mp_skip(&c)) {
 			return kp_mp_fail(&c, "marker", why);
 		}

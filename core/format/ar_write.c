@@ -131,6 +131,12 @@ struct writer {
 	uint64_t first;      /* where the first member's header begins */
 };
 
+static void writer_fini(struct writer *w)
+{
+	free(w->rows);
+	free(w->symbols.names);
+}
+
 static bool is_long(struct kp_span name)
 {
 	return name.size > SHORT_NAME_MAX ||
@@ -191,37 +197,6 @@ static bool owns_name(const struct writer *w, size_t i)
 	return is_long(w->members[i].name) && w->rows[i].same_name == i;
 }
 
-/*
- * Place long names in the order of members, each name once; and the members, with offsets
- * of 4 bytes in the index, or of 8 if the last member's header needs them.
- */
-static void place_all(struct writer *w)
-{
-	uint64_t last = 0, symbols = w->symbols.count;
-	uint64_t names = symbols ? w->symbols.size : NO_NAMES_SIZE;
-
-	for (size_t i = 0; i < w->n; i++) {
-		if (i + 1 < w->n)
-			last += HEADER_SIZE + even_size(w->members[i].bytes.size);
-		w->rows[i].name_at = w->rows[w->rows[i].same_name].name_at;
-		if (!owns_name(w, i))
-			continue;
-		w->rows[i].name_at = w->names_size;
-		w->names_size += w->members[i].name.size + 2;
-	}
-	for (w->width = 4;; w->width = 8) {
-		w->first = MAGIC_SIZE;
-		if (w->names_size)
-			w->first += HEADER_SIZE + even_size(w->names_size);
-		if (w->symbols.object) {
-			w->index_size = even_size(w->width + symbols * w->width + names);
-			w->first += HEADER_SIZE + w->index_size;
-		}
-		if (w->width == 8 || w->first + last <= UINT32_MAX)
-			return;
-	}
-}
-
 /* Write a header; with OWNER "" the time, user and group are blank. */
 static kpack_error_t put_header(struct writer *w, const char *name, const char *owner,
 				const char *mode, uint64_t size, struct kpackx_error *why)
@@ -244,17 +219,47 @@ static void put_big(uint8_t *p, uint64_t value, unsigned width)
 		p[i] = (uint8_t)(value >> (8 * (width - 1 - i)));
 }
 
-/*
- * Write all of the archive: the index, in which a symbol's row is the offset of its member's header;
- * the long names; and the members.  Headers say owner 0, time 0 and mode 644, so that the same members
- * give the same archive.
- */
-static kpack_error_t put_archive(struct writer *w, struct kpackx_error *why)
+kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
+			  struct kp_sink *sink, struct kpackx_error *why)
 {
-	uint64_t begin, pos = w->first;
+	KP_AUTO(writer) all = {.members = members, .n = n, .sink = sink};
+	struct writer *w = &all;
+	uint64_t last = 0, begin, pos, symbols, names;
 	char name[32];
 	uint8_t be[8];
 
+	KP_TRY(kp_new(&w->rows, n, "members", why));
+	KP_TRY(look_at_members(w, why));
+
+	/* long names in the order of members, each once; the members, with offsets of 4 bytes
+	 * in the index, or of 8 if the last member's header needs them */
+	symbols = w->symbols.count;
+	names = symbols ? w->symbols.size : NO_NAMES_SIZE;
+	for (size_t i = 0; i < w->n; i++) {
+		if (i + 1 < w->n)
+			last += HEADER_SIZE + even_size(w->members[i].bytes.size);
+		w->rows[i].name_at = w->rows[w->rows[i].same_name].name_at;
+		if (!owns_name(w, i))
+			continue;
+		w->rows[i].name_at = w->names_size;
+		w->names_size += w->members[i].name.size + 2;
+	}
+	for (w->width = 4;; w->width = 8) {
+		w->first = MAGIC_SIZE;
+		if (w->names_size)
+			w->first += HEADER_SIZE + even_size(w->names_size);
+		if (w->symbols.object) {
+			w->index_size = even_size(w->width + symbols * w->width + names);
+			w->first += HEADER_SIZE + w->index_size;
+		}
+		if (w->width == 8 || w->first + last <= UINT32_MAX)
+			break;
+	}
+	pos = w->first;
+
+	/* the index, in which a symbol's row is the offset of its member's header; the long names;
+	 * and the members.  Headers say owner 0, time 0 and mode 644, so that the same members give
+	 * the same archive */
 	KP_TRY(kp_sink_put(w->sink, MAGIC, MAGIC_SIZE, why));
 	if (w->index_size) {
 		KP_TRY(put_header(w, w->width == 4 ? "/" : "/SYM64/", "0", "0",
@@ -298,21 +303,4 @@ static kpack_error_t put_archive(struct writer *w, struct kpackx_error *why)
 		KP_TRY(kp_sink_fill(w->sink, '\n', m->bytes.size & 1, why));
 	}
 	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_ar_write(const struct kp_ar_input *members, size_t n,
-			  struct kp_sink *sink, struct kpackx_error *why)
-{
-	struct writer w = {.members = members, .n = n, .sink = sink};
-	kpack_error_t err = kp_new(&w.rows, n, "members", why);
-
-	if (!err)
-		err = look_at_members(&w, why);
-	if (!err) {
-		place_all(&w);
-		err = put_archive(&w, why);
-	}
-	free(w.rows);
-	free(w.symbols.names);
-	return err;
 }

@@ -208,69 +208,6 @@ static struct operand take_operand(struct bits *b)
 	return o;
 }
 
-/* ---- the triple ---- */
-
-#define TRIPLE_MAX 128
-
-/*
- * Limit of the bits before the triple: a file with a million functions has some 100 KB.
- */
-#define TRIPLE_BITS_MAX (UINT64_C(8) << 20)
-
-/*
- * Read the target triple of the first module in SRC, without a wrapper: record 2 of block
- * 8, with one character per value.  Compilers write it without a definition, before
- * records that use definitions.  false: missing, not found, or damaged.
- */
-static bool read_triple(const struct kp_source *src, char out[TRIPLE_MAX])
-{
-	uint64_t code, n, value, width;
-	struct bits_block block;
-	struct bits b;
-	size_t size;
-
-	bits_init(&b, src, 32, NULL);
-	b.left = TRIPLE_BITS_MAX;
-	do {
-		if (take_bits(&b, 2) != ID_ENTER)
-			return false;
-		enter_block(&b, &block);
-		if (block.number != BLOCK_MODULE)
-			b.pos = block.end;
-	} while (block.number != BLOCK_MODULE);
-	width = block.width;
-	while (!b.over && width > 1 && width <= 32) {
-		switch (take_bits(&b, (unsigned)width)) {
-		case ID_ENTER:
-			enter_block(&b, &block);
-			b.pos = block.end;
-			break;
-		case ID_DEFINITION:
-			n = take_vbr(&b, 5);
-			while (n-- && !b.over)
-				take_operand(&b);
-			break;
-		case ID_RECORD:
-			code = take_vbr(&b, 6);
-			n = take_vbr(&b, 6);
-			for (size = 0; n-- && !b.over;) {
-				value = take_vbr(&b, 6);
-				if (size < TRIPLE_MAX - 1)
-					out[size++] = value > 0x20 && value < 0x7f
-							      ? (char)value
-							      : '?';
-			}
-			out[size] = '\0';
-			if (code == MODULE_TRIPLE)
-				return !b.over;
-			break;
-		default:
-			return false;
-		}
-	}
-	return false;
-}
-
 /* ---- the symbol table ---- */
 
 /*
@@ -638,6 +575,13 @@ kpack_error_t kp_bitcode_embedded(struct kp_span code,
 
 /* ---- the format ---- */
 
+#define TRIPLE_MAX 128
+
+/*
+ * Limit of the bits before the triple: a file with a million functions has some 100 KB.
+ */
+#define TRIPLE_BITS_MAX (UINT64_C(8) << 20)
+
 static bool probe_bitcode(struct kp_span head)
 {
 	return kp_span_starts(head, raw_magic, sizeof(raw_magic)) ||
@@ -655,17 +599,65 @@ static kpack_error_t parse_bitcode(const struct kp_source *src, struct kp_contai
 	return kp_containers_add_object(list, c, end, &image, why);
 }
 
+/*
+ * Read the target triple of the first module: record 2 of block 8, with one character per value.
+ * Compilers write it without a definition, before records that use definitions.  What is missing,
+ * not found, or damaged is not stated.
+ */
 static kpack_error_t describe_bitcode(const struct kp_source *src, struct kp_object *out,
 				      struct kpackx_error *why)
 {
+	uint64_t end, code, n, value, width;
 	char triple[TRIPLE_MAX];
-	struct kp_source code;
-	uint64_t end;
+	struct kp_source module;
+	struct bits_block block;
+	struct bits b;
+	size_t size;
 
-	KP_TRY(unwrap(src, &code, &end, why));
-	if (!read_triple(&code, triple))
-		return KPACK_SUCCESS;
-	return kp_pairs_print(&out->facts, why, "triple", "%s", triple);
+	KP_TRY(unwrap(src, &module, &end, why));
+	bits_init(&b, &module, 32, NULL);
+	b.left = TRIPLE_BITS_MAX;
+	do {
+		if (take_bits(&b, 2) != ID_ENTER)
+			return KPACK_SUCCESS;
+		enter_block(&b, &block);
+		if (block.number != BLOCK_MODULE)
+			b.pos = block.end;
+	} while (block.number != BLOCK_MODULE);
+	width = block.width;
+	while (!b.over && width > 1 && width <= 32) {
+		switch (take_bits(&b, (unsigned)width)) {
+		case ID_ENTER:
+			enter_block(&b, &block);
+			b.pos = block.end;
+			break;
+		case ID_DEFINITION:
+			n = take_vbr(&b, 5);
+			while (n-- && !b.over)
+				take_operand(&b);
+			break;
+		case ID_RECORD:
+			code = take_vbr(&b, 6);
+			n = take_vbr(&b, 6);
+			for (size = 0; n-- && !b.over;) {
+				value = take_vbr(&b, 6);
+				if (size < TRIPLE_MAX - 1)
+					triple[size++] = value > 0x20 && value < 0x7f
+								 ? (char)value
+								 : '?';
+			}
+			triple[size] = '\0';
+			if (code == MODULE_TRIPLE && !b.over)
+				return kp_pairs_print(&out->facts, why, "triple", "%s",
+						      triple);
+			if (code == MODULE_TRIPLE)
+				return KPACK_SUCCESS;
+			break;
+		default:
+			return KPACK_SUCCESS;
+		}
+	}
+	return KPACK_SUCCESS;
 }
 
 const struct kp_format kp_format_bitcode = {

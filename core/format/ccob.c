@@ -227,31 +227,6 @@ kpack_error_t kp_zlib_decode(const struct kp_source *src, uint8_t *out, size_t s
 
 /* ---- the end of version 1 ---- */
 
-/* What follows in .hip_fatbin is padding or a container, and begins like no frame. */
-static kpack_error_t measure_zstd(const struct kp_source *src, uint64_t *size,
-				  struct kpackx_error *why)
-{
-	uint8_t buf[KP_FRAME_HEADER_MAX];
-	struct kp_frame_header header;
-	struct kp_window window;
-	struct kp_span head;
-	uint64_t frame;
-
-	kp_window_init(&window, src);
-	*size = 0;
-	do {
-		KP_TRY(kp_frame_measure(&window, *size, &header, &frame, why));
-		if (frame > src->size - *size)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "zstd data of %" PRIu64
-				       " bytes passes the end at %" PRIu64,
-				       frame, src->size);
-		*size += frame;
-		KP_TRY(kp_source_head(src, *size, buf, sizeof(buf), &head, why));
-	} while (kp_frame_header_read(head, &header));
-	return KPACK_SUCCESS;
-}
-
 #if KP_WITH_ZLIB
 /* Only decoding finds the end; the decoded bytes are discarded.  DECODED bounds the work. */
 static kpack_error_t measure_zlib(const struct kp_source *src, uint64_t decoded,
@@ -298,9 +273,13 @@ static bool probe_ccob(struct kp_span head)
 static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 			       struct kp_source *data, struct kpackx_error *why)
 {
-	uint8_t b[KP_CCOB_HEADER_MAX];
+	uint8_t b[KP_CCOB_HEADER_MAX], buf[KP_FRAME_HEADER_MAX];
+	uint64_t compressed, size, end;
+	struct kp_frame_header frame;
+	struct kp_window window;
 	unsigned version, number;
-	uint64_t compressed;
+	struct kp_span head;
+	bool more;
 
 	KP_TRY(kp_source_read(src, 0, b, 8, why));
 	version = kp_le16(b + 4);
@@ -343,13 +322,27 @@ static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 				       h->decoded, compressed, method_name(h->zstd));
 		if (version > 1)
 			return KPACK_SUCCESS;
-		/* no field states where the data of version 1 end */
-		if (h->zstd)
-			KP_TRY(measure_zstd(data, &compressed, why));
+			/* no field states where the data of version 1 end */
 #if KP_WITH_ZLIB
-		else
+		if (!h->zstd)
 			KP_TRY(measure_zlib(data, h->decoded, &compressed, why));
 #endif
+		/* what follows in .hip_fatbin is padding or a container, and begins like no
+		 * frame */
+		kp_window_init(&window, data);
+		for (more = h->zstd, end = 0; more;
+		     more = kp_frame_header_read(head, &frame)) {
+			KP_TRY(kp_frame_measure(&window, end, &frame, &size, why));
+			if (size > compressed - end)
+				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					       "zstd data of %" PRIu64
+					       " bytes passes the end at %" PRIu64,
+					       size, compressed);
+			end += size;
+			KP_TRY(kp_source_head(data, end, buf, sizeof(buf), &head, why));
+		}
+		if (h->zstd)
+			compressed = end;
 		h->size = h->header_size + compressed;
 		version = 2; /* now it is known */
 	}
@@ -398,23 +391,47 @@ static kpack_error_t parse_ccob(const struct kp_source *src, struct kp_container
 	return err;
 }
 
-/* Decode into memory, or into a file without a name if the payload is large. */
-static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *data,
-				struct kp_payload *out, struct kpackx_error *why)
-{
-	size_t size = (size_t)h->decoded, n;
-	int fd = kp_spills(h->decoded) ? kp_spill_open() : -1;
-	struct kp_outfile file = kp_spill_outfile(fd);
-	size_t room = fd >= 0 ? SPILL_SIZE : size;
-	KP_AUTO_FREE uint8_t *bytes = malloc(room);
-	struct decoder *d = NULL;
-	kpack_error_t err;
+/*
+ * A decoder that spills holds as many bytes as a frame may refer back to, 128 MiB for
+ * those of compilers, so that such decoders work one after another.
+ */
+static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
 
+/*
+ * Decode into memory, or into a file without a name if the payload is large.  The whole header is
+ * read again: the file may have changed since it was listed.
+ */
+static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_container *c,
+			       kp_image_fault *fault, void *arg, struct kp_payload *out,
+			       struct kpackx_error *why)
+{
+	KP_AUTO_FREE uint8_t *bytes = NULL;
+	struct decoder *d = NULL;
+	struct kp_outfile file;
+	struct kp_source data;
+	size_t size, room, n;
+	kpack_error_t err;
+	struct ccob h;
+	bool spills;
+	int fd;
+
+	(void)fault, (void)arg;
+	KP_TRY(open_ccob(src, &h, &data, why));
+	if (h.size != c->size || h.decoded != c->payload_size)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
+	size = (size_t)h.decoded;
+	spills = kp_spills(size);
+	if (spills)
+		pthread_mutex_lock(&spilling_decoder);
+	fd = spills ? kp_spill_open() : -1;
+	file = kp_spill_outfile(fd);
+	room = fd >= 0 ? SPILL_SIZE : size;
+	bytes = malloc(room);
 	if (fd >= 0) {
 		out->spilled = true;
 		out->source = kp_source_fd(fd, 0, size);
 	}
-	err = bytes ? decoder_new(h->zstd, data, size, &d, why)
+	err = bytes ? decoder_new(h.zstd, &data, size, &d, why)
 		    : kp_fail_memory(why, room, "a decoded bundle");
 	for (uint64_t at = 0; !err && at < size; at += n) {
 		n = size - at < room ? (size_t)(size - at) : room;
@@ -432,32 +449,7 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
 		out->source = kp_source_memory(bytes, size);
 		bytes = NULL;
 	}
-	return err;
-}
-
-/*
- * A decoder that spills holds as many bytes as a frame may refer back to, 128 MiB for
- * those of compilers, so that such decoders work one after another.
- */
-static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
-
-/* Read the whole header again: the file may have changed since it was listed. */
-static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_container *c,
-			       kp_image_fault *fault, void *arg, struct kp_payload *out,
-			       struct kpackx_error *why)
-{
-	struct kp_source data;
-	kpack_error_t err;
-	struct ccob h;
-
-	(void)fault, (void)arg;
-	KP_TRY(open_ccob(src, &h, &data, why));
-	if (h.size != c->size || h.decoded != c->payload_size)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
-	if (kp_spills(h.decoded))
-		pthread_mutex_lock(&spilling_decoder);
-	err = decode_all(&h, &data, out, why);
-	if (kp_spills(h.decoded))
+	if (spills)
 		pthread_mutex_unlock(&spilling_decoder);
 	return err;
 }

@@ -63,52 +63,8 @@ struct metadata {
 /* ---- notes ---- */
 
 /*
- * Keep what the note of TYPE and OWNER says, unless an earlier one said it.  Owners are
- * "AMDGPU" since code object v3, "AMD" before, and "GNU" for the build ID.
- */
-static kpack_error_t take_note(struct notes *out, const char *owner, uint32_t type,
-			       const struct kp_source *contents, struct kpackx_error *why)
-{
-	uint64_t size = contents->size;
-	uint8_t bytes[128] = {0};
-	size_t vendor, family;
-
-	if (strcmp(owner, "AMDGPU") == 0 && type == METADATA && !out->metadata) {
-		out->metadata_size = (size_t)size;
-		return kp_source_load(contents, KP_METADATA_MAX, "metadata",
-				      &out->metadata, why);
-	}
-	if (strcmp(owner, "GNU") == 0 && type == NT_GNU_BUILD_ID && !out->build_id_size &&
-	    size <= sizeof(out->build_id)) {
-		out->build_id_size = (size_t)size;
-		return kp_source_read(contents, 0, out->build_id, (size_t)size, why);
-	}
-	if (strcmp(owner, "AMD") != 0 || (type != ISA_VERSION && type != ISA_NAME))
-		return KPACK_SUCCESS;
-	KP_TRY(kp_source_read(contents, 0, bytes,
-			      size < sizeof(bytes) ? (size_t)size : sizeof(bytes), why));
-	if (type == ISA_NAME) {
-		memcpy(out->isa_name, bytes, sizeof(out->isa_name) - 1);
-		return KPACK_SUCCESS;
-	}
-	/* u16 vendor size, u16 family size, u32 major, minor, stepping, vendor, family */
-	if (size < 16)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "ISA note of %" PRIu64 " bytes", size);
-	out->has_isa = true;
-	for (size_t i = 0; i < 3; i++)
-		out->isa[i] = kp_le32(bytes + 4 + 4 * i);
-	vendor = kp_le16(bytes) < 32 ? kp_le16(bytes) : 32;
-	family = kp_le16(bytes + 2) < 32 ? kp_le16(bytes + 2) : 32;
-	snprintf(out->isa_vendor, sizeof(out->isa_vendor), "%.*s",
-		 (int)(vendor < 15 ? vendor : 15), (const char *)bytes + 16);
-	snprintf(out->isa_family, sizeof(out->isa_family), "%.*s",
-		 (int)(family < 15 ? family : 15), (const char *)bytes + 16 + vendor);
-	return KPACK_SUCCESS;
-}
-
-/*
- * Read the notes in [OFF, OFF + LEN) of SRC.  *WALKED, the bytes of notes read so far,
+ * Read the notes in [OFF, OFF + LEN) of SRC, and keep what the first of each type says.  Owners are
+ * "AMDGPU" since code object v3, "AMD" before, and "GNU" for the build ID.  *WALKED, the bytes of notes read so far,
  * bounds the time: many headers may state the same bytes.
  */
 static kpack_error_t walk_notes(const struct kp_source *src, uint64_t off, uint64_t len,
@@ -128,6 +84,8 @@ static kpack_error_t walk_notes(const struct kp_source *src, uint64_t off, uint6
 	kp_window_init(&area, &notes);
 	for (uint64_t pos = 0; pos < len;) {
 		uint64_t owner_size, size, at = pos + NOTE_HEADER;
+		uint8_t bytes[128] = {0};
+		int vendor, family;
 		char owner[8] = "";
 		uint32_t type;
 
@@ -145,9 +103,42 @@ static kpack_error_t walk_notes(const struct kp_source *src, uint64_t off, uint6
 			KP_TRY(kp_window_get(&area, at, (size_t)owner_size, &p, why));
 			memcpy(owner, p, (size_t)owner_size - 1);
 		}
-		KP_TRY(take_note(out, owner, type, &contents, why));
 		pos = at + ((owner_size + 3) & ~UINT64_C(3)) +
 		      ((size + 3) & ~UINT64_C(3));
+		if (strcmp(owner, "AMDGPU") == 0 && type == METADATA && !out->metadata) {
+			out->metadata_size = (size_t)size;
+			KP_TRY(kp_source_load(&contents, KP_METADATA_MAX, "metadata",
+					      &out->metadata, why));
+		} else if (strcmp(owner, "GNU") == 0 && type == NT_GNU_BUILD_ID &&
+			   !out->build_id_size && size <= sizeof(out->build_id)) {
+			out->build_id_size = (size_t)size;
+			KP_TRY(kp_source_read(&contents, 0, out->build_id, (size_t)size,
+					      why));
+		}
+		if (strcmp(owner, "AMD") != 0 ||
+		    (type != ISA_VERSION && type != ISA_NAME))
+			continue;
+		KP_TRY(kp_source_read(&contents, 0, bytes,
+				      size < sizeof(bytes) ? (size_t)size : sizeof(bytes),
+				      why));
+		if (type == ISA_NAME) {
+			memcpy(out->isa_name, bytes, sizeof(out->isa_name) - 1);
+			continue;
+		}
+		/* u16 vendor size, u16 family size, u32 major, minor, stepping, vendor,
+		 * family */
+		if (size < 16)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "ISA note of %" PRIu64 " bytes", size);
+		out->has_isa = true;
+		for (size_t i = 0; i < 3; i++)
+			out->isa[i] = kp_le32(bytes + 4 + 4 * i);
+		vendor = kp_le16(bytes) < 32 ? kp_le16(bytes) : 32;
+		family = kp_le16(bytes + 2) < 32 ? kp_le16(bytes + 2) : 32;
+		snprintf(out->isa_vendor, sizeof(out->isa_vendor), "%.*s",
+			 vendor < 15 ? vendor : 15, (const char *)bytes + 16);
+		snprintf(out->isa_family, sizeof(out->isa_family), "%.*s",
+			 family < 15 ? family : 15, (const char *)bytes + 16 + vendor);
 	}
 	return KPACK_SUCCESS;
 }
@@ -446,42 +437,6 @@ static bool target_of_text(struct kp_span text, struct kp_target *out)
 	       kp_target_parse(id.target, out, NULL) == KPACK_SUCCESS;
 }
 
-/* Set OUT's arch, and say so if flags and notes disagree. */
-static kpack_error_t find_target(const Elf64_Ehdr *h, const struct notes *notes,
-				 const struct metadata *metadata, struct kp_object *out,
-				 struct kpackx_error *why)
-{
-	char isa[48] = "", a[KP_TARGET_TEXT_MAX], b[KP_TARGET_TEXT_MAX];
-	struct kp_target flags, note;
-	bool by_flags = target_of_flags(h->e_ident, h->e_flags, &flags), by_note;
-
-	if (notes->has_isa)
-		snprintf(isa, sizeof(isa), "gfx%" PRIu32 "%" PRIx32 "%" PRIx32,
-			 notes->isa[0], notes->isa[1], notes->isa[2]);
-	/* in code object v2 these processors, with xnack, have a name of their own */
-	if (kp_span_is_one_of(kp_span_str(isa), "gfx901 gfx903 gfx905 gfx907")) {
-		isa[5]--;
-		strcat(isa, ":xnack+");
-	}
-	by_note = target_of_text(metadata->target, &note) ||
-		  (*isa && !kp_target_parse(kp_span_str(isa), &note, NULL)) ||
-		  target_of_text(kp_span_str(notes->isa_name), &note);
-	if (by_flags && (flags.known || !by_note))
-		kp_target_format(&flags, out->arch);
-	else if (by_note)
-		kp_target_format(&note, out->arch);
-	if (!by_flags || !by_note || !flags.known)
-		return KPACK_SUCCESS;
-	/* notes of v2 do not state sramecc */
-	if (metadata->target.size ? kp_target_eq(&flags, &note)
-				  : strcmp(flags.processor, note.processor) == 0)
-		return KPACK_SUCCESS;
-	kp_target_format(&flags, a);
-	kp_target_format(&note, b);
-	return kp_pairs_print(&out->facts, why, "disagreement",
-			      "the flags say %s, the note %s", a, b);
-}
-
 /* ---- the format ---- */
 
 /*
@@ -496,6 +451,9 @@ static kpack_error_t describe_code_object(const struct kp_source *src,
 	KP_AUTO(kp_sections) sections = {.count = 0};
 	KP_AUTO(notes) notes = {0};
 	const Elf64_Ehdr *h = &sections.header;
+	char isa[48] = "", a[KP_TARGET_TEXT_MAX], b[KP_TARGET_TEXT_MAX];
+	struct kp_target flags, note;
+	bool by_flags, by_note;
 	const struct kp_section *table;
 	unsigned abi, os;
 
@@ -530,7 +488,33 @@ static kpack_error_t describe_code_object(const struct kp_source *src,
 	if (notes.metadata)
 		KP_TRY(kp_pairs_print(facts, why, "metadata", "%" PRIu64 ".%" PRIu64,
 				      metadata.version[0], metadata.version[1]));
-	KP_TRY(find_target(h, &notes, &metadata, out, why));
+
+	/* the target, and whether flags and notes disagree about it */
+	if (notes.has_isa)
+		snprintf(isa, sizeof(isa), "gfx%" PRIu32 "%" PRIx32 "%" PRIx32,
+			 notes.isa[0], notes.isa[1], notes.isa[2]);
+	/* in code object v2 these processors, with xnack, have a name of their own */
+	if (kp_span_is_one_of(kp_span_str(isa), "gfx901 gfx903 gfx905 gfx907")) {
+		isa[5]--;
+		strcat(isa, ":xnack+");
+	}
+	by_flags = target_of_flags(h->e_ident, h->e_flags, &flags);
+	by_note = target_of_text(metadata.target, &note) ||
+		  (*isa && !kp_target_parse(kp_span_str(isa), &note, NULL)) ||
+		  target_of_text(kp_span_str(notes.isa_name), &note);
+	if (by_flags && (flags.known || !by_note))
+		kp_target_format(&flags, out->arch);
+	else if (by_note)
+		kp_target_format(&note, out->arch);
+	/* notes of v2 do not state sramecc */
+	if (by_flags && by_note && flags.known &&
+	    (metadata.target.size ? !kp_target_eq(&flags, &note)
+				  : strcmp(flags.processor, note.processor) != 0)) {
+		kp_target_format(&flags, a);
+		kp_target_format(&note, b);
+		KP_TRY(kp_pairs_print(facts, why, "disagreement",
+				      "the flags say %s, the note %s", a, b));
+	}
 
 	/* the symbol table that loaders use, or if there is none, that of linkers */
 	table = kp_sections_first(&sections, SHT_DYNSYM);

@@ -159,42 +159,6 @@ static kpack_error_t read_text(struct reader *r, uint64_t off, const uint64_t *s
 	return kp_source_load(&text, UINT64_MAX, "a string", out, r->why);
 }
 
-/* Read the COUNT pairs whose records are at OFF.  A key ends with a NUL; so does a value of v1. */
-static kpack_error_t read_pairs(struct reader *r, uint64_t off, uint64_t count,
-				struct kp_pairs *pairs)
-{
-	uint64_t record = record_size(r->h.version);
-
-	if (off > r->h.size || count > (r->h.size - off) / record)
-		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " strings at %" PRIu64
-			       " do not fit into %" PRIu64 " bytes",
-			       count, off, r->h.size);
-	if (count > r->records_left)
-		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
-			       "more strings in all than fit into %" PRIu64 " bytes",
-			       r->h.size);
-	r->records_left -= count;
-	for (; count--; off += record) {
-		KP_AUTO_FREE uint8_t *key = NULL, *value = NULL;
-		uint64_t at, value_at, stated = 0, length, value_length;
-		const uint8_t *p;
-
-		KP_TRY(kp_window_get(&r->tables, off, (size_t)record, &p, r->why));
-		at = kp_le64(p);
-		value_at = kp_le64(p + 8);
-		if (r->h.version > 1)
-			stated = kp_le64(p + 16);
-		KP_TRY(read_text(r, at, NULL, &key, &length));
-		KP_TRY(read_text(r, value_at, r->h.version > 1 ? &stated : NULL, &value,
-				 &value_length));
-		KP_TRY(kp_pairs_add(pairs, (struct kp_span){key, (size_t)length},
-				    (struct kp_span){value, (size_t)value_length},
-				    r->why));
-	}
-	return KPACK_SUCCESS;
-}
-
 /* ---- kinds ---- */
 
 static const struct {
@@ -279,7 +243,8 @@ unsigned kp_offload_kind_number(const char *name)
 /* Read the entry at AT: its image, its strings, and what LLVM's tools derive from these. */
 static kpack_error_t add_entry(struct reader *r, uint64_t at)
 {
-	uint64_t entries = r->h.count * ENTRY_SIZE, off, size;
+	uint64_t entries = r->h.count * ENTRY_SIZE, off, size, n;
+	uint64_t record = record_size(r->h.version);
 	const struct kp_pair *arch;
 	struct kp_image *image;
 	uint8_t e[ENTRY_SIZE];
@@ -305,7 +270,34 @@ static kpack_error_t add_entry(struct reader *r, uint64_t at)
 			       size, off);
 	KP_TRY(kp_containers_add_named(r->list, r->c, (struct kp_span){0}, off, size,
 				       &image, r->why));
-	KP_TRY(read_pairs(r, kp_le64(e + 8), kp_le64(e + 16), &image->pairs));
+	/* the pairs: a key ends with a NUL; so does a value of v1 */
+	off = kp_le64(e + 8);
+	n = kp_le64(e + 16);
+	if (off > r->h.size || n > (r->h.size - off) / record)
+		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " strings at %" PRIu64
+			       " do not fit into %" PRIu64 " bytes",
+			       n, off, r->h.size);
+	if (n > r->records_left)
+		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
+			       "more strings in all than fit into %" PRIu64 " bytes",
+			       r->h.size);
+	r->records_left -= n;
+	for (; n--; off += record) {
+		KP_AUTO_FREE uint8_t *key = NULL, *value = NULL;
+		uint64_t value_at, stated = 0, length, value_length;
+
+		KP_TRY(kp_window_get(&r->tables, off, (size_t)record, &p, r->why));
+		value_at = kp_le64(p + 8);
+		if (r->h.version > 1)
+			stated = kp_le64(p + 16);
+		KP_TRY(read_text(r, kp_le64(p), NULL, &key, &length));
+		KP_TRY(read_text(r, value_at, r->h.version > 1 ? &stated : NULL, &value,
+				 &value_length));
+		KP_TRY(kp_pairs_add(&image->pairs, (struct kp_span){key, (size_t)length},
+				    (struct kp_span){value, (size_t)value_length},
+				    r->why));
+	}
 	kind = kp_le16(e + 2);
 	name = kp_offload_kind_name(kind);
 	if (name)
@@ -494,6 +486,12 @@ struct layout {
 	uint64_t size;
 };
 
+static void layout_fini(struct layout *l)
+{
+	free(l->texts);
+	free(l->sorted);
+}
+
 /*
  * Compare from the end backwards, higher bytes first; a text follows those that end with
  * it.
@@ -508,62 +506,6 @@ static int by_end(const void *a, const void *b)
 		if (x.data[x.size - i] != y.data[y.size - i])
 			return y.data[y.size - i] - x.data[x.size - i];
 	return KP_ORDER(y.size, x.size);
-}
-
-static kpack_error_t lay_out_binary(struct layout *l, struct kpackx_error *why)
-{
-	struct kp_span last = {(const uint8_t *)"", 0};
-	uint64_t size = 1; /* of the table of strings, which begins with a NUL */
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->n_images; i++)
-		n += 2 * l->images[i].strings->count;
-	KP_TRY(kp_new(&l->texts, n, "strings", why));
-	KP_TRY(kp_new(&l->sorted, n, "strings", why));
-	for (size_t i = 0; i < l->n_images; i++) {
-		for (size_t j = 0; j < l->images[i].strings->count; j++) {
-			const struct kp_pair *p = &l->images[i].strings->items[j];
-
-			if (l->version == 1 && memchr(p->value, 0, p->size))
-				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-					       "the value of '%s' has a NUL, which "
-					       "version 1 cannot store",
-					       p->name);
-			l->texts[l->n_texts++].bytes = kp_span_str(p->name);
-			l->texts[l->n_texts++].bytes =
-				(struct kp_span){(const uint8_t *)p->value, p->size};
-		}
-	}
-	for (size_t i = 0; i < n; i++)
-		l->sorted[i] = &l->texts[i];
-	/* a text that is the end of another shares its bytes */
-	qsort(l->sorted, l->n_texts, sizeof(*l->sorted), by_end);
-	for (size_t i = 0; i < l->n_texts; i++) {
-		struct text *t = l->sorted[i];
-
-		/* the NUL at the beginning of the table is the empty text */
-		if (kp_range_ok(last.size, 0, t->bytes.size) &&
-		    memcmp(last.data + last.size - t->bytes.size, t->bytes.data,
-			   t->bytes.size) == 0) {
-			t->offset = t->bytes.size ? size - t->bytes.size - 1 : 0;
-			continue;
-		}
-		t->offset = size;
-		size += t->bytes.size + 1;
-		last = t->bytes;
-	}
-	l->table = header_size(l->version) + l->n_images * ENTRY_SIZE +
-		   n / 2 * record_size(l->version);
-	l->data = align_size(l->table + size);
-	l->size = l->data;
-	for (size_t i = 0; i < l->n_images; i++) {
-		if (l->images[i].bytes.size > INT64_MAX - l->size)
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "more bytes than 63 bits can count");
-		l->size += l->images[i].bytes.size;
-	}
-	l->size = align_size(l->size);
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t put_header(const struct layout *l, uint64_t size, uint64_t inflated,
@@ -679,21 +621,69 @@ static kpack_error_t put_compressed(const struct layout *l,
 }
 
 /* Write one binary with N images behind what SINK has. */
-static kpack_error_t put_binary(const struct kp_offload_image *images, size_t n,
+static kpack_error_t put_binary(const struct kp_offload_image *images, size_t n_images,
 				const struct kp_offload_form *form, struct kp_sink *sink,
 				struct kpackx_error *why)
 {
-	struct layout l = {.images = images, .n_images = n, .version = form->version};
-	uint64_t begin = sink->size;
-	kpack_error_t err = lay_out_binary(&l, why);
+	KP_AUTO(layout) all = {.images = images, .n_images = n_images};
+	struct layout *l = &all;
+	struct kp_span last = {(const uint8_t *)"", 0};
+	uint64_t size = 1; /* of the table of strings, which begins with a NUL */
+	size_t n = 0;
 
-	if (!err && form->method != KP_OFFLOAD_PLAIN)
-		err = put_compressed(&l, form, sink, why);
-	else if (!err && !(err = put_header(&l, l.size, 0, sink, why)))
-		err = put_body(&l, begin, sink, why);
-	free(l.texts);
-	free(l.sorted);
-	return err;
+	l->version = form->version;
+	for (size_t i = 0; i < l->n_images; i++)
+		n += 2 * l->images[i].strings->count;
+	KP_TRY(kp_new(&l->texts, n, "strings", why));
+	KP_TRY(kp_new(&l->sorted, n, "strings", why));
+	for (size_t i = 0; i < l->n_images; i++) {
+		for (size_t j = 0; j < l->images[i].strings->count; j++) {
+			const struct kp_pair *p = &l->images[i].strings->items[j];
+
+			if (l->version == 1 && memchr(p->value, 0, p->size))
+				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					       "the value of '%s' has a NUL, which "
+					       "version 1 cannot store",
+					       p->name);
+			l->texts[l->n_texts++].bytes = kp_span_str(p->name);
+			l->texts[l->n_texts++].bytes =
+				(struct kp_span){(const uint8_t *)p->value, p->size};
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		l->sorted[i] = &l->texts[i];
+	/* a text that is the end of another shares its bytes */
+	qsort(l->sorted, l->n_texts, sizeof(*l->sorted), by_end);
+	for (size_t i = 0; i < l->n_texts; i++) {
+		struct text *t = l->sorted[i];
+
+		/* the NUL at the beginning of the table is the empty text */
+		if (kp_range_ok(last.size, 0, t->bytes.size) &&
+		    memcmp(last.data + last.size - t->bytes.size, t->bytes.data,
+			   t->bytes.size) == 0) {
+			t->offset = t->bytes.size ? size - t->bytes.size - 1 : 0;
+			continue;
+		}
+		t->offset = size;
+		size += t->bytes.size + 1;
+		last = t->bytes;
+	}
+	l->table = header_size(l->version) + l->n_images * ENTRY_SIZE +
+		   n / 2 * record_size(l->version);
+	l->data = align_size(l->table + size);
+	l->size = l->data;
+	for (size_t i = 0; i < l->n_images; i++) {
+		if (l->images[i].bytes.size > INT64_MAX - l->size)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "more bytes than 63 bits can count");
+		l->size += l->images[i].bytes.size;
+	}
+	l->size = align_size(l->size);
+
+	if (form->method != KP_OFFLOAD_PLAIN)
+		return put_compressed(l, form, sink, why);
+	KP_TRY(put_header(l, l->size, 0, sink, why));
+	return put_body(l, sink->size - header_size(l->version), sink, why);
 }
 
 kpack_error_t kp_offload_write(const struct kp_offload_image *images, size_t n,

@@ -249,35 +249,6 @@ const struct kp_format kp_format_text_bundle = {
 
 /* ---- writing ---- */
 
-/* Check that a reader would find ENTRY unchanged. */
-static kpack_error_t check_entry(const struct kp_text_entry *entry, const char *comment,
-				 struct kpackx_error *why)
-{
-	const char *fault = NULL;
-	char shown[96];
-	struct search s;
-	struct marker m;
-	uint64_t pos = 0;
-	bool found = true;
-
-	if (entry->id.size > KP_ENTRY_ID_MAX)
-		fault = "its ID is too long";
-	for (size_t i = 0; i < entry->id.size && !fault; i++)
-		if (memchr("\0\r\n", entry->id.data[i], 3))
-			fault = "its ID has a line end or a NUL byte";
-	search_init(&s, &entry->contents, comment);
-	while (!fault && found) {
-		KP_TRY(next_marker(&s, &pos, &m, &found, why));
-		/* a start marker is allowed: an end marker with our ID follows */
-		if (found && !m.start && m.line > 0)
-			fault = "an end marker is among its contents";
-	}
-	if (!fault)
-		return KPACK_SUCCESS;
-	kp_text_escape(entry->id, shown, sizeof(shown));
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "entry %s: %s", shown, fault);
-}
-
 /* The line feed in front belongs to the marker: contents need not end with one. */
 static kpack_error_t write_marker(struct kp_sink *sink, const char *comment,
 				  const char *which, struct kp_span id,
@@ -296,8 +267,35 @@ kpack_error_t kp_text_bundle_write(const struct kp_text_entry *entries, size_t n
 				   const char *comment, struct kp_sink *sink,
 				   struct kpackx_error *why)
 {
-	for (size_t i = 0; i < n; i++)
-		KP_TRY(check_entry(&entries[i], comment, why));
+	struct search s;
+
+	/* a reader must find each entry unchanged */
+	for (size_t i = 0; i < n; i++) {
+		const struct kp_text_entry *entry = &entries[i];
+		const char *fault = NULL;
+		char shown[96];
+		struct marker m;
+		uint64_t pos = 0;
+		bool found = true;
+
+		if (entry->id.size > KP_ENTRY_ID_MAX)
+			fault = "its ID is too long";
+		for (size_t k = 0; k < entry->id.size && !fault; k++)
+			if (memchr("\0\r\n", entry->id.data[k], 3))
+				fault = "its ID has a line end or a NUL byte";
+		search_init(&s, &entry->contents, comment);
+		while (!fault && found) {
+			KP_TRY(next_marker(&s, &pos, &m, &found, why));
+			/* a start marker is allowed: an end marker with our ID follows */
+			if (found && !m.start && m.line > 0)
+				fault = "an end marker is among its contents";
+		}
+		if (!fault)
+			continue;
+		kp_text_escape(entry->id, shown, sizeof(shown));
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "entry %s: %s", shown,
+			       fault);
+	}
 	for (size_t i = 0; i < n; i++) {
 		KP_TRY(write_marker(sink, comment, START, entries[i].id, why));
 		KP_TRY(kp_sink_copy(sink, &entries[i].contents, why));

@@ -25,28 +25,27 @@ void say_line(enum say_level level, const struct kp_line *line)
 		kp_line_print("kpack_hip: ", line);
 }
 
-static kpack_error_t start_binaries(struct binaries *all, struct kpackx_error *why)
-{
-	const char *level = secure_getenv("KPACK_HIP_DEBUG");
-
-	if (level && *level)
-		printed_level = strcmp(level, "0") == 0 ? SAY_NOTHING : SAY_ALL;
-	KP_TRY(kp_environment_read(&all->env, why));
-	if (all->env.disabled)
-		return KPACK_SUCCESS;
-	KP_TRY(gpus_find(&all->gpus, why));
-	KP_TRY(gpus_names(&all->gpus, &all->names, &all->n_names, why));
-	return kp_cache_init(&all->cache, why);
-}
-
 kpack_error_t binaries_start(struct binaries *all, struct kpackx_error *why)
 {
-	struct kpackx_error reason = {0};
+	const char *level = secure_getenv("KPACK_HIP_DEBUG");
 	struct kp_line line = {.used = 0};
+	struct kpackx_error reason = {0};
+	kpack_error_t err;
 
 	if (!all->started) {
 		all->started = true;
-		if (start_binaries(all, &reason)) {
+		if (level && *level)
+			printed_level = strcmp(level, "0") == 0 ? SAY_NOTHING : SAY_ALL;
+		err = kp_environment_read(&all->env, &reason);
+		if (!err && all->env.disabled)
+			return KPACK_SUCCESS;
+		if (!err)
+			err = gpus_find(&all->gpus, &reason);
+		if (!err)
+			err = gpus_names(&all->gpus, &all->names, &all->n_names, &reason);
+		if (!err)
+			err = kp_cache_init(&all->cache, &reason);
+		if (err) {
 			all->fault = reason;
 			kp_line_add(&line, "no converted binary gets code: %s",
 				    reason.text);

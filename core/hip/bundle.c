@@ -92,39 +92,6 @@ static uint64_t aligned_offset(uint64_t offset)
 	return (offset + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* The header's rows and the texts that they point to. */
-struct header {
-	struct kp_bundle_row rows[PARTS_MAX + 1];
-	char ids[PARTS_MAX][ID_MAX];
-	size_t n;
-	uint64_t size; /* of the bundle */
-};
-
-/* An empty entry of the host begins where the next one does. */
-static void lay_out(struct parts *p, struct header *h)
-{
-	h->n = p->count + 1;
-	h->rows[0] = (struct kp_bundle_row){.id = kp_span_str(HOST_ID)};
-	for (size_t i = 0; i < p->count; i++) {
-		const char *arch = p->list[i].arch;
-
-		snprintf(h->ids[i], ID_MAX, "%s%s",
-			 strcmp(arch, SPIRV) == 0 ? SPIRV_ID : GPU_ID, arch);
-		h->rows[i + 1].id = kp_span_str(h->ids[i]);
-	}
-	h->size = aligned_offset(kp_bundle_header_size(h->rows, h->n));
-	h->rows[0].offset = h->size;
-	h->rows[0].size = 0;
-	for (size_t i = 0; i < p->count; i++) {
-		struct part *part = &p->list[i];
-
-		part->offset = aligned_offset(h->size);
-		h->rows[i + 1].offset = part->offset;
-		h->rows[i + 1].size = part->size;
-		h->size = part->offset + part->size;
-	}
-}
-
 /* ---- decoding ---- */
 
 /*
@@ -136,7 +103,10 @@ static kpack_error_t try_fill(struct binary *b, struct parts *p, struct bundle *
 {
 	struct kpackx_error fault = {0};
 	kpack_error_t err = KPACK_SUCCESS;
-	struct header h;
+	/* the header's rows, and the texts that they point to */
+	struct kp_bundle_row rows[PARTS_MAX + 1] = {{.id = kp_span_str(HOST_ID)}};
+	char ids[PARTS_MAX][ID_MAX];
+	uint64_t size;
 	size_t i;
 	int fd;
 
@@ -153,17 +123,34 @@ static kpack_error_t try_fill(struct binary *b, struct parts *p, struct bundle *
 		parts_replace(b, p, i, &fault);
 		return KPACK_SUCCESS;
 	}
-	lay_out(p, &h);
+
+	/* an empty entry of the host begins where the next one does */
+	for (i = 0; i < p->count; i++) {
+		const char *arch = p->list[i].arch;
+
+		snprintf(ids[i], ID_MAX, "%s%s",
+			 strcmp(arch, SPIRV) == 0 ? SPIRV_ID : GPU_ID, arch);
+		rows[i + 1].id = kp_span_str(ids[i]);
+	}
+	size = rows[0].offset = aligned_offset(kp_bundle_header_size(rows, p->count + 1));
+	for (i = 0; i < p->count; i++) {
+		struct part *part = &p->list[i];
+
+		rows[i + 1].offset = part->offset = aligned_offset(size);
+		rows[i + 1].size = part->size;
+		size = part->offset + part->size;
+	}
+
 	/* memory of a file or, if none can be made, of this process */
-	fd = memory_file(b, (size_t)h.size);
-	bundle->size = (size_t)h.size;
+	fd = memory_file(b, (size_t)size);
+	bundle->size = (size_t)size;
 	bundle->at = mmap(NULL, bundle->size, PROT_READ | PROT_WRITE,
 			  fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
 	if (bundle->at == MAP_FAILED) {
-		err = kp_fail_memory(why, h.size, "code objects");
+		err = kp_fail_memory(why, size, "code objects");
 		goto out;
 	}
-	kp_bundle_header_write(h.rows, h.n, bundle->at);
+	kp_bundle_header_write(rows, p->count + 1, bundle->at);
 	for (i = 0; i < p->count && !err; i += !err)
 		err = kp_entry_read(kp_cached_archive(p->list[i].file->held),
 				    p->list[i].entry,
@@ -256,29 +243,20 @@ static kpack_error_t share_bundle(struct binary *b, struct parts *p, uint32_t in
 kpack_error_t bundle_get(struct binaries *all, struct binary *b, uint32_t index,
 			 struct bundle **out, struct kpackx_error *why)
 {
-	struct parts *p = malloc(sizeof(*p));
-	kpack_error_t err;
+	struct parts p;
+	kpack_error_t err = parts_find(all, b, index, &p, why);
 
-	if (!p)
-		return kp_fail_memory(why, sizeof(*p), "a list of code objects");
-	err = parts_find(all, b, index, p, why);
 	if (!err)
-		err = share_bundle(b, p, index, out, why);
-	parts_fini(p);
-	free(p);
+		err = share_bundle(b, &p, index, out, why);
+	parts_fini(&p);
 	return err;
 }
 
 kpack_error_t bundle_empty(struct bundle **out, struct kpackx_error *why)
 {
-	struct parts *p = calloc(1, sizeof(*p));
-	kpack_error_t err;
+	struct parts none = {.count = 0};
 
-	if (!p)
-		return kp_fail_memory(why, sizeof(*p), "a list of code objects");
-	err = share_bundle(NULL, p, 0, out, why);
-	free(p);
-	return err;
+	return share_bundle(NULL, &none, 0, out, why);
 }
 
 void bundle_put(struct bundle *bundle)

@@ -13,6 +13,7 @@
 #include "core/target/kfd.h"
 
 #define SPIRV "amdgcnspirv"
+#define OVERRIDE "HSA_OVERRIDE_GFX_VERSION"
 
 static kpack_error_t add_gpu(struct gpus *g, const struct kp_target *gpu,
 			     struct kpackx_error *why)
@@ -30,69 +31,32 @@ static kpack_error_t add_gpu(struct gpus *g, const struct kp_target *gpu,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_listed(struct gpus *g, const char *list,
-				struct kpackx_error *why)
-{
-	static const char separators[] = ", ;";
-
-	for (const char *at = list; *(at += strspn(at, separators));) {
-		struct kp_span name = {(const uint8_t *)at, strcspn(at, separators)};
-		struct kp_target gpu;
-
-		if (kp_target_parse(name, &gpu, why))
-			return kp_fail_prefix(why, KPACK_ERROR_INVALID_ARGUMENT,
-					      "KPACK_HIP_ARCH");
-		KP_TRY(add_gpu(g, &gpu, why));
-		at += name.size;
-	}
-	return KPACK_SUCCESS;
-}
-
-#define OVERRIDE "HSA_OVERRIDE_GFX_VERSION"
-
-/*
- * Set *OUT to the runtime's name for GPU: that of its version, "10.3.0", if a variable states it,
- * as the driver would report 100300.  The variable with the GPU's number counts first.
- */
-static kpack_error_t name_gpu(const struct kp_gpu *gpu, struct kp_target *out,
-			      struct kpackx_error *why)
-{
-	char name[sizeof(OVERRIDE) + 16], properties[80], more;
-	unsigned major, minor, stepping;
-	const char *version;
-	bool found = false;
-
-	snprintf(name, sizeof(name), OVERRIDE "_%u", gpu->number);
-	version = secure_getenv(name);
-	if (!version || !*version) {
-		snprintf(name, sizeof(name), OVERRIDE);
-		version = secure_getenv(name);
-	}
-	*out = gpu->target;
-	if (!version || !*version)
-		return KPACK_SUCCESS;
-	/* NOLINTNEXTLINE(cert-err34-c): the widths keep the numbers small */
-	if (sscanf(version, "%3u.%2u.%2u%c", &major, &minor, &stepping, &more) == 3) {
-		snprintf(properties, sizeof(properties), "gfx_target_version %u\n",
-			 major * 10000 + minor * 100 + stepping);
-		(void)kp_gpus_parse(kp_span_str(properties), out, &found, NULL);
-	}
-	return found ? KPACK_SUCCESS
-		     : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: %s is not the version of a GPU", name, version);
-}
-
 kpack_error_t gpus_find(struct gpus *out, struct kpackx_error *why)
 {
-	const char *listed = secure_getenv("KPACK_HIP_ARCH");
+	static const char separators[] = ", ;";
+	const char *listed = secure_getenv("KPACK_HIP_ARCH"), *version;
+	char name[sizeof(OVERRIDE) + 16], properties[80], more;
+	unsigned major, minor, stepping;
 	struct kp_line line = {.used = 0};
 	struct kp_target target;
 	struct kp_gpus found;
 	kpack_error_t err;
 
 	*out = (struct gpus){0};
-	if (listed && *listed)
-		return add_listed(out, listed, why);
+	if (listed && *listed) {
+		while (*(listed += strspn(listed, separators))) {
+			struct kp_span text = {(const uint8_t *)listed,
+					       strcspn(listed, separators)};
+
+			if (kp_target_parse(text, &target, why))
+				return kp_fail_prefix(why, KPACK_ERROR_INVALID_ARGUMENT,
+						      "KPACK_HIP_ARCH");
+			KP_TRY(add_gpu(out, &target, why));
+			listed += text.size;
+		}
+		return KPACK_SUCCESS;
+	}
+
 	err = kp_gpus_read(NULL, &found, why);
 	if (err == KPACK_ERROR_FILE_NOT_FOUND) {
 		err = KPACK_SUCCESS; /* no driver: no GPU */
@@ -106,8 +70,32 @@ kpack_error_t gpus_find(struct gpus *out, struct kpackx_error *why)
 		}
 	}
 	for (size_t i = 0; i < found.count && !err; i++) {
-		err = name_gpu(&found.list[i], &target, why);
-		if (!err)
+		bool known = false;
+
+		/* The runtime's name for it: that of its version, "10.3.0", if a variable states
+		 * it, as the driver would report 100300.  The variable with its number counts
+		 * first. */
+		target = found.list[i].target;
+		snprintf(name, sizeof(name), OVERRIDE "_%u", found.list[i].number);
+		version = secure_getenv(name);
+		if (!version || !*version) {
+			snprintf(name, sizeof(name), OVERRIDE);
+			version = secure_getenv(name);
+		}
+		/* NOLINTNEXTLINE(cert-err34-c): the widths keep the numbers small */
+		if (version && sscanf(version, "%3u.%2u.%2u%c", &major, &minor, &stepping,
+				      &more) == 3) {
+			snprintf(properties, sizeof(properties),
+				 "gfx_target_version %u\n",
+				 major * 10000 + minor * 100 + stepping);
+			(void)kp_gpus_parse(kp_span_str(properties), &target, &known,
+					    NULL);
+		}
+		if (version && *version && !known)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s: %s is not the version of a GPU", name,
+				      version);
+		else
 			err = add_gpu(out, &target, why);
 	}
 	kp_gpus_fini(&found);

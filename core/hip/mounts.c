@@ -87,40 +87,37 @@ static bool is_current(const char *path, const struct kp_lookup_file *f)
 }
 
 /*
- * Whether the list FILE of a mount's archives has the archive of F, as it was opened.  The
- * file at the archive's path may be another one than the mount has opened, because a mount
- * may not notice that an archive was replaced.
+ * Whether MOUNT lists the archives of P, as they were opened.  The file at an archive's path may be
+ * another one than the mount has opened, because a mount may not notice that an archive was
+ * replaced.
  */
-static bool lists_archive(FILE *file, const struct kp_lookup_file *f)
-{
-	const struct stat *st = kp_archive_stat(kp_cached_archive(f->held));
-	char *line = NULL, end[100];
-	bool found = false;
-	size_t cap = 0, m;
-	ssize_t n;
-
-	m = (size_t)snprintf(end, sizeof(end), "\t%lld\t%llu\t%lld.%09ld\n",
-			     (long long)st->st_size, (unsigned long long)st->st_ino,
-			     (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
-	rewind(file);
-	while (!found && (n = getline(&line, &cap, file)) > 0) {
-		if ((size_t)n < m || memcmp(line + n - m, end, m) != 0)
-			continue;
-		line[strcspn(line, "\t")] = '\0';
-		kp_text_unescape(line);
-		found = is_current(line, f);
-	}
-	free(line);
-	return found;
-}
-
 static bool lists_parts(const struct kp_mount *mount, const struct parts *p)
 {
 	FILE *file = open_control(mount, "archives");
+	char *line = NULL, end[100];
 	bool all = file != NULL;
+	size_t cap = 0, m;
+	ssize_t n;
 
-	for (size_t i = 0; i < p->count && all; i++)
-		all = lists_archive(file, p->list[i].file);
+	for (size_t i = 0; i < p->count && all; i++) {
+		const struct kp_lookup_file *f = p->list[i].file;
+		const struct stat *st = kp_archive_stat(kp_cached_archive(f->held));
+
+		m = (size_t)snprintf(end, sizeof(end), "\t%lld\t%llu\t%lld.%09ld\n",
+				     (long long)st->st_size,
+				     (unsigned long long)st->st_ino,
+				     (long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+		rewind(file);
+		all = false;
+		while (!all && (n = getline(&line, &cap, file)) > 0) {
+			if ((size_t)n < m || memcmp(line + n - m, end, m) != 0)
+				continue;
+			line[strcspn(line, "\t")] = '\0';
+			kp_text_unescape(line);
+			all = is_current(line, f);
+		}
+	}
+	free(line);
 	if (file)
 		fclose(file);
 	return all;
@@ -201,66 +198,40 @@ static bool has_bundle(const struct kp_mount *mount, const struct binary *b,
 	return has;
 }
 
-/*
- * Find the mount for B with the archives of P and the bundle INDEX, whose daemon runs as root or
- * as this process's user.
- */
-static void find_mount(struct binary *b, uint32_t index, const struct parts *p)
-{
-	struct kp_mounts mounts = {0};
-	struct kp_mount m;
-	uid_t user;
-
-	if (!kp_is_secure())
-		kp_mounts_open(&mounts);
-	while (!b->mount && kp_mounts_next(&mounts, &m))
-		if (strcmp(m.type, "fuse.kpackfs") == 0 &&
-		    kp_mount_fuse_user(&m, &user) && (user == 0 || user == geteuid()) &&
-		    has_bundle(&m, b, index, p) && !has_conflicts(&m) &&
-		    lists_parts(&m, p)) {
-			b->mount = strdup(m.path);
-			b->mount_device = m.device;
-		}
-	kp_mounts_close(&mounts);
-}
-
-/* Whether the mount of B lists the archives of P, as is known or as it says now. */
-static bool mount_lists_parts(const struct binary *b, const struct parts *p)
-{
-	const struct kp_mount mount = {.path = b->mount, .device = b->mount_device};
-	size_t i = 0;
-
-	while (i < p->count && is_mounted(b, p->list[i].file))
-		i++;
-	return i == p->count || lists_parts(&mount, p);
-}
-
-/* Whether the path of each archive leads to the opened file; then no mount has a later one. */
-static bool all_current(const struct parts *p)
-{
-	for (size_t i = 0; i < p->count; i++)
-		if ((i == 0 || p->list[i].file != p->list[i - 1].file) &&
-		    !is_current(p->list[i].file->path, p->list[i].file))
-			return false;
-	return true;
-}
-
 bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **at,
 		size_t *size)
 {
+	struct kp_mount mount = {.device = b->mount_device};
 	struct kp_line line = {.used = 0};
+	struct kp_mounts mounts = {0};
 	bool mapped = false;
 	struct stat st;
+	size_t known = 0;
+	uid_t user;
 	char *path;
 	int fd;
 
 	if (p->count == 0 || !kp_path_ok(kp_span_str(b->facts.kernel_name)))
 		return false;
-	if (!b->mount_sought) {
-		b->mount_sought = true;
-		find_mount(b, index, p);
-	}
-	if (!b->mount || !mount_lists_parts(b, p))
+	/* the mount for the binary, whose daemon runs as root or as this process's user */
+	if (!b->mount_sought && !kp_is_secure())
+		kp_mounts_open(&mounts);
+	b->mount_sought = true;
+	while (!b->mount && kp_mounts_next(&mounts, &mount))
+		if (strcmp(mount.type, "fuse.kpackfs") == 0 &&
+		    kp_mount_fuse_user(&mount, &user) &&
+		    (user == 0 || user == geteuid()) && has_bundle(&mount, b, index, p) &&
+		    !has_conflicts(&mount) && lists_parts(&mount, p)) {
+			b->mount = strdup(mount.path);
+			b->mount_device = mount.device;
+		}
+	kp_mounts_close(&mounts);
+
+	/* it lists the archives, as is known or as it says now */
+	while (known < p->count && is_mounted(b, p->list[known].file))
+		known++;
+	mount = (struct kp_mount){.path = b->mount, .device = b->mount_device};
+	if (!b->mount || (known < p->count && !lists_parts(&mount, p)))
 		return false;
 	path = bundle_path(b->mount, b, index);
 	fd = path ? open_mounted(path, b->mount_device, &st) : -1;
@@ -271,10 +242,13 @@ bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **
 	}
 	if (fd >= 0)
 		close(fd);
-	if (mapped && !all_current(p)) { /* by now it may show other archives */
-		munmap(*at, *size);
-		mapped = false;
-	}
+	/* if the path of each archive leads to the opened file, no mount has a later one */
+	for (size_t i = 0; i < p->count && mapped; i++)
+		if ((i == 0 || p->list[i].file != p->list[i - 1].file) &&
+		    !is_current(p->list[i].file->path, p->list[i].file)) {
+			munmap(*at, *size);
+			mapped = false;
+		}
 	if (mapped) {
 		kp_line_add_name(&line, p->key);
 		kp_line_add(&line, ": mapped from ");

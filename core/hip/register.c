@@ -39,23 +39,6 @@ static struct registration *registrations;
 
 /* ---- with the lock held ---- */
 
-/* For the other wrappers of a binary the reason is the same. */
-static void say_unusable(struct binary *b, const struct kpackx_error *why)
-{
-	enum say_level level = b && b->is_unusable ? SAY_ALL : SAY_MISSING;
-	const char *name = b && b->path ? b->path : b ? b->facts.kernel_name : NULL;
-	struct kp_line line = {.used = 0};
-
-	if (name) {
-		kp_line_add_name(&line, name);
-		kp_line_add(&line, ": ");
-	}
-	kp_line_add(&line, "no code for any GPU: %s", why->text);
-	say_line(level, &line);
-	if (b)
-		b->is_unusable = true;
-}
-
 /*
  * Make a wrapper with the code of WRAPPER; without any, a program goes on as on a GPU it has no
  * code for.
@@ -63,22 +46,37 @@ static void say_unusable(struct binary *b, const struct kpackx_error *why)
 static struct registration *registration_new(const struct wrapper *wrapper)
 {
 	struct registration *r = calloc(1, sizeof(*r));
+	struct kp_line line = {.used = 0};
 	struct kpackx_error why = {0};
+	const char *name = NULL;
+	struct binary *b = NULL;
 	kpack_error_t err;
 
 	if (!r)
 		return NULL;
 	err = binaries_start(&binaries, &why);
 	if (!err && binaries.gpus.count) {
-		err = binary_get(&binaries, wrapper->pointer, &r->binary, &why);
+		err = binary_get(&binaries, wrapper->pointer, &b, &why);
 		if (!err)
-			err = bundle_get(&binaries, r->binary, (uint32_t)wrapper->index,
+			err = bundle_get(&binaries, b, (uint32_t)wrapper->index,
 					 &r->bundle, &why);
-		if (err)
-			say_unusable(r->binary, &why);
+		if (b)
+			name = b->path ? b->path : b->facts.kernel_name;
+		if (err && name) {
+			kp_line_add_name(&line, name);
+			kp_line_add(&line, ": ");
+		}
+		if (err) {
+			kp_line_add(&line, "no code for any GPU: %s", why.text);
+			/* for the other wrappers of a binary the reason is the same */
+			say_line(b && b->is_unusable ? SAY_ALL : SAY_MISSING, &line);
+		}
+		if (err && b)
+			b->is_unusable = true;
 	}
+	r->binary = b;
 	if (!r->bundle && bundle_empty(&r->bundle, &why)) {
-		binary_put(&binaries, r->binary);
+		binary_put(&binaries, b);
 		free(r);
 		return NULL;
 	}
@@ -98,55 +96,6 @@ static void registration_free(struct registration *r)
 
 /* ---- registering ---- */
 
-/* Whether nothing is to be done, because the user asked for that. */
-static bool is_disabled(void)
-{
-	bool disabled;
-
-	kp_lock_take(&library_lock);
-	disabled = !binaries_start(&binaries, NULL) && binaries.env.disabled;
-	kp_lock_give(&library_lock);
-	return disabled;
-}
-
-static void *register_bundle(const struct wrapper *wrapper, const struct runtime *runtime)
-{
-	struct registration *r;
-	void *handle;
-
-	kp_lock_take(&library_lock);
-	r = registration_new(wrapper);
-	kp_lock_give(&library_lock);
-	if (!r)
-		return runtime->add(wrapper);
-	handle = runtime->add(&r->wrapper);
-	kp_lock_take(&library_lock);
-	if (handle) {
-		r->handle = handle;
-		r->runtime = *runtime;
-		r->next = registrations;
-		registrations = r;
-	} else {
-		registration_free(r);
-	}
-	kp_lock_give(&library_lock);
-	return handle;
-}
-
-static struct registration *take_registration(const void *handle)
-{
-	struct registration **at = &registrations, *r;
-
-	kp_lock_take(&library_lock);
-	while (*at && (*at)->handle != handle)
-		at = &(*at)->next;
-	r = *at;
-	if (r)
-		*at = r->next;
-	kp_lock_give(&library_lock);
-	return r;
-}
-
 #define API __attribute__((visibility("default")))
 
 API void *__hipRegisterFatBinary(const struct wrapper *wrapper);
@@ -154,6 +103,7 @@ API void __hipUnregisterFatBinary(void *handle);
 
 void *__hipRegisterFatBinary(const struct wrapper *wrapper)
 {
+	struct registration *r = NULL;
 	int cancel, before = errno;
 	struct runtime runtime;
 	void *handle = NULL;
@@ -161,11 +111,27 @@ void *__hipRegisterFatBinary(const struct wrapper *wrapper)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	runtime_find(wrapper, &runtime);
 	if (runtime.add && wrapper && wrapper->magic == KP_WRAPPER_HIPK &&
-	    wrapper->version == KP_WRAPPER_VERSION && !runtime.takes_kpack &&
-	    !is_disabled())
-		handle = register_bundle(wrapper, &runtime);
-	else if (runtime.add)
-		handle = runtime.add(wrapper);
+	    wrapper->version == KP_WRAPPER_VERSION && !runtime.takes_kpack) {
+		kp_lock_take(&library_lock);
+		/* nothing is to be done if the user asked for that */
+		if (binaries_start(&binaries, NULL) || !binaries.env.disabled)
+			r = registration_new(wrapper);
+		kp_lock_give(&library_lock);
+	}
+	if (runtime.add)
+		handle = runtime.add(r ? &r->wrapper : wrapper);
+	if (r) {
+		kp_lock_take(&library_lock);
+		if (handle) {
+			r->handle = handle;
+			r->runtime = runtime;
+			r->next = registrations;
+			registrations = r;
+		} else {
+			registration_free(r);
+		}
+		kp_lock_give(&library_lock);
+	}
 	pthread_setcancelstate(cancel, NULL);
 	errno = before;
 	return handle;
@@ -174,12 +140,19 @@ void *__hipRegisterFatBinary(const struct wrapper *wrapper)
 /* The runtime reads the bundle until it has forgotten the handle. */
 void __hipUnregisterFatBinary(void *handle)
 {
-	struct registration *r = handle ? take_registration(handle) : NULL;
+	struct registration **at = &registrations, *r = NULL;
 	struct runtime runtime;
 
-	if (r)
+	kp_lock_take(&library_lock);
+	while (handle && *at && (*at)->handle != handle)
+		at = &(*at)->next;
+	if (handle && *at) {
+		r = *at;
+		*at = r->next;
 		runtime = r->runtime;
-	else
+	}
+	kp_lock_give(&library_lock);
+	if (!r)
 		runtime_find(__builtin_return_address(0), &runtime);
 	if (runtime.drop)
 		runtime.drop(handle);

@@ -147,21 +147,6 @@ static int by_number(const void *a, const void *b)
 	return c ? c : KP_ORDER(x.size, y.size);
 }
 
-/* Move "x#10" after "x#2": sort keys with the same beginning up to '#' by number. */
-static void order_numbers(struct kp_span *keys, size_t n)
-{
-	for (size_t i = 0, run; i < n; i += run) {
-		size_t prefix = kp_key_split(keys[i]).binary.size + 1;
-
-		run = 1;
-		if (prefix > keys[i].size)
-			continue; /* it has no number */
-		while (i + run < n && kp_span_starts(keys[i + run], keys[i].data, prefix))
-			run++;
-		qsort(keys + i, run, sizeof(*keys), by_number);
-	}
-}
-
 /*
  * List the keys that have an entry for architecture number ARCH and are NAME itself, NAME with
  * "#n", or below "NAME/"; with an empty NAME all keys that have such an entry.  They are sorted
@@ -193,7 +178,18 @@ static kpack_error_t list_keys(const struct kp_toc *toc, struct kp_span name,
 					arch, *next == '#' ? &name : NULL, why));
 		}
 	}
-	order_numbers(out->keys, out->n);
+	/* move "x#10" after "x#2": sort keys with the same beginning up to '#' by number */
+	for (size_t i = 0, run; i < out->n; i += run) {
+		struct kp_span *keys = out->keys + i;
+		size_t begin = kp_key_split(keys[0]).binary.size + 1;
+
+		run = 1;
+		if (begin > keys[0].size)
+			continue; /* it has no number */
+		while (i + run < out->n && kp_span_starts(keys[run], keys[0].data, begin))
+			run++;
+		qsort(keys, run, sizeof(*keys), by_number);
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -206,58 +202,18 @@ static struct list *find_list(struct list *list, const struct list *end,
 	return NULL;
 }
 
-/*
- * Make the list, and put it into its CHAIN, or use the one that another thread has put there
- * meanwhile.  *OUT stays NULL if it would be empty.
- */
-static kpack_error_t make_list(const struct kp_toc *toc, struct kp_span binary,
-			       uint16_t arch, answer_t *chain, struct list **out,
-			       struct kpackx_error *why)
-{
-	struct key_list found = {0};
-	struct list *list = NULL, *seen = NULL, *there;
-	kpack_error_t err = list_keys(toc, binary, arch, &found, why);
-	void *head;
-
-	if (!err && found.n) {
-		list = calloc(1, sizeof(*list) + (found.n + 1) * sizeof(list->names[0]));
-		if (!list)
-			err = kp_fail_memory(why, sizeof(*list), "a list of kernels");
-	}
-	if (list) {
-		list->binary = (struct kp_span){found.keys[0].data, binary.size};
-		list->arch = arch;
-		list->count = found.n;
-		for (size_t i = 0; i < found.n; i++)
-			list->names[i] = (const char *)found.keys[i].data;
-	}
-	free(found.keys);
-	if (!list)
-		return err;
-	head = published(chain);
-	do {
-		there = find_list(head, seen, list->binary, list->arch);
-		if (there) {
-			free(list);
-			list = there;
-			break;
-		}
-		list->next = seen = head;
-	} while (!atomic_compare_exchange_weak_explicit(
-		chain, &head, list, memory_order_acq_rel, memory_order_acquire));
-	*out = list;
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t kp_cached_kernels(struct kpack_archive *a, struct kp_span name,
 				struct kp_span arch, const char ***names, size_t *count,
 				struct kpackx_error *why)
 {
 	static const char *const none[] = {NULL};
 	const struct kp_toc *toc = kp_archive_toc(a);
-	struct list *list = NULL;
+	struct list *list, *seen = NULL, *there;
+	struct key_list found = {0};
+	kpack_error_t err;
 	answer_t *chain;
 	size_t number = 0;
+	void *head;
 
 	*names = (const char **)none;
 	*count = 0;
@@ -274,68 +230,89 @@ kpack_error_t kp_cached_kernels(struct kpack_archive *a, struct kp_span name,
 	if (!chain)
 		return kp_fail_memory(why, toc->n_entries * sizeof(*chain), "lists");
 	list = find_list(published(chain), NULL, name, (uint16_t)number);
-	if (!list)
-		KP_TRY(make_list(toc, name, (uint16_t)number, chain, &list, why));
-	if (list) {
-		*names = list->names;
-		*count = list->count;
+	if (!list) {
+		err = list_keys(toc, name, (uint16_t)number, &found, why);
+		if (!err && found.n) {
+			list = calloc(1, sizeof(*list) +
+						 (found.n + 1) * sizeof(list->names[0]));
+			if (!list)
+				err = kp_fail_memory(why, sizeof(*list),
+						     "a list of kernels");
+		}
+		if (!list) { /* an empty one is not kept */
+			free(found.keys);
+			return err;
+		}
+		list->binary = (struct kp_span){found.keys[0].data, name.size};
+		list->arch = (uint16_t)number;
+		list->count = found.n;
+		for (size_t i = 0; i < found.n; i++)
+			list->names[i] = (const char *)found.keys[i].data;
+		free(found.keys);
+		/* put it into its chain, or use the one that another thread has put there */
+		head = published(chain);
+		do {
+			there = find_list(head, seen, name, list->arch);
+			if (there) {
+				free(list);
+				list = there;
+				break;
+			}
+			list->next = seen = head;
+		} while (!atomic_compare_exchange_weak_explicit(
+			chain, &head, list, memory_order_acq_rel, memory_order_acquire));
 	}
+	*names = list->names;
+	*count = list->count;
 	return KPACK_SUCCESS;
 }
 
 /* --- metadata --------------------------------------------------------------------- */
-
-static kpack_error_t make_text(const struct kpack_archive *a, size_t entry,
-			       struct text **out, struct kpackx_error *why)
-{
-	struct kp_span meta = kp_archive_meta_raw(a, entry), s;
-	struct kp_entry_info info;
-	struct kp_json j = {.limit = KP_JSON_MAX};
-	struct kp_mp c;
-	kpack_error_t err;
-
-	kp_archive_entry(a, entry, &info);
-	kp_json_print(&j, "{\"binary\":");
-	kp_json_string(&j, info.key);
-	kp_json_print(&j, ",\"arch\":");
-	kp_json_string(&j, info.arch);
-	kp_json_print(&j, ",\"type\":");
-	kp_json_string(&j, info.type);
-	kp_json_print(&j, ",\"ordinal\":%" PRIu32 ",\"original_size\":%" PRIu64,
-		      info.ordinal, info.size);
-	kp_json_print(&j, ",\"stored_size\":%" PRIu64, info.stored);
-	if (meta.size) {
-		kp_json_print(&j, ",\"metadata\":");
-		c = kp_mp_over(meta);
-		kp_json_value(&j, &c);
-	}
-	kp_json_print(&j, "}");
-	err = kp_json_finish(&j, &s, why);
-	if (!err) {
-		*out = calloc(1, sizeof(**out) + s.size + 1);
-		if (!*out)
-			err = kp_fail_memory(why, s.size, "metadata");
-	}
-	if (!err) {
-		(*out)->size = s.size;
-		memcpy((*out)->bytes, s.data, s.size);
-	}
-	kp_json_fini(&j);
-	return err;
-}
 
 kpack_error_t kp_cached_metadata(struct kpack_archive *a, size_t entry, const char **json,
 				 size_t *size, struct kpackx_error *why)
 {
 	size_t n = kp_archive_entry_count(a);
 	answer_t *answer = find_answer(&state_of(a)->texts, n, entry);
+	struct kp_span meta = kp_archive_meta_raw(a, entry), s;
+	struct kp_entry_info info;
+	struct kp_json j = {.limit = KP_JSON_MAX};
 	struct text *text;
+	struct kp_mp c;
+	kpack_error_t err;
 
 	if (!answer)
 		return kp_fail_memory(why, n * sizeof(*answer), "metadata");
 	text = published(answer);
 	if (!text) {
-		KP_TRY(make_text(a, entry, &text, why));
+		kp_archive_entry(a, entry, &info);
+		kp_json_print(&j, "{\"binary\":");
+		kp_json_string(&j, info.key);
+		kp_json_print(&j, ",\"arch\":");
+		kp_json_string(&j, info.arch);
+		kp_json_print(&j, ",\"type\":");
+		kp_json_string(&j, info.type);
+		kp_json_print(&j, ",\"ordinal\":%" PRIu32 ",\"original_size\":%" PRIu64,
+			      info.ordinal, info.size);
+		kp_json_print(&j, ",\"stored_size\":%" PRIu64, info.stored);
+		if (meta.size) {
+			kp_json_print(&j, ",\"metadata\":");
+			c = kp_mp_over(meta);
+			kp_json_value(&j, &c);
+		}
+		kp_json_print(&j, "}");
+		err = kp_json_finish(&j, &s, why);
+		if (!err) {
+			text = calloc(1, sizeof(*text) + s.size + 1);
+			if (!text)
+				err = kp_fail_memory(why, s.size, "metadata");
+		}
+		if (!err) {
+			text->size = s.size;
+			memcpy(text->bytes, s.data, s.size);
+		}
+		kp_json_fini(&j);
+		KP_TRY(err);
 		text = publish_answer(answer, text);
 	}
 	*json = text->bytes;

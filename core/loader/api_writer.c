@@ -61,20 +61,6 @@ static kpack_error_t check_name(const char *what, const char *text,
 
 /* --- opening ------------------------------------------------------------------------ */
 
-static kpack_error_t check_options(const struct kpackx_writer_options *o,
-				   struct kpackx_error *why)
-{
-	if (o->level < 0 || o->level > LEVEL_MAX)
-		return INVALID(why, "level %d is outside 1..%d", o->level, LEVEL_MAX);
-	if (o->shared > 1)
-		return INVALID(why, "shared is neither 0 nor 1");
-	if (!all_zero(o->reserved, KP_COUNT(o->reserved)))
-		return INVALID(why, "reserved members are not zero");
-	if (o->group)
-		KP_TRY(check_text("group", o->group, why));
-	return o->family ? check_text("family", o->family, why) : KPACK_SUCCESS;
-}
-
 /* Open the archive PATH of W.  Its group is by default its name without ".kpack". */
 static kpack_error_t begin_archive(struct kpackx_writer *w, const char *path,
 				   const struct kpackx_writer_options *o,
@@ -86,6 +72,16 @@ static kpack_error_t begin_archive(struct kpackx_writer *w, const char *path,
 	KP_AUTO_FREE char *group = NULL;
 	struct stat st;
 
+	if (o->level < 0 || o->level > LEVEL_MAX)
+		return INVALID(why, "level %d is outside 1..%d", o->level, LEVEL_MAX);
+	if (o->shared > 1)
+		return INVALID(why, "shared is neither 0 nor 1");
+	if (!all_zero(o->reserved, KP_COUNT(o->reserved)))
+		return INVALID(why, "reserved members are not zero");
+	if (o->group)
+		KP_TRY(check_text("group", o->group, why));
+	if (o->family)
+		KP_TRY(check_text("family", o->family, why));
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "is %s",
 			       S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
@@ -126,9 +122,7 @@ kpack_error_t kpackx_writer_open(const char *path,
 	if (!path || !writer)
 		return INVALID(why, "path or writer is NULL");
 	options = options ? options : &none;
-	err = check_options(options, why);
-	if (!err)
-		err = kp_new(&w, 1, "an archive", why);
+	err = kp_new(&w, 1, "an archive", why);
 	if (!err)
 		err = begin_archive(w, path, options, why);
 	if (!err) {
@@ -144,8 +138,7 @@ kpack_error_t kpackx_writer_open(const char *path,
 
 /* A checked object that is being added. */
 struct addition {
-	const struct kpackx_object *object;
-	struct kp_span key, data; /* borrowed from OBJECT */
+	struct kp_span key, data; /* borrowed from the object */
 	char canonical[KP_TARGET_TEXT_MAX];
 	const char *arch;          /* canonical spelling; unchanged if not a target ID */
 	struct kpackx_text *texts; /* sorted by name */
@@ -153,33 +146,10 @@ struct addition {
 	struct kp_writer_entry entry;
 };
 
-/* Check the texts, and sort them by name, so that the caller's order does not matter. */
-static kpack_error_t sort_texts(struct addition *a, struct kpackx_error *why)
+static void addition_fini(struct addition *a)
 {
-	size_t n = a->object->n_texts;
-	char shown[64];
-
-	for (size_t i = 0; i < n; i++) {
-		const struct kpackx_text *t = &a->object->texts[i];
-
-		KP_TRY(check_name("name of a text", t->name, why));
-		kp_text_escape(kp_span_str(t->name), shown, sizeof(shown));
-		KP_TRY(check_text(shown, t->text, why));
-		if (kp_metadata_is_field(t->name))
-			return INVALID(why, "%s: a field of the format has this name",
-				       shown);
-	}
-	if (n == 0)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_new(&a->texts, n, "texts", why));
-	memcpy(a->texts, a->object->texts, n * sizeof(*a->texts));
-	kp_sort(a->texts, n, KP_BY_TEXT(struct kpackx_text, name));
-	for (size_t i = 1; i < n; i++)
-		if (strcmp(a->texts[i - 1].name, a->texts[i].name) == 0)
-			return INVALID(why, "%s was given twice",
-				       kp_text_escape(kp_span_str(a->texts[i].name),
-						      shown, sizeof(shown)));
-	return KPACK_SUCCESS;
+	free(a->texts);
+	free((void *)a->entry.metadata.data);
 }
 
 /* Do all checks that may refuse the object, before anything is written. */
@@ -195,7 +165,6 @@ static kpack_error_t prepare_addition(struct kpackx_writer *w,
 	uint8_t *map;
 	size_t size;
 
-	a->object = o;
 	KP_TRY(check_name("binary", o->binary, why));
 	KP_TRY(check_name("arch", o->arch, why));
 	if (o->type)
@@ -220,7 +189,26 @@ static kpack_error_t prepare_addition(struct kpackx_writer *w,
 	/* members that a later version gives a meaning: a caller that sets them expects it */
 	if (!all_zero(o->reserved, KP_COUNT(o->reserved)))
 		return INVALID(why, "reserved members are not zero");
-	KP_TRY(sort_texts(a, why));
+	for (size_t i = 0; i < o->n_texts; i++) {
+		const struct kpackx_text *t = &o->texts[i];
+
+		KP_TRY(check_name("name of a text", t->name, why));
+		kp_text_escape(kp_span_str(t->name), shown, sizeof(shown));
+		KP_TRY(check_text(shown, t->text, why));
+		if (kp_metadata_is_field(t->name))
+			return INVALID(why, "%s: a field of the format has this name",
+				       shown);
+	}
+	if (o->n_texts) { /* sorted, so that the caller's order does not matter */
+		KP_TRY(kp_new(&a->texts, o->n_texts, "texts", why));
+		memcpy(a->texts, o->texts, o->n_texts * sizeof(*a->texts));
+		kp_sort(a->texts, o->n_texts, KP_BY_TEXT(struct kpackx_text, name));
+	}
+	for (size_t i = 1; i < o->n_texts; i++)
+		if (strcmp(a->texts[i - 1].name, a->texts[i].name) == 0)
+			return INVALID(why, "%s was given twice",
+				       kp_text_escape(kp_span_str(a->texts[i].name),
+						      shown, sizeof(shown)));
 	if (!chunk && o->size > KP_OBJECT_MAX)
 		return INVALID(why, "%zu bytes, limit %llu", o->size,
 			       (unsigned long long)KP_OBJECT_MAX);
@@ -252,31 +240,34 @@ static kpack_error_t prepare_addition(struct kpackx_writer *w,
 /* --- adding ------------------------------------------------------------------------- */
 
 /*
- * Store the object's bytes, and set its ordinal; bytes that the archive has are not encoded again.  A
- * hash only says that they may be the same: they are compared, so that no two contents ever
- * share an ordinal.
+ * Store the object's bytes, and add its entry; bytes that the archive has are not encoded again.  A
+ * hash only says that they may be the same: they are compared, so that no two contents ever share
+ * an ordinal.
  */
-static kpack_error_t store_content(struct kpackx_writer *w, struct addition *a,
-				   struct kpackx_error *why)
+static kpack_error_t add_object(struct kpackx_writer *w, const struct kpackx_object *o,
+				struct kpackx_error *why)
 {
+	KP_AUTO(addition) all = {0};
+	struct addition *a = &all;
 	KP_AUTO_FREE uint8_t *frames = NULL;
 	struct kp_scratch scratch = {0};
-	struct kp_span stored = a->data;
+	struct kp_span stored;
 	size_t cap, size = 0;
 	bool found = false;
 	kpack_error_t err;
 
+	KP_TRY(prepare_addition(w, o, a, why));
+	stored = a->data;
 	if (kp_store_find(&w->store, &a->content, &a->entry.ordinal)) {
 		err = kp_store_read(&w->store, a->entry.ordinal, &scratch, &stored, why);
 		if (!err)
 			err = kp_store_equals(w->store.scheme, stored, a->data, &scratch,
 					      &found, why);
 		kp_scratch_fini(&scratch);
-		if (err || found)
-			return err;
+		KP_TRY(err);
 		stored = a->data;
 	}
-	if (w->encoder) {
+	if (w->encoder && !found) {
 		cap = kp_encode_bound(a->data.size, a->content.chunk);
 		frames = malloc(cap + 1);
 		if (!frames)
@@ -285,24 +276,11 @@ static kpack_error_t store_content(struct kpackx_writer *w, struct addition *a,
 				 &size, why));
 		stored = (struct kp_span){frames, size};
 	}
-	return kp_store_add(&w->store, &a->content, stored, &a->entry.ordinal, &found,
-			    why);
-}
-
-static kpack_error_t add_object(struct kpackx_writer *w, const struct kpackx_object *o,
-				struct kpackx_error *why)
-{
-	struct addition a = {0};
-	kpack_error_t err = prepare_addition(w, o, &a, why);
-
-	if (!err)
-		err = store_content(w, &a, why);
-	if (!err)
-		err = kp_writer_add_entry(w->store.writer, a.key, kp_span_str(a.arch),
-					  &a.entry, why);
-	free(a.texts);
-	free((void *)a.entry.metadata.data);
-	return err;
+	if (!found)
+		KP_TRY(kp_store_add(&w->store, &a->content, stored, &a->entry.ordinal,
+				    &found, why));
+	return kp_writer_add_entry(w->store.writer, a->key, kp_span_str(a->arch),
+				   &a->entry, why);
 }
 
 static kpack_error_t copy_error(const struct kpackx_error *what, struct kpackx_error *why)

@@ -75,28 +75,6 @@ void kp_cache_fini(struct kp_cache *c)
 
 /* ---- the list; with the lock held ---- */
 
-/*
- * Find the entry of the file with ST or, if ST is NULL because nothing is at PATH, of the file
- * that was opened at PATH before.  A relative path may have led elsewhere then, so it never
- * matches.
- */
-static struct kp_cached *find_entry(const struct kp_cache *c, const char *path,
-				    const struct stat *st)
-{
-	struct kp_cached *e = c->first;
-
-	for (; e; e = e->next) {
-		if (!st && path[0] == '/' && !e->opening && strcmp(e->path, path) == 0)
-			break;
-		if (st && e->st.st_ino == st->st_ino && e->st.st_dev == st->st_dev &&
-		    e->st.st_size == st->st_size &&
-		    e->st.st_mtim.tv_sec == st->st_mtim.tv_sec &&
-		    e->st.st_mtim.tv_nsec == st->st_mtim.tv_nsec)
-			break;
-	}
-	return e;
-}
-
 static void unlist_entry(struct kp_cache *c, struct kp_cached *e)
 {
 	struct kp_cached **at = &c->first;
@@ -141,26 +119,9 @@ static struct kp_cached *retire_entry(struct kp_cache *c, const char *path,
 
 /* ---- opening ---- */
 
-static struct kp_cached *entry_new(const char *path, const struct stat *st)
-{
-	struct kp_cached *e = calloc(1, sizeof(*e));
-
-	if (!e)
-		return NULL;
-	e->path = strdup(path);
-	if (!e->path) {
-		free(e);
-		return NULL;
-	}
-	e->st = *st;
-	e->users = 1;
-	e->opening = true;
-	e->opener = pthread_self();
-	return e;
-}
-
 /*
- * Return the entry of the file with ST or, if ST is NULL, of the file that was at PATH.
+ * Return the entry of the file with ST or, if ST is NULL because nothing is at PATH, of the file that
+ * was opened at PATH before.  A relative path may have led elsewhere then, so it never matches.
  * *FRESH becomes true if the entry is new; then the caller opens it.  NULL: no entry, or
  * no memory for one.
  */
@@ -170,7 +131,15 @@ static struct kp_cached *enter_path(struct kp_cache *c, const char *path,
 	struct kp_cached *e, *old = NULL;
 
 	kp_lock_take(&lock);
-	e = find_entry(c, path, st);
+	for (e = c->first; e; e = e->next) {
+		if (!st && path[0] == '/' && !e->opening && strcmp(e->path, path) == 0)
+			break;
+		if (st && e->st.st_ino == st->st_ino && e->st.st_dev == st->st_dev &&
+		    e->st.st_size == st->st_size &&
+		    e->st.st_mtim.tv_sec == st->st_mtim.tv_sec &&
+		    e->st.st_mtim.tv_nsec == st->st_mtim.tv_nsec)
+			break;
+	}
 	*fresh = !e;
 	if (e) {
 		e->users++; /* so that it stays while the lock is away */
@@ -178,34 +147,45 @@ static struct kp_cached *enter_path(struct kp_cache *c, const char *path,
 			kp_lock_wait(&lock);
 		if (e->listed) /* E may have failed or been replaced meanwhile */
 			old = retire_entry(c, path, e);
-	} else if (st && (e = entry_new(path, st))) {
-		e->listed = true;
+	} else if (st && (e = calloc(1, sizeof(*e)))) {
+		e->path = strdup(path);
+		e->st = *st;
+		e->users = 1;
+		e->listed = e->opening = true;
+		e->opener = pthread_self();
 		e->next = c->first;
-		c->first = e;
+		if (e->path) {
+			c->first = e;
+		} else {
+			old = e;
+			e = NULL;
+		}
 	}
 	kp_lock_give(&lock);
 	entry_free(old);
 	return e;
 }
 
-/*
- * Get the archive that is at PATH now.  Who made the entry opens it without the lock, since that reads
- * the disk, and others load from other archives meanwhile.
- */
-static kpack_error_t get_present(struct kp_cache *c, const char *path,
-				 const struct stat *st, struct kp_cached **out,
-				 struct kpackx_error *why)
+kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cached **out,
+			   struct kpackx_error *why)
 {
 	struct kpack_archive *archive = NULL;
 	struct kpackx_error reason = {0};
-	struct kp_cached *old = NULL, *e;
-	kpack_error_t err;
-	bool fresh;
+	struct kp_cached *old = NULL, *e = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+	bool fresh, missing;
+	struct stat st;
 
-	e = enter_path(c, path, st, &fresh);
-	if (!e)
-		return kp_fail_memory(why, sizeof(*e), "an open archive");
-	if (fresh) {
+	missing = stat(path, &st) != 0;
+	if (missing)
+		err = kp_fail_errno(&reason, errno, "cannot open");
+	else if (!(e = enter_path(c, path, &st, &fresh)))
+		err = kp_fail_memory(&reason, sizeof(*e), "an open archive");
+	/*
+	 * Who made the entry opens the archive without the lock, since that reads the disk, and
+	 * others load from other archives meanwhile.
+	 */
+	if (e && fresh) {
 		err = kp_archive_open(e->path, &archive, &reason);
 		kp_lock_take(&lock);
 		e->opening = false;
@@ -214,38 +194,20 @@ static kpack_error_t get_present(struct kp_cache *c, const char *path,
 			unlist_entry(c, e);
 		} else {
 			e->archive = archive;
-			e->st = *kp_archive_stat(
-				archive); /* may be another file than before */
+			/* may be another file than before */
+			e->st = *kp_archive_stat(archive);
 			old = retire_entry(c, e->path, e);
 		}
 		kp_lock_wake(&lock);
 		kp_lock_give(&lock);
 		entry_free(old);
 	}
-	if (e->archive) {
-		*out = e;
-		return KPACK_SUCCESS;
+	if (e && !e->archive) {
+		err = e->why.code;
+		reason = e->why;
+		kp_cache_put(e);
+		e = NULL;
 	}
-	err = e->why.code;
-	if (why)
-		*why = e->why;
-	kp_cache_put(e);
-	return err;
-}
-
-kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cached **out,
-			   struct kpackx_error *why)
-{
-	struct kpackx_error reason = {0};
-	struct kp_cached *e = NULL;
-	kpack_error_t err;
-	struct stat st;
-	bool missing = stat(path, &st) != 0, fresh;
-
-	if (missing)
-		err = kp_fail_errno(&reason, errno, "cannot open");
-	else
-		err = get_present(c, path, &st, &e, &reason);
 	/* the file may also disappear between stat and open */
 	if (missing || err == KPACK_ERROR_FILE_NOT_FOUND)
 		e = enter_path(c, path, NULL, &fresh);

@@ -24,8 +24,6 @@ struct request {
 	uint64_t size; /* of the file */
 	struct kp_fatbin fat;
 	uint32_t index;
-	const char *const *archs;
-	size_t n_archs;
 	const struct kp_container *container;
 	const struct kp_image *image;
 };
@@ -157,50 +155,6 @@ static void add_name(struct names *n, const char *name)
 	n->text[n->used] = '\0'; /* whole names only */
 }
 
-static kpack_error_t choose_image(struct request *r, struct kpackx_error *why)
-{
-	const struct kp_image *images =
-		&r->fat.containers.images[r->container->first_image];
-	struct names asked = {.used = 0}, has = {.used = 0};
-
-	for (size_t i = 0; i < r->n_archs && !r->image; i++)
-		if (r->archs[i])
-			kp_search_targets(kp_span_str(r->archs[i]), take_image, r);
-	if (r->image)
-		return KPACK_SUCCESS;
-	for (size_t i = 0; i < r->n_archs; i++)
-		if (r->archs[i])
-			add_name(&asked, r->archs[i]);
-	for (size_t i = 0; i < r->container->n_images; i++)
-		if (!images[i].host && images[i].size)
-			add_name(&has, images[i].arch);
-	return kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
-		       "wrapper %u has no code for%s; it has%s", r->index, asked.text,
-		       has.used ? has.text : " none");
-}
-
-static kpack_error_t read_image(const struct request *r, void **data, size_t *size,
-				struct kpackx_error *why)
-{
-	struct kp_payload payload;
-	struct kp_source bytes;
-	kpack_error_t err;
-	uint8_t *buf;
-
-	KP_TRY(kp_container_load(&r->fat.source, r->container, &payload, why));
-	if (!kp_source_sub(&payload.source, r->image->offset, r->image->size, &bytes))
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "%s: passes the end of its container", r->image->arch);
-	else
-		err = kp_source_load(&bytes, KP_OBJECT_MAX, "a code object", &buf, why);
-	if (!err) {
-		*data = buf;
-		*size = (size_t)bytes.size;
-	}
-	kp_payload_fini(&payload);
-	return err;
-}
-
 /* ---- the call ---- */
 
 kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
@@ -208,9 +162,14 @@ kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
 				   void **code_object_out, size_t *code_object_size_out,
 				   struct kpackx_error *why)
 {
-	struct request r = {.index = co_index, .archs = arch_list, .n_archs = arch_count};
+	struct request r = {.index = co_index};
+	struct names asked = {.used = 0}, has = {.used = 0};
+	const struct kp_image *images;
+	struct kp_payload payload;
+	struct kp_source bytes;
 	kpack_error_t err;
 	struct stat st;
+	uint8_t *buf;
 	char *real;
 
 	if (!binary_path || !arch_list || arch_count == 0 || !code_object_out ||
@@ -226,14 +185,44 @@ kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
 	KP_TRY(err);
 	r.size = (uint64_t)st.st_size;
 	err = kp_fatbin_open(r.fd, r.size, &r.fat, why);
-	if (!err) {
+	if (!err)
 		err = find_container(&r, why);
-		if (!err)
-			err = choose_image(&r, why);
-		if (!err)
-			err = read_image(&r, code_object_out, code_object_size_out, why);
-		kp_fatbin_fini(&r.fat);
+	if (err)
+		goto out;
+
+	/* the image of the first architecture that has one */
+	images = &r.fat.containers.images[r.container->first_image];
+	for (size_t i = 0; i < arch_count && !r.image; i++)
+		if (arch_list[i])
+			kp_search_targets(kp_span_str(arch_list[i]), take_image, &r);
+	if (!r.image) {
+		for (size_t i = 0; i < arch_count; i++)
+			if (arch_list[i])
+				add_name(&asked, arch_list[i]);
+		for (size_t i = 0; i < r.container->n_images; i++)
+			if (!images[i].host && images[i].size)
+				add_name(&has, images[i].arch);
+		err = kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
+			      "wrapper %u has no code for%s; it has%s", r.index,
+			      asked.text, has.used ? has.text : " none");
+		goto out;
 	}
+
+	err = kp_container_load(&r.fat.source, r.container, &payload, why);
+	if (err)
+		goto out;
+	if (!kp_source_sub(&payload.source, r.image->offset, r.image->size, &bytes))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "%s: passes the end of its container", r.image->arch);
+	else
+		err = kp_source_load(&bytes, KP_OBJECT_MAX, "a code object", &buf, why);
+	if (!err) {
+		*code_object_out = buf;
+		*code_object_size_out = (size_t)bytes.size;
+	}
+	kp_payload_fini(&payload);
+out:
+	kp_fatbin_fini(&r.fat);
 	close(r.fd);
 	return err;
 }

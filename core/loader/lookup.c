@@ -188,40 +188,6 @@ void kp_environment_fini(struct kp_environment *e)
 	*e = (struct kp_environment){0};
 }
 
-/*
- * Get the next path of LIST from *AT on, which begins as 0; the caller frees *OUT.  NULL: there
- * is none.  A member that names no file is joined with the next ones, with the colons between
- * them, if the whole names one: names of archives have colons before features.
- */
-static kpack_error_t next_path(const struct kp_path_list *list, size_t *at, char **out,
-			       struct kpackx_error *why)
-{
-	size_t ends[JOINED_MAX]; /* of the members, behind their zeros */
-	size_t most = 0, n = 0, end;
-	char *path;
-
-	*out = NULL;
-	while (*at < list->size && !list->text[*at])
-		++*at;
-	if (*at >= list->size)
-		return KPACK_SUCCESS;
-	for (end = *at; most < JOINED_MAX && end < list->size; most++)
-		ends[most] = end += strlen(list->text + end) + 1;
-	path = malloc(end - *at);
-	if (!path)
-		return kp_fail_memory(why, end - *at, "a path");
-	memcpy(path, list->text + *at, end - *at);
-	while (access(path, F_OK) < 0 && ++n < most)
-		path[ends[n - 1] - *at - 1] = ':';
-	if (n == most) { /* no such file, however many are joined */
-		n = 0;
-		path[ends[0] - *at - 1] = '\0';
-	}
-	*at = ends[n];
-	*out = path;
-	return KPACK_SUCCESS;
-}
-
 /* ---- the candidates ---- */
 
 /*
@@ -266,61 +232,71 @@ drop:
 }
 
 /*
- * Append a place of the environment: a file, or all archives of a directory.  One that cannot be
- * listed becomes a candidate, whose opening reports the fault, or finds an archive that was
- * opened before; and so does a directory without archives, so that the message lists it.
+ * Add the places of LIST: of each, the file, or all archives of the directory.  A place that cannot be
+ * listed becomes a candidate, whose opening reports the fault, or finds an archive that was opened
+ * before; and so does a directory without archives, so that the message lists it.
  */
-static kpack_error_t add_place(struct kp_lookup *l, const char *place,
-			       struct kpackx_error *why)
-{
-	struct kpackx_error reason = {0};
-	size_t n = 0, before = l->n_files;
-	char **paths = NULL, *copy;
-	kpack_error_t err, listed = kp_archives_find(place, &paths, &n, &reason);
-
-	if (listed == KPACK_ERROR_OUT_OF_MEMORY)
-		return kp_fail(why, reason.code, "%s", reason.text);
-	err = KPACK_SUCCESS;
-	for (size_t i = 0; !listed && i < n; i++) {
-		if (err)
-			free(paths[i]);
-		else
-			err = add_candidate(l, paths[i], why);
-	}
-	if (!listed)
-		free(paths);
-	if (err || (!listed && n))
-		return err;
-	copy = strdup(place);
-	if (!copy)
-		return kp_fail_memory(why, strlen(place), "a path");
-	KP_TRY(add_candidate(l, copy, why));
-	if (!listed && l->n_files > before) {
-		struct kp_lookup_file *f = &l->files[before];
-
-		f->tried = true;
-		kp_fail(&f->why, KPACK_ERROR_ARCHIVE_NOT_FOUND,
-			"a directory without *.kpack");
-		kp_trace_name(l->env->trace, "passed over", place, f->why.text);
-	}
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t add_places(struct kp_lookup *l, const char *name,
 				const struct kp_path_list *list, struct kpackx_error *why)
 {
-	kpack_error_t err;
-	size_t at = 0;
-	char *path;
+	size_t ends[JOINED_MAX]; /* of members, behind their zeros */
 
-	while (!(err = next_path(list, &at, &path, why)) && path) {
-		kp_trace_name(l->env->trace, name, path, NULL);
-		err = add_place(l, path, why);
-		free(path);
-		if (err)
-			break;
+	for (size_t at = 0, next; at < list->size; at = next) {
+		size_t most = 0, joined = 0, n = 0, before = l->n_files;
+		KP_AUTO_FREE char *place = NULL;
+		struct kpackx_error reason = {0};
+		kpack_error_t err, listed;
+		char **paths = NULL, *copy;
+
+		next = at + 1;
+		if (!list->text[at])
+			continue;
+		/* A member that names no file is joined with the next ones, with the colons between
+		 * them, if the whole names one: names of archives have colons before features. */
+		for (next = at; most < JOINED_MAX && next < list->size; most++)
+			ends[most] = next += strlen(list->text + next) + 1;
+		place = malloc(next - at);
+		if (!place)
+			return kp_fail_memory(why, next - at, "a path");
+		memcpy(place, list->text + at, next - at);
+		while (access(place, F_OK) < 0 && ++joined < most)
+			place[ends[joined - 1] - at - 1] = ':';
+		if (joined == most) { /* no such file, however many are joined */
+			joined = 0;
+			place[ends[0] - at - 1] = '\0';
+		}
+		next = ends[joined];
+		kp_trace_name(l->env->trace, name, place, NULL);
+
+		listed = kp_archives_find(place, &paths, &n, &reason);
+		if (listed == KPACK_ERROR_OUT_OF_MEMORY)
+			return kp_fail(why, reason.code, "%s", reason.text);
+		err = KPACK_SUCCESS;
+		for (size_t i = 0; !listed && i < n; i++) {
+			if (err)
+				free(paths[i]);
+			else
+				err = add_candidate(l, paths[i], why);
+		}
+		if (!listed)
+			free(paths);
+		KP_TRY(err);
+		if (!listed && n)
+			continue;
+		copy = strdup(place);
+		if (!copy)
+			return kp_fail_memory(why, strlen(place), "a path");
+		KP_TRY(add_candidate(l, copy, why));
+		if (!listed && l->n_files > before) {
+			struct kp_lookup_file *f = &l->files[before];
+
+			f->tried = true;
+			kp_fail(&f->why, KPACK_ERROR_ARCHIVE_NOT_FOUND,
+				"a directory without *.kpack");
+			kp_trace_name(l->env->trace, "passed over", place, f->why.text);
+		}
 	}
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* A marker's search path, which is resolved for each target. */
@@ -434,51 +410,6 @@ static void add_declared(struct kp_line *line, const struct kpack_archive *a, si
 		kp_line_add_name(line, kp_archive_arch(a, i));
 	}
 	kp_line_add(line, "%s", n == 0 ? " nothing" : n > max ? " ..." : "");
-}
-
-/*
- * Fail with CODE.  The message lists the files that were tried, the most relevant first: the open
- * ones with what they offer, those with the reason why not, the missing ones.
- */
-static kpack_error_t fail_lookup(const struct kp_lookup *l, kpack_error_t code,
-				 struct kpackx_error *why)
-{
-	enum { OPEN, FAULTY, MISSING };
-	struct kp_line line = {.used = 0};
-	char text[KP_SHOWN_MAX];
-	const char *between = " ";
-
-	if (code == KPACK_ERROR_ARCHIVE_NOT_FOUND)
-		kp_line_add(&line, "no archive to look for %s in", shown(l->key, text));
-	else if (code == KPACK_ERROR_ARCH_NOT_FOUND)
-		kp_line_add(&line, "no archive offers");
-	else
-		kp_line_add(&line, "no %s for", shown(l->key, text));
-	for (size_t i = 0; i < l->n_archs && i < WANTED_MAX; i++) {
-		if (code == KPACK_ERROR_ARCHIVE_NOT_FOUND || !l->archs[i])
-			continue;
-		kp_line_add(&line, "%s%s", between, shown(l->archs[i], text));
-		between = ", ";
-	}
-	for (int kind = OPEN; kind <= MISSING; kind++)
-		for (size_t i = 0; i < l->n_files && line.used < KP_LINE_MAX; i++) {
-			const struct kp_lookup_file *f = &l->files[i];
-			int is = f->held                                     ? OPEN
-				 : f->why.code == KPACK_ERROR_FILE_NOT_FOUND ? MISSING
-									     : FAULTY;
-
-			if (!f->tried || is != kind)
-				continue;
-			kp_line_add(&line, "%s%s", kind == MISSING ? "; no file " : "; ",
-				    shown(f->path, text));
-			if (kind == FAULTY)
-				kp_line_add(&line, ": %s", f->why.text);
-			if (kind != OPEN)
-				continue;
-			kp_line_add(&line, " offers");
-			add_declared(&line, kp_cached_archive(f->held), DECLARED_MAX);
-		}
-	return kp_fail(why, code, "%s", line.text);
 }
 
 /* Print "WHAT: PATH: KEY TARGET: " and what FMT gives, if lines are printed. */
@@ -662,7 +593,11 @@ kpack_error_t kp_lookup_load(struct kp_lookup *l, void **data, size_t *size,
 {
 	struct choice c = {.lookup = l, .data = data, .size = size};
 	const struct kpackx_error *fault;
-	char path[KP_SHOWN_MAX];
+	kpack_error_t code;
+	enum { OPEN, FAULTY, MISSING };
+	struct kp_line line = {.used = 0};
+	char text[KP_SHOWN_MAX];
+	const char *between = " ";
 
 	for (size_t i = 0; i < l->n_archs && !c.found; i++)
 		if (l->archs[i])
@@ -673,17 +608,49 @@ kpack_error_t kp_lookup_load(struct kp_lookup *l, void **data, size_t *size,
 	for (size_t i = 0; i < l->n_files && !c.damage.code; i++)
 		if (l->files[i].why.code == KPACK_ERROR_OUT_OF_MEMORY)
 			kp_fail(&c.damage, KPACK_ERROR_OUT_OF_MEMORY, "%s: %s",
-				shown(l->files[i].path, path), l->files[i].why.text);
+				shown(l->files[i].path, text), l->files[i].why.text);
 	fault = c.damage.code ? &c.damage : &c.refusal;
-	if (!fault->code)
-		/* a list that names no arch at all has not opened anything yet */
-		return fail_lookup(l,
-				   c.any_arch ? KPACK_ERROR_KERNEL_NOT_FOUND
-				   : kp_lookup_next(l, NULL)
-					   ? KPACK_ERROR_ARCH_NOT_FOUND
-					   : KPACK_ERROR_ARCHIVE_NOT_FOUND,
-				   why);
-	if (why)
-		*why = *fault;
-	return fault->code;
+	if (fault->code) {
+		if (why)
+			*why = *fault;
+		return fault->code;
+	}
+
+	/* The message lists the files that were tried, the most relevant first: the open ones with
+	 * what they offer, those with the reason why not, the missing ones.  A list that names no
+	 * arch at all has not opened anything yet. */
+	code = c.any_arch                ? KPACK_ERROR_KERNEL_NOT_FOUND
+	       : kp_lookup_next(l, NULL) ? KPACK_ERROR_ARCH_NOT_FOUND
+					 : KPACK_ERROR_ARCHIVE_NOT_FOUND;
+	if (code == KPACK_ERROR_ARCHIVE_NOT_FOUND)
+		kp_line_add(&line, "no archive to look for %s in", shown(l->key, text));
+	else if (code == KPACK_ERROR_ARCH_NOT_FOUND)
+		kp_line_add(&line, "no archive offers");
+	else
+		kp_line_add(&line, "no %s for", shown(l->key, text));
+	for (size_t i = 0; i < l->n_archs && i < WANTED_MAX; i++) {
+		if (code == KPACK_ERROR_ARCHIVE_NOT_FOUND || !l->archs[i])
+			continue;
+		kp_line_add(&line, "%s%s", between, shown(l->archs[i], text));
+		between = ", ";
+	}
+	for (int kind = OPEN; kind <= MISSING; kind++)
+		for (size_t i = 0; i < l->n_files && line.used < KP_LINE_MAX; i++) {
+			const struct kp_lookup_file *f = &l->files[i];
+			int is = f->held                                     ? OPEN
+				 : f->why.code == KPACK_ERROR_FILE_NOT_FOUND ? MISSING
+									     : FAULTY;
+
+			if (!f->tried || is != kind)
+				continue;
+			kp_line_add(&line, "%s%s", kind == MISSING ? "; no file " : "; ",
+				    shown(f->path, text));
+			if (kind == FAULTY)
+				kp_line_add(&line, ": %s", f->why.text);
+			if (kind != OPEN)
+				continue;
+			kp_line_add(&line, " offers");
+			add_declared(&line, kp_cached_archive(f->held), DECLARED_MAX);
+		}
+	return kp_fail(why, code, "%s", line.text);
 }

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,44 +94,6 @@ kpack_error_t kp_probe(const void *at, void *buf, size_t size, size_t *got,
 #define DELETED " (deleted)"
 #define NEWLINE "\\012"
 
-struct mapping {
-	uint64_t start, end, offset, inode;
-	char *name; /* points into the line; "": none */
-};
-
-/* Parse a number in BASE that is followed by END. */
-static bool take_number(char **at, int base, char end, uint64_t *out)
-{
-	char *stop;
-
-	*out = strtoull(*at, &stop, base);
-	if (stop == *at || *stop != end)
-		return false;
-	*at = stop + 1;
-	return true;
-}
-
-/* Parse a line such as "55d0-55d8 r-xp 00002000 fd:01 1234   /usr/lib/libx.so". */
-static bool parse_line(char *line, struct mapping *m)
-{
-	line[strcspn(line, "\n")] = '\0';
-	if (!take_number(&line, 16, '-', &m->start) ||
-	    !take_number(&line, 16, ' ', &m->end))
-		return false;
-	line += strcspn(line, " ");
-	line += strspn(line, " ");
-	if (!take_number(&line, 16, ' ', &m->offset))
-		return false;
-	line += strcspn(line, " ");
-	line += strspn(line, " ");
-	if (!take_number(&line, 10, ' ', &m->inode))
-		return false;
-	m->name = line + strspn(line, " ");
-	return true;
-}
-
-/* ---- the name of the file ---- */
-
 /* The device is not compared, because for overlays and btrfs stat gives another one. */
 static bool is_mapped(const char *name, uint64_t inode)
 {
@@ -140,96 +102,86 @@ static bool is_mapped(const char *name, uint64_t inode)
 	return stat(name, &st) == 0 && st.st_ino == inode;
 }
 
-/*
- * The kernel gives a file of an overlay over another overlay the name that it has below
- * the upper one's mount point.  NULL: NAME is not such a name.
- */
-static char *name_in_overlay(const char *name, uint64_t inode)
-{
-	struct kp_mounts mounts;
-	struct kp_mount m;
-	char *path = NULL;
-
-	kp_mounts_open(&mounts);
-	while (!path && kp_mounts_next(&mounts, &m)) {
-		if (strcmp(m.type, "overlay") != 0 ||
-		    asprintf(&path, "%s%s", m.path, name) < 0)
-			path = NULL;
-		else if (!is_mapped(path, inode)) {
-			free(path);
-			path = NULL;
-		}
-	}
-	kp_mounts_close(&mounts);
-	return path;
-}
-
-/*
- * The first reading of M's name that leads to the mapped file.  If none does, the file is gone,
- * and the last reading is the name that it had.
- */
-static char *file_name(const struct mapping *m)
-{
-	static const struct {
-		bool escaped, deleted;
-	} spellings[] = {{false, false}, {true, false}, {false, true}, {true, true}};
-	size_t n = strlen(m->name), suffix = strlen(DELETED);
-	bool deleted = n > suffix && strcmp(m->name + n - suffix, DELETED) == 0;
-	char *name = malloc(n + 1), *path, *to;
-
-	for (size_t i = 0; name && i < KP_COUNT(spellings); i++) {
-		const char *end = m->name + n;
-
-		to = name;
-		if (spellings[i].deleted && deleted)
-			end -= suffix;
-		for (const char *from = m->name; from < end; to++) {
-			bool newline = spellings[i].escaped &&
-				       strncmp(from, NEWLINE, strlen(NEWLINE)) == 0;
-
-			*to = newline ? '\n' : *from;
-			from += newline ? strlen(NEWLINE) : 1;
-		}
-		*to = '\0';
-		if (is_mapped(name, m->inode))
-			return name;
-	}
-	path = name ? name_in_overlay(m->name, m->inode) : NULL;
-	if (!path)
-		return name;
-	free(name);
-	return path;
-}
-
 kpack_error_t kp_maps_find(const void *address, char **path, uint64_t *offset,
 			   struct kpackx_error *why)
 {
+	/* how a line may spell the file's name */
+	static const struct {
+		bool escaped, deleted;
+	} spellings[] = {{false, false}, {true, false}, {false, true}, {true, true}};
+	uint64_t at = (uintptr_t)address, start, end, from, inode;
+	const char *stop, *shown = NULL;
+	char *line = NULL, *name, *other, *to;
+	size_t cap = 0, n, suffix = strlen(DELETED);
 	FILE *maps = fopen(MAPS, "re");
-	kpack_error_t err = KPACK_SUCCESS;
-	uint64_t at = (uintptr_t)address;
-	struct mapping m = {0};
-	char *line = NULL;
-	bool found = false;
-	size_t cap = 0;
+	struct kp_mounts mounts;
+	struct kp_mount mount;
+	int behind;
 
 	if (!maps) {
 		kp_fail_errno(why, errno, "cannot open");
 		return kp_fail_prefix(why, KPACK_ERROR_PATH_DISCOVERY_FAILED, MAPS);
 	}
-	while (!found && getline(&line, &cap, maps) > 0)
-		found = parse_line(line, &m) && at >= m.start && at < m.end;
-	if (!found || m.name[0] != '/')
-		err = kp_fail(why, KPACK_ERROR_PATH_DISCOVERY_FAILED,
-			      found ? "no file is mapped at %p"
-				    : "nothing is mapped at %p",
-			      address);
-	else if (!(*path = file_name(&m)))
-		err = kp_fail_memory(why, strlen(m.name), "a path");
-	else
-		*offset = m.offset + (at - m.start);
-	free(line);
+	/* such as "55d0-55d8 r-xp 00002000 fd:01 1234   /usr/lib/libx.so" */
+	while (!shown && getline(&line, &cap, maps) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (sscanf(line,
+			   "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %" SCNu64 " %n",
+			   &start, &end, &from, &inode, &behind) == 4 &&
+		    at >= start && at < end)
+			shown = line + behind;
+	}
 	fclose(maps);
-	return err;
+	if (!shown || *shown != '/') {
+		free(line);
+		return kp_fail(why, KPACK_ERROR_PATH_DISCOVERY_FAILED,
+			       shown ? "no file is mapped at %p"
+				     : "nothing is mapped at %p",
+			       address);
+	}
+	*offset = from + (at - start);
+
+	/*
+	 * The first reading of the name that leads to the mapped file.  If none does, the file is
+	 * gone, and the last reading is the name that it had.
+	 */
+	n = strlen(shown);
+	*path = name = malloc(n + 1);
+	for (size_t i = 0; name && i < KP_COUNT(spellings); i++) {
+		stop = shown + n;
+		if (spellings[i].deleted && n > suffix &&
+		    strcmp(stop - suffix, DELETED) == 0)
+			stop -= suffix;
+		to = name;
+		for (const char *s = shown; s < stop; to++) {
+			bool newline = spellings[i].escaped &&
+				       strncmp(s, NEWLINE, strlen(NEWLINE)) == 0;
+
+			*to = newline ? '\n' : *s;
+			s += newline ? strlen(NEWLINE) : 1;
+		}
+		*to = '\0';
+		if (is_mapped(name, inode))
+			goto found;
+	}
+	/* the kernel gives a file of an overlay over another overlay the name that it has below the
+	 * upper one's mount point */
+	kp_mounts_open(&mounts);
+	while (name && kp_mounts_next(&mounts, &mount)) {
+		if (strcmp(mount.type, "overlay") != 0 ||
+		    asprintf(&other, "%s%s", mount.path, shown) < 0)
+			continue;
+		if (is_mapped(other, inode)) {
+			free(name);
+			*path = name = other;
+			break;
+		}
+		free(other);
+	}
+	kp_mounts_close(&mounts);
+found:
+	free(line);
+	return name ? KPACK_SUCCESS : kp_fail_memory(why, n, "a path");
 }
 
 /* ---- the marker ---- */

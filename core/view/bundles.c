@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/hash.h"
+#include "core/base/order.h"
 #include "core/base/text.h"
 #include "core/format/bundle.h"
 #include "builder.h"
@@ -203,20 +204,6 @@ static bool add_bundle(struct kp_view_builder *b, const struct kp_view_code *cod
 
 /* --- all bundles -------------------------------------------------------------------- */
 
-/* By bundle; else in the order of noting, which is that of archives. */
-static int compare_code(const void *a, const void *b)
-{
-	const struct kp_view_code *x = a, *y = b;
-
-	if (x->dir != y->dir)
-		return KP_ORDER(x->dir, y->dir);
-	if (x->index != y->index)
-		return KP_ORDER(x->index, y->index);
-	if (x->archive != y->archive)
-		return KP_ORDER(x->archive, y->archive);
-	return KP_ORDER(x->entry, y->entry);
-}
-
 bool kp_view_add_bundles(struct kp_view_builder *b)
 {
 	uint32_t root;
@@ -235,7 +222,11 @@ bool kp_view_add_bundles(struct kp_view_builder *b)
 		if (!kp_view_resolve(b, root, kp_key_split(info.key).binary, &code->dir))
 			return false;
 	}
-	qsort(b->code, b->n_code, sizeof(*b->code), compare_code);
+	/* by bundle; else in the order of noting, which is that of archives */
+	kp_sort(b->code, b->n_code, KP_BY_NUMBER(struct kp_view_code, dir),
+		KP_BY_NUMBER(struct kp_view_code, index),
+		KP_BY_NUMBER(struct kp_view_code, archive),
+		KP_BY_NUMBER(struct kp_view_code, entry));
 	for (size_t i = 0; i < b->n_code; i = end) {
 		const struct kp_view_code *first = &b->code[i];
 

@@ -106,6 +106,22 @@ bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_arc
 	return memcmp(&x, &y, sizeof(x)) == 0;
 }
 
+bool kp_view_same_bytes(struct kpack_archive *a, size_t in_a, struct kpack_archive *b,
+			size_t in_b)
+{
+	struct kp_entry_info x_info, y_info;
+	struct kp_meta x, y;
+
+	if (kp_view_same_content(a, in_a, b, in_b))
+		return true;
+	kp_archive_entry(a, in_a, &x_info);
+	kp_archive_entry(b, in_b, &y_info);
+	kp_archive_meta(a, in_a, &x);
+	kp_archive_meta(b, in_b, &y);
+	return x.has_xxh3 && y.has_xxh3 && x_info.size == y_info.size &&
+	       memcmp(x.xxh3, y.xxh3, sizeof(x.xxh3)) == 0;
+}
+
 bool kp_view_new_file(struct kp_view_builder *b, uint64_t id, uint32_t global,
 		      uint32_t *file)
 {
@@ -288,20 +304,6 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 	       kp_view_add_pending(b, dir, text, kind, file);
 }
 
-static bool is_selected(struct kp_view_builder *b, struct kp_span arch)
-{
-	const struct kp_view_options *o = b->options;
-	size_t at = ((uintptr_t)arch.data >> 3) % 64;
-
-	if (!o || !o->select || kp_choice_is_all(o->select))
-		return true;
-	if (b->selected[at].arch != arch.data) {
-		b->selected[at].arch = arch.data;
-		b->selected[at].selected = kp_view_selects(o, arch);
-	}
-	return b->selected[at].selected;
-}
-
 static bool add_entry(struct kp_view_builder *b, struct entry *e)
 {
 	bool has_path = e->meta.path.data;
@@ -333,6 +335,8 @@ static bool add_archive(struct kp_view_builder *b, size_t archive)
 	size_t count = kp_archive_entry_count(a);
 	KP_AUTO_FREE uint32_t *ordinal_file = NULL;
 	struct entry entries[AHEAD];
+	bool select =
+		b->options && b->options->select && !kp_choice_is_all(b->options->select);
 
 	/* what was noted is of another archive */
 	b->archive = archive;
@@ -361,10 +365,17 @@ static bool add_archive(struct kp_view_builder *b, size_t archive)
 		/* read entries, and fetch the slots that find_file will read first */
 		for (; next < count && n < AHEAD; next++) {
 			struct entry *e = &entries[n];
+			size_t at;
 
 			kp_archive_fetch(a, next + AHEAD);
 			kp_archive_entry(a, next, &e->info);
-			if (!is_selected(b, e->info.arch))
+			at = ((uintptr_t)e->info.arch.data >> 3) % KP_COUNT(b->selected);
+			if (select && b->selected[at].arch != e->info.arch.data) {
+				b->selected[at].arch = e->info.arch.data;
+				b->selected[at].selected =
+					kp_view_selects(b->options, e->info.arch);
+			}
+			if (select && !b->selected[at].selected)
 				continue;
 			e->number = next;
 			kp_archive_meta(a, next, &e->meta);

@@ -59,9 +59,7 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 		       const struct kp_view_entry_name *lost)
 {
 	bool is_dir = kp_node_kind(kept->node) == KP_VIEW_DIR;
-	struct kp_entry_info x_info, y_info;
 	struct kpack_archive *x = NULL, *y;
-	struct kp_meta x_meta, y_meta;
 	uint8_t buf[KP_NAME_MAX + 512];
 	char *reason = NULL;
 	size_t in_x, in_y;
@@ -78,13 +76,7 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 		 * the two is shown does not matter.
 		 */
 		x = kp_view_entry(b->v, kp_node_number(kept->node), &in_x);
-		kp_archive_entry(x, in_x, &x_info);
-		kp_archive_entry(y, in_y, &y_info);
-		kp_archive_meta(x, in_x, &x_meta);
-		kp_archive_meta(y, in_y, &y_meta);
-		if (kp_view_same_content(x, in_x, y, in_y) ||
-		    (x_meta.has_xxh3 && y_meta.has_xxh3 && x_info.size == y_info.size &&
-		     memcmp(x_meta.xxh3, y_meta.xxh3, sizeof(x_meta.xxh3)) == 0))
+		if (kp_view_same_bytes(x, in_x, y, in_y))
 			return;
 	}
 	n = asprintf(&reason,
@@ -96,41 +88,6 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 			 n < 0 ? "exists twice" : reason);
 	if (n >= 0)
 		free(reason);
-}
-
-/* Sort the names of directory D, and keep the first of equal ones. */
-static bool settle_names(struct kp_view_builder *b, uint32_t d)
-{
-	const struct kp_view *v = b->v;
-	struct kp_view_dir *dir = &v->dirs[d];
-	struct kp_view_entry_name *n = v->names + dir->first;
-	KP_AUTO_FREE struct sort_item *items = NULL;
-	uint32_t sorted = 1, kept = 0;
-
-	/* in nearly every directory they are: keys come sorted from the table of contents */
-	while (sorted < dir->count && kp_span_cmp(kp_view_text(v, n[sorted - 1].text),
-						  kp_view_text(v, n[sorted].text)) < 0)
-		sorted++;
-	if (sorted >= dir->count)
-		return true;
-	items = malloc(dir->count * sizeof(*items));
-	if (!items)
-		return kp_view_no_memory(b);
-	for (uint32_t i = 0; i < dir->count; i++)
-		items[i] = (struct sort_item){n[i], i};
-	qsort_r(items, dir->count, sizeof(*items), cmp_item, b->v);
-	for (uint32_t i = 0; i < dir->count; i++) {
-		n[kept] = items[i].name;
-		/* some texts are stored more than once */
-		if (kept && (n[kept - 1].text == n[kept].text ||
-			     kp_span_eq(kp_view_text(v, n[kept - 1].text),
-					kp_view_text(v, n[kept].text))))
-			note_clash(b, d, &n[kept - 1], &n[kept]);
-		else
-			kept++;
-	}
-	dir->count = kept;
-	return true;
 }
 
 bool kp_view_settle(struct kp_view_builder *b)
@@ -156,9 +113,38 @@ bool kp_view_settle(struct kp_view_builder *b)
 	}
 	free(b->pending);
 	b->pending = NULL;
-	for (uint32_t d = 0; d < v->n_dirs; d++)
-		if (!settle_names(b, d))
-			return false;
+	/* sort the names of each directory, and keep the first of equal ones */
+	for (uint32_t d = 0; d < v->n_dirs; d++) {
+		struct kp_view_dir *dir = &v->dirs[d];
+		struct kp_view_entry_name *n = v->names + dir->first;
+		KP_AUTO_FREE struct sort_item *items = NULL;
+		uint32_t sorted = 1, kept = 0;
+
+		/* nearly all are sorted: keys come so from the table of contents */
+		while (sorted < dir->count &&
+		       kp_span_cmp(kp_view_text(v, n[sorted - 1].text),
+				   kp_view_text(v, n[sorted].text)) < 0)
+			sorted++;
+		if (sorted >= dir->count)
+			continue;
+		items = malloc(dir->count * sizeof(*items));
+		if (!items)
+			return kp_view_no_memory(b);
+		for (uint32_t i = 0; i < dir->count; i++)
+			items[i] = (struct sort_item){n[i], i};
+		qsort_r(items, dir->count, sizeof(*items), cmp_item, v);
+		for (uint32_t i = 0; i < dir->count; i++) {
+			n[kept] = items[i].name;
+			/* some texts are stored more than once */
+			if (kept && (n[kept - 1].text == n[kept].text ||
+				     kp_span_eq(kp_view_text(v, n[kept - 1].text),
+						kp_view_text(v, n[kept].text))))
+				note_clash(b, d, &n[kept - 1], &n[kept]);
+			else
+				kept++;
+		}
+		dir->count = kept;
+	}
 	/* names are final: count those of each file, and mix its first path into its id */
 	for (uint32_t d = 0; d < v->n_dirs; d++)
 		for (uint32_t i = 0; i < v->dirs[d].count; i++) {

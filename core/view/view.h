@@ -138,6 +138,9 @@ bool kp_view_same_readers(const struct kpack_archive *a, const struct kpack_arch
 /* Whether a view identifies the two entries as the same content, whoever may read it. */
 bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_archive *b,
 			  size_t in_b);
+/* The same, or their hashes agree: then they are two files, but it matters little which is shown. */
+bool kp_view_same_bytes(struct kpack_archive *a, size_t in_a, struct kpack_archive *b,
+			size_t in_b);
 
 /*
  * The names that are not shown, one line each: "PATH: REASON", escaped for terminals.

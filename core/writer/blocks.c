@@ -518,20 +518,44 @@ static kpack_error_t copy_frame(struct blocks_writer *w, const struct kp_shared 
 	return append_frame(w, bytes, size, why);
 }
 
-static kpack_error_t write_all(struct blocks_writer *w, uint64_t ns,
-			       struct kpackx_error *why)
+static void blocks_writer_fini(struct blocks_writer *w)
 {
-	const struct kp_copied *c = &w->archive->copied;
+	for (unsigned i = 0; i < w->n_jobs; i++) {
+		for (int k = 0; k < LEVELS; k++)
+			kp_encoder_free(w->jobs[i].encoders[k]);
+		free(w->jobs[i].raw);
+	}
+	for (size_t i = 0; w->blocks && i < w->cap; i++)
+		free(w->blocks[i].frame);
+	for (int i = 0; i < LEVELS; i++)
+		ZSTD_freeCDict(w->dictionaries[i]);
+	free(w->jobs);
+	free(w->blocks);
+	free(w->densities);
+}
+
+kpack_error_t kp_writer_pack_blocks(struct kp_writer *archive, uint64_t ns,
+				    struct kp_blocks *out, struct kpackx_error *why)
+{
+	const struct kp_unique *u = &archive->share->unique;
+	KP_AUTO(blocks_writer)
+	all = {
+		.archive = archive,
+		.unique = u,
+		.count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0),
+		.out = out,
+	};
+	struct blocks_writer *w = &all;
+	const struct kp_copied *c = &archive->copied;
 	const struct kp_shared *from = c->from;
-	unsigned jobs = w->archive->jobs;
+	unsigned jobs = archive->jobs;
 	struct kp_frame *f;
 	kpack_error_t err;
 
-	w->effort = kp_effort_fixed(w->archive->level);
+	w->effort = kp_effort_fixed(archive->level);
 	w->most_jobs = jobs < 1 ? 1 : jobs > BATCH_MAX ? BATCH_MAX : jobs;
-	KP_TRY(kp_new(&w->out->sizes, 4 * ((size_t)w->count + 1), "a table of frames",
-		      why));
-	KP_TRY(kp_new(&w->out->hashes, 8 * ((size_t)w->count + 1), "a table of frames",
+	KP_TRY(kp_new(&out->sizes, 4 * ((size_t)w->count + 1), "a table of frames", why));
+	KP_TRY(kp_new(&out->hashes, 8 * ((size_t)w->count + 1), "a table of frames",
 		      why));
 	if (ns)
 		KP_TRY(choose_levels(w, ns, why));
@@ -540,7 +564,7 @@ static kpack_error_t write_all(struct blocks_writer *w, uint64_t ns,
 		return write_blocks(w, 0, why);
 	}
 	/* the frames of the other archive, and what follows with its dictionary */
-	w->out->dictionary_size = from->dictionary_size;
+	out->dictionary_size = from->dictionary_size;
 	if (from->first_block)
 		KP_TRY(copy_frame(w, from, 0, why));
 	for (uint32_t i = 0; i < c->n; i++)
@@ -556,31 +580,4 @@ static kpack_error_t write_all(struct blocks_writer *w, uint64_t ns,
 			return err;
 	}
 	return write_blocks(w, c->n, why);
-}
-
-kpack_error_t kp_writer_pack_blocks(struct kp_writer *archive, uint64_t ns,
-				    struct kp_blocks *out, struct kpackx_error *why)
-{
-	const struct kp_unique *u = &archive->share->unique;
-	struct blocks_writer w = {
-		.archive = archive,
-		.unique = u,
-		.count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0),
-		.out = out,
-	};
-	kpack_error_t err = write_all(&w, ns, why);
-
-	for (unsigned i = 0; i < w.n_jobs; i++) {
-		for (int k = 0; k < LEVELS; k++)
-			kp_encoder_free(w.jobs[i].encoders[k]);
-		free(w.jobs[i].raw);
-	}
-	for (size_t i = 0; w.blocks && i < w.cap; i++)
-		free(w.blocks[i].frame);
-	for (int i = 0; i < LEVELS; i++)
-		ZSTD_freeCDict(w.dictionaries[i]);
-	free(w.jobs);
-	free(w.blocks);
-	free(w.densities);
-	return err;
 }

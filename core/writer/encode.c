@@ -204,38 +204,6 @@ static bool begin_parts(struct kp_encoder *e, size_t chunk)
 	return true;
 }
 
-/* Encode DATA, part PART of PARTS of a frame of WHOLE bytes. */
-static kpack_error_t encode_part(struct kp_encoder *e, struct kp_span data, size_t part,
-				 size_t parts, uint64_t whole, uint8_t *out, size_t cap,
-				 size_t *size, struct kpackx_error *why)
-{
-	size_t before = part == 0 ? SIZED_HEADER - UNSIZED_HEADER : 0, left;
-	ZSTD_outBuffer to = {out, cap, before};
-	ZSTD_inBuffer from = {data.data, data.size, 0};
-
-	do {
-		left = ZSTD_compressStream2(e->parts, &to, &from,
-					    part + 1 == parts ? ZSTD_e_end
-							      : ZSTD_e_flush);
-	} while (!ZSTD_isError(left) && (left || from.pos < from.size) &&
-		 to.pos < to.size);
-	if (ZSTD_isError(left) || left)
-		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
-			       "compressing %zu bytes: %s", data.size,
-			       ZSTD_isError(left) ? ZSTD_getErrorName(left) : "no room");
-	*size = to.pos;
-	if (part == 0) {
-		/* zstd makes no jobs of small data whose size it knows: state it here */
-		uint8_t window = out[SIZED_HEADER - 1];
-
-		kp_put_le32(out, KP_FRAME_MAGIC);
-		out[4] = 3 << 6 | KP_FRAME_CHECKSUM; /* 8 bytes of content size */
-		out[5] = window;
-		kp_put_le64(out + UNSIZED_HEADER, whole);
-	}
-	return KPACK_SUCCESS;
-}
-
 /* --- chunks --------------------------------------------------------------------------- */
 
 static size_t chunk_count(size_t size, uint64_t chunk)
@@ -298,11 +266,38 @@ static kpack_error_t encode_chunks(struct kp_encoder *e, const struct kp_source 
 		KP_TRY(kp_source_read(source, from, raw, data.size, why));
 		if (seen)
 			KP_TRY(kp_sink_put(seen, data.data, data.size, why));
-		if (parts)
-			KP_TRY(encode_part(e, data, i, n, source->size, *out + at,
-					   cap - at, &used, why));
-		else
+		if (!parts)
 			KP_TRY(encode_frame(e, data, *out + at, cap - at, &used, why));
+		if (parts) {
+			ZSTD_outBuffer to = {*out + at, cap - at,
+					     i ? 0 : SIZED_HEADER - UNSIZED_HEADER};
+			ZSTD_inBuffer in = {raw, data.size, 0};
+			size_t rest;
+
+			do {
+				rest = ZSTD_compressStream2(e->parts, &to, &in,
+							    i + 1 == n ? ZSTD_e_end
+								       : ZSTD_e_flush);
+			} while (!ZSTD_isError(rest) && (rest || in.pos < in.size) &&
+				 to.pos < to.size);
+			if (ZSTD_isError(rest) || rest)
+				return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
+					       "compressing %zu bytes: %s", data.size,
+					       ZSTD_isError(rest)
+						       ? ZSTD_getErrorName(rest)
+						       : "no room");
+			used = to.pos;
+		}
+		/* zstd makes no jobs of small data whose size it knows: state it here */
+		if (parts && i == 0) {
+			uint8_t *frame = *out + at, window = frame[SIZED_HEADER - 1];
+
+			kp_put_le32(frame, KP_FRAME_MAGIC);
+			frame[4] =
+				3 << 6 | KP_FRAME_CHECKSUM; /* 8 bytes of content size */
+			frame[5] = window;
+			kp_put_le64(frame + UNSIZED_HEADER, source->size);
+		}
 		kp_put_le32(row, (uint32_t)used);
 		kp_put_le32(row + 4, (uint32_t)data.size);
 		kp_put_le32(row + 8, (uint32_t)XXH64(data.data, data.size, 0));

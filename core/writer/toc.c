@@ -16,6 +16,7 @@
 #include "core/base/hash.h"
 #include "core/base/order.h"
 #include "core/base/scheme.h"
+#include "core/base/text.h"
 #include "internal.h"
 
 static void pack_span(msgpack_packer *pk, struct kp_span s)
@@ -60,17 +61,9 @@ bool kp_metadata_is_field(const char *name)
 	return false;
 }
 
-struct map_buffer {
-	msgpack_sbuffer bytes;
-	bool no_memory;
-};
-
 static int add_to_map(void *arg, const char *bytes, size_t size)
 {
-	struct map_buffer *b = arg;
-
-	if (!b->no_memory)
-		b->no_memory = msgpack_sbuffer_write(&b->bytes, bytes, size);
+	kp_compose_span(arg, (struct kp_span){(const uint8_t *)bytes, size});
 	return 0;
 }
 
@@ -79,7 +72,7 @@ kpack_error_t kp_metadata_write(const struct kp_meta *meta,
 				size_t *size, struct kpackx_error *why)
 {
 	static const struct kp_metadata_more none = {0};
-	struct map_buffer buf = {0};
+	struct kp_compose buf = {0};
 	msgpack_packer pk;
 
 	more = more ? more : &none;
@@ -106,13 +99,8 @@ kpack_error_t kp_metadata_write(const struct kp_meta *meta,
 		pack_text(&pk, more->texts[i].text);
 	}
 	pack_raw(&pk, more->pairs);
-	if (buf.no_memory) {
-		msgpack_sbuffer_destroy(&buf.bytes);
-		return kp_fail_memory(why, buf.bytes.size, "metadata");
-	}
-	*size = buf.bytes.size;
-	*map = (uint8_t *)buf.bytes.data;
-	return KPACK_SUCCESS;
+	*size = buf.size;
+	return kp_compose_take(&buf, (char **)map, why);
 }
 
 /* --- the table ------------------------------------------------------------------------ */
@@ -125,63 +113,6 @@ static int add_to_archive(void *data, const char *bytes, size_t size)
 		kp_writer_append(w, bytes, size, w->why);
 	kp_hasher_add(w->hasher, bytes, size);
 	return w->failed ? -1 : 0;
-}
-
-/* The entries are sorted, so that those of a key, whose map they are, follow each other. */
-static void pack_entries(msgpack_packer *pk, const struct kp_writer *w)
-{
-	const struct kp_listed *e = w->entries.items, *end = e + w->entries.n, *key;
-	size_t keys = 0, n;
-
-	for (key = e; e < end; key = e++)
-		keys += e == key || strcmp(key->key, e->key) != 0;
-	pack_text(pk, "toc");
-	msgpack_pack_map(pk, keys);
-	for (e = w->entries.items; e < end;) {
-		key = e;
-		for (n = 1; e + n < end && strcmp(key->key, e[n].key) == 0;)
-			n++;
-		pack_text(pk, key->key);
-		msgpack_pack_map(pk, n);
-		for (; e < key + n; e++) {
-			pack_text(pk, e->arch);
-			msgpack_pack_map(pk,
-					 (e->metadata.size ? 4 : 3) + (size_t)e->n_more);
-			pack_text(pk, "type");
-			pack_text(pk, e->type);
-			pack_number(pk, "ordinal", e->ordinal);
-			pack_number(pk, "original_size", e->size);
-			if (e->metadata.size) {
-				pack_text(pk, "metadata");
-				pack_raw(pk, e->metadata);
-			}
-			pack_raw(pk, e->more);
-		}
-	}
-}
-
-static kpack_error_t pack_shared(msgpack_packer *pk, const struct kp_writer *w,
-				 const struct kp_blocks *blocks, struct kpackx_error *why)
-{
-	KP_AUTO_FREE uint8_t *objects = NULL;
-	size_t size;
-
-	KP_TRY(kp_share_objects(w->share, &objects, &size, why));
-	if (size > KP_SHARED_TABLE_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "archive: its table of objects has %zu bytes, limit %llu",
-			       size, (unsigned long long)KP_SHARED_TABLE_MAX);
-	pack_text(pk, "zstd_shared");
-	msgpack_pack_map(pk, 8);
-	pack_number(pk, "offset", KP_WRITER_BLOB);
-	pack_number(pk, "size", w->blob_end - KP_WRITER_BLOB);
-	pack_number(pk, "block_size", KP_SHARE_BLOCK);
-	pack_number(pk, "unique_size", w->share->unique.size);
-	pack_number(pk, "dictionary_size", blocks->dictionary_size);
-	pack_table(pk, "frames", blocks->sizes, 4 * (size_t)blocks->n);
-	pack_table(pk, "objects", objects, size);
-	pack_table(pk, "frame_hashes", blocks->hashes, 8 * (size_t)blocks->n);
-	return KPACK_SUCCESS;
 }
 
 /*
@@ -223,12 +154,15 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *bl
 				 struct kpackx_error *why)
 {
 	uint64_t blob_size = w->blob_end - KP_WRITER_BLOB;
+	const struct kp_listed *entries = w->entries.items;
+	const struct kp_listed *end = entries + w->entries.n, *e, *key;
 	KP_AUTO_FREE const char **arches = NULL;
+	KP_AUTO_FREE uint8_t *objects = NULL;
 	const char *family = w->family;
 	struct kp_hash hash;
 	msgpack_packer pk;
 	uint8_t word[8];
-	size_t n = 0;
+	size_t n = 0, keys = 0, size;
 
 	w->why = why;
 	w->hasher = kp_hasher_new();
@@ -236,7 +170,7 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *bl
 		return kp_fail_memory(why, 0, "hashing");
 	KP_TRY(kp_new(&arches, w->entries.n, "architectures", why));
 	for (size_t i = 0; i < w->entries.n; i++)
-		arches[i] = w->entries.items[i].arch;
+		arches[i] = entries[i].arch;
 	kp_sort(arches, w->entries.n, KP_AS_TEXT);
 	for (size_t i = 0; i < w->entries.n; i++)
 		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
@@ -263,7 +197,22 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *bl
 
 	/* where the objects are */
 	if (w->share) {
-		KP_TRY(pack_shared(&pk, w, blocks, why));
+		KP_TRY(kp_share_objects(w->share, &objects, &size, why));
+		if (size > KP_SHARED_TABLE_MAX)
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_ARGUMENT,
+				"archive: its table of objects has %zu bytes, limit %llu",
+				size, (unsigned long long)KP_SHARED_TABLE_MAX);
+		pack_text(&pk, "zstd_shared");
+		msgpack_pack_map(&pk, 8);
+		pack_number(&pk, "offset", KP_WRITER_BLOB);
+		pack_number(&pk, "size", blob_size);
+		pack_number(&pk, "block_size", KP_SHARE_BLOCK);
+		pack_number(&pk, "unique_size", w->share->unique.size);
+		pack_number(&pk, "dictionary_size", blocks->dictionary_size);
+		pack_table(&pk, "frames", blocks->sizes, 4 * (size_t)blocks->n);
+		pack_table(&pk, "objects", objects, size);
+		pack_table(&pk, "frame_hashes", blocks->hashes, 8 * (size_t)blocks->n);
 	} else if (w->scheme == KPACK_COMPRESSION_NOOP) {
 		pack_text(&pk, "blobs");
 		msgpack_pack_array(&pk, w->n_frames);
@@ -289,7 +238,36 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *bl
 		pack_raw(&pk, w->more[i]);
 	if (!w->share)
 		KP_TRY(pack_hashes(&pk, w, why));
-	pack_entries(&pk, w); /* behind the rest, so that readers need not skip it */
+
+	/*
+	 * The entries, behind the rest, so that readers need not skip them.  They are sorted, so
+	 * that those of a key, whose map they are, follow each other.
+	 */
+	for (e = key = entries; e < end; key = e++)
+		keys += e == key || strcmp(key->key, e->key) != 0;
+	pack_text(&pk, "toc");
+	msgpack_pack_map(&pk, keys);
+	for (e = entries; e < end;) {
+		key = e;
+		for (n = 1; e + n < end && strcmp(key->key, e[n].key) == 0;)
+			n++;
+		pack_text(&pk, key->key);
+		msgpack_pack_map(&pk, n);
+		for (; e < key + n; e++) {
+			pack_text(&pk, e->arch);
+			msgpack_pack_map(&pk,
+					 (e->metadata.size ? 4 : 3) + (size_t)e->n_more);
+			pack_text(&pk, "type");
+			pack_text(&pk, e->type);
+			pack_number(&pk, "ordinal", e->ordinal);
+			pack_number(&pk, "original_size", e->size);
+			if (e->metadata.size) {
+				pack_text(&pk, "metadata");
+				pack_raw(&pk, e->metadata);
+			}
+			pack_raw(&pk, e->more);
+		}
+	}
 	pack_text(&pk, "table_hash");
 	msgpack_pack_bin(&pk, sizeof(hash));
 	hash = kp_hasher_value(w->hasher);

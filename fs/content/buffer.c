@@ -44,50 +44,6 @@ static uint8_t *map_block(size_t size)
 	return all + before;
 }
 
-/* --- slabs ------------------------------------------------------------------------ */
-
-/* A block of a slab, preferably of one that is mapped; NULL: there is none. */
-static uint8_t *take_slab_block(struct buffers *b)
-{
-	struct slab *slab = NULL;
-	uint8_t *block = NULL;
-	unsigned n = 0;
-
-	pthread_mutex_lock(&b->lock);
-	for (unsigned i = 0; i < b->n_slabs && !(slab && slab->data); i++)
-		if (b->slabs[i].used != SLAB_FULL && (!slab || b->slabs[i].data))
-			slab = &b->slabs[i];
-	if (slab && !slab->data)
-		slab->data = map_block(HUGE);
-	if (slab && slab->data) {
-		while (slab->used >> n & 1)
-			n++;
-		slab->used |= 1U << n;
-		block = slab->data + (size_t)n * SLAB_BLOCK;
-	}
-	pthread_mutex_unlock(&b->lock);
-	return block;
-}
-
-/* Return BLOCK if it is a slab's. */
-static bool put_slab_block(struct buffers *b, struct buffer block)
-{
-	bool found = false;
-
-	if (block.cap != SLAB_BLOCK)
-		return false;
-	pthread_mutex_lock(&b->lock);
-	for (unsigned i = 0; i < b->n_slabs && !found; i++) {
-		uintptr_t at = (uintptr_t)block.data - (uintptr_t)b->slabs[i].data;
-
-		found = b->slabs[i].data && at < HUGE;
-		if (found)
-			b->slabs[i].used &= ~(1U << at / SLAB_BLOCK);
-	}
-	pthread_mutex_unlock(&b->lock);
-	return found;
-}
-
 /* --- blocks ----------------------------------------------------------------------- */
 
 void buffers_init(struct buffers *b, size_t keep_max)
@@ -127,19 +83,29 @@ void buffers_fini(struct buffers *b)
 bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out)
 {
 	struct buffer *best = NULL; /* the smallest kept block that is large enough */
+	struct slab *slab =
+		NULL; /* one with a free block, preferably one that is mapped */
+	unsigned n = 0;
 
 	if (size < MAP_MIN) {
 		*out = (struct buffer){malloc((size_t)size), (size_t)size};
 		return out->data != NULL;
 	}
-	if (size <= SLAB_BLOCK) {
-		*out = (struct buffer){take_slab_block(b), SLAB_BLOCK};
-		if (out->data)
-			return true;
-	}
 	*out = (struct buffer){0};
 	pthread_mutex_lock(&b->lock);
-	for (int i = 0; i < BUFFERS_KEPT; i++) {
+	for (unsigned i = 0;
+	     size <= SLAB_BLOCK && i < b->n_slabs && !(slab && slab->data); i++)
+		if (b->slabs[i].used != SLAB_FULL && (!slab || b->slabs[i].data))
+			slab = &b->slabs[i];
+	if (slab && !slab->data)
+		slab->data = map_block(HUGE);
+	if (slab && slab->data) {
+		while (slab->used >> n & 1)
+			n++;
+		slab->used |= 1U << n;
+		*out = (struct buffer){slab->data + (size_t)n * SLAB_BLOCK, SLAB_BLOCK};
+	}
+	for (int i = 0; !out->data && i < BUFFERS_KEPT; i++) {
 		struct buffer *k = &b->kept[i];
 
 		if (k->cap >= size && (!best || k->cap < best->cap))
@@ -160,29 +126,36 @@ bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out)
 
 void buffers_put(struct buffers *b, struct buffer block)
 {
-	struct buffer *least = NULL;
+	struct buffer *least = &b->kept[0];
 
 	if (block.cap < MAP_MIN) {
 		free(block.data);
 		return;
 	}
-	if (put_slab_block(b, block))
-		return;
-	if (block.cap <= b->keep_max) { /* replace nothing, or the smallest kept block */
-		pthread_mutex_lock(&b->lock);
-		least = &b->kept[0];
+	pthread_mutex_lock(&b->lock);
+	for (unsigned i = 0; block.cap == SLAB_BLOCK && i < b->n_slabs; i++) {
+		uintptr_t at = (uintptr_t)block.data - (uintptr_t)b->slabs[i].data;
+
+		if (b->slabs[i].data && at < HUGE) {
+			b->slabs[i].used &= ~(1U << at / SLAB_BLOCK);
+			block = (struct buffer){0};
+		}
+	}
+	if (block.data && block.cap <= b->keep_max) {
+		/* it replaces nothing, or the smallest kept block */
 		for (int i = 1; i < BUFFERS_KEPT; i++)
 			if (b->kept[i].cap < least->cap)
 				least = &b->kept[i];
 		if (least->cap < block.cap &&
 		    b->kept_bytes - least->cap + block.cap <= KEPT_BLOCKS * b->keep_max) {
 			struct buffer old = *least;
+
 			b->kept_bytes += block.cap - old.cap;
 			*least = block;
 			block = old;
 		}
-		pthread_mutex_unlock(&b->lock);
 	}
+	pthread_mutex_unlock(&b->lock);
 	if (block.data)
 		munmap(block.data, block.cap);
 }

@@ -143,35 +143,6 @@ struct request *requests_take(struct content *c, struct piece *p)
 	return taken;
 }
 
-/*
- * Give R its next bytes from P, which is pinned and has them.  true: R needs another
- * piece next; false: R was answered and freed.
- */
-static bool request_give(struct request *r, const struct piece *p)
-{
-	const uint8_t *from = p->buffer.data + next_start(r);
-	size_t n = next_len(r, p);
-	struct kpackx_error why = {0};
-
-	if (n == r->len) {
-		request_end(r, from, n, NULL);
-		return false;
-	}
-	if (!r->gathered)
-		r->gathered = malloc(r->len);
-	if (!r->gathered) {
-		kp_fail_memory(&why, r->len, "a read");
-		request_end(r, NULL, 0, &why);
-		return false;
-	}
-	memcpy(r->gathered + r->done, from, n);
-	r->done += n;
-	if (r->done < r->len)
-		return true;
-	request_end(r, r->gathered, r->len, NULL);
-	return false;
-}
-
 /* --- from piece to piece -------------------------------------------------------------- */
 
 /* A new piece for the next bytes of R.  NULL: no memory. */
@@ -189,85 +160,80 @@ static struct piece *piece_for(struct content *c, const struct request *r)
 	return p;
 }
 
-enum claim {
-	READY,  /* r->ready has the next bytes */
-	DECODE, /* the caller must decode *out; R waits there */
-	PARKED, /* R waits for another thread */
-	NO_MEMORY,
-};
-
-/* Find the piece that has, or will have, the next bytes of R. */
-static enum claim claim_piece(struct content *c, struct request *r, struct piece **out)
-{
-	struct pieces *ps = &c->pieces;
-	struct piece *p = pieces_find(ps, request_key(r), r->unit, request_number(r));
-	bool fresh = !p || pieces_want(ps, p);
-
-	if (p && request_fits(p, r)) {
-		request_ready(c, r, p);
-		return READY;
-	}
-	r->waited = true;
-	if (!p)
-		p = piece_for(c, r);
-	if (!p)
-		return NO_MEMORY;
-	if (fresh) {
-		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT && r->in_parts &&
-		    pieces_admit(ps, p)) {
-			/* R can stay on the stack: no other thread sees it, and it moves
-			 * to the heap if it has to wait again. */
-			p->parked = r;
-			*out = p;
-			return DECODE;
-		}
-		pieces_queue(ps, p);
-	}
-	if (!r->parked) {
-		struct request *heap = malloc(sizeof(*heap));
-
-		if (!heap)
-			return NO_MEMORY;
-		*heap = *r;
-		heap->parked = true;
-		r = heap;
-	}
-	r->next = p->parked;
-	p->parked = r;
-	return PARKED;
-}
-
 /* Advance R by one piece; returns the requests that can continue now. */
 static struct request *serve_request(struct content *c, struct request *r)
 {
+	struct pieces *ps = &c->pieces;
 	struct kpackx_error why = {0};
-	struct piece *p = NULL;
-	enum claim claimed = READY;
-	bool more;
+	const uint8_t *from;
+	struct piece *p;
+	bool more = false; /* whether R needs another piece next; else it is answered */
+	size_t n;
 
+	/* find the piece that has, or will have, the next bytes of R */
 	if (!r->ready) {
-		pieces_enter(&c->pieces);
-		claimed = claim_piece(c, r, &p);
-		pieces_leave(&c->pieces);
-	}
-	switch (claimed) {
-	case DECODE:
-		return decode_now(c, p);
-	case PARKED:
-		return NULL;
-	case NO_MEMORY:
-		kp_fail_memory(&why, sizeof(*p), "a read");
-		request_end(r, NULL, 0, &why);
-		return NULL;
-	case READY:
-		break;
+		struct request *waiting = r;
+		bool fresh, ready, here = false; /* whether R decodes the piece itself */
+
+		pieces_enter(ps);
+		p = pieces_find(ps, request_key(r), r->unit, request_number(r));
+		fresh = !p || pieces_want(ps, p);
+		ready = p && request_fits(p, r);
+		if (ready)
+			request_ready(c, r, p);
+		else if (!p)
+			p = piece_for(c, r);
+		if (p && !ready) {
+			r->waited = true;
+			here = fresh && p->size <= INLINE_MAX &&
+			       p->kind != PIECE_SEGMENT && r->in_parts &&
+			       pieces_admit(ps, p);
+			if (fresh && !here)
+				pieces_queue(ps, p);
+			/* R can stay on the stack if no other thread sees it */
+			if (!here && !r->parked) {
+				waiting = malloc(sizeof(*waiting));
+				if (waiting) {
+					*waiting = *r;
+					waiting->parked = true;
+				}
+			}
+			if (waiting) {
+				waiting->next = p->parked;
+				p->parked = waiting;
+			}
+		}
+		pieces_leave(ps);
+		if (!p || !waiting) {
+			kp_fail_memory(&why, sizeof(*p), "a read");
+			request_end(r, NULL, 0, &why);
+			return NULL;
+		}
+		if (here)
+			return decode_now(c, p);
+		if (!ready)
+			return NULL; /* another thread has R */
 	}
 	p = r->ready;
 	r->ready = NULL;
-	more = request_give(r, p);
-	pieces_enter(&c->pieces);
-	pieces_unpin(&c->pieces, p);
-	pieces_leave(&c->pieces);
+	/* P is pinned, and has R's next bytes; all of them are answered without a copy */
+	from = p->buffer.data + next_start(r);
+	n = next_len(r, p);
+	if (n == r->len) {
+		request_end(r, from, n, NULL);
+	} else if (!r->gathered && !(r->gathered = malloc(r->len))) {
+		kp_fail_memory(&why, r->len, "a read");
+		request_end(r, NULL, 0, &why);
+	} else {
+		memcpy(r->gathered + r->done, from, n);
+		r->done += n;
+		more = r->done < r->len;
+		if (!more)
+			request_end(r, r->gathered, r->len, NULL);
+	}
+	pieces_enter(ps);
+	pieces_unpin(ps, p);
+	pieces_leave(ps);
 	return more ? r : NULL;
 }
 
@@ -300,29 +266,6 @@ static void cut_entry(struct request *r, enum kp_form form)
 	}
 }
 
-/*
- * True if R's entry is read in order: from its start, or where a pass has been or will soon
- * be.  When a reader then jumps, the entry is decoded as a whole.
- */
-static bool is_in_order(const struct pieces *ps, const struct request *r)
-{
-	uint64_t key = request_key(r), number = r->off / SEGMENT;
-	const struct pass *busy = passes_nearest(&ps->passes, key, number, true);
-	const struct pass *idle = passes_nearest(&ps->passes, key, number, false);
-
-	if ((busy && number - busy->at <= SKIPPED) ||
-	    (idle && number - idle->at <= SKIPPED))
-		return true;
-	for (uint64_t i = 0; i <= number && i <= SKIPPED; i++) {
-		const struct piece *p = pieces_find(ps, key, SEGMENT, number - i);
-
-		if (p && (i == 0 || p->ready < p->size))
-			return true;
-	}
-	return number == 0 && !passes_have(&ps->passes, key) &&
-	       pieces_may_begin(ps, r->window);
-}
-
 /* True if R's first byte is in a piece of UNIT bytes that is decoded, or will be. */
 static bool is_in_piece(struct content *c, struct request *r, uint64_t unit)
 {
@@ -336,19 +279,6 @@ static bool is_in_piece(struct content *c, struct request *r, uint64_t unit)
 	return p;
 }
 
-/* The bytes of a piece of R's entry, which is in blocks of BLOCK bytes. */
-static uint64_t shared_unit(uint64_t block, const struct request *r)
-{
-	uint64_t begin = r->off / SHARED * SHARED, left = r->size - begin;
-	uint64_t pieces = (r->off + (r->len ? r->len : 1) - begin + SHARED - 1) / SHARED;
-	uint64_t n = pieces * SHARED < left ? pieces * SHARED : left;
-
-	if (block <= SHARED || kp_entry_visits(r->what.origin->archive, r->what.entry,
-					       begin, n) <= SHARED_VISITS * pieces)
-		return SHARED;
-	return block;
-}
-
 /*
  * Choose the kind and size of the pieces in which R's entry, of FORM, is decoded.  UNIT: the bytes
  * of its chunk or block.
@@ -357,13 +287,24 @@ static void shape_request(struct content *c, struct request *r, enum kp_form for
 			  uint64_t unit)
 {
 	struct kpack_archive *a = r->what.origin->archive;
-	bool chunk = form == KP_FORM_CHUNKS, fits;
+	bool chunk = form == KP_FORM_CHUNKS, fits, in_order;
+	uint64_t key = request_key(r), number = r->off / SEGMENT;
 	struct pieces *ps = &c->pieces;
+	const struct pass *busy, *idle;
 
 	r->in_parts = r->size <= INLINE_MAX || kp_entry_has_parts(a, r->what.entry);
 	if (r->size > SHARED_WHOLE && form == KP_FORM_BLOCKS) {
+		/* small pieces, unless blocks are so large that too many reads need the same one */
+		uint64_t begin = r->off / SHARED * SHARED, left = r->size - begin;
+		uint64_t pieces =
+			(r->off + (r->len ? r->len : 1) - begin + SHARED - 1) / SHARED;
+		uint64_t n = pieces * SHARED < left ? pieces * SHARED : left;
+
 		r->kind = PIECE_PLAIN;
-		r->unit = shared_unit(unit, r);
+		r->unit = unit <= SHARED || kp_entry_visits(a, r->what.entry, begin, n) <=
+						    SHARED_VISITS * pieces
+				  ? SHARED
+				  : unit;
 		return;
 	}
 	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
@@ -389,8 +330,22 @@ static void shape_request(struct content *c, struct request *r, enum kp_form for
 	 */
 	if (!r->in_parts || pass_cost(r->window) >= r->size / 2)
 		return;
+	/*
+	 * It is read in order from its start, or where a pass has been or will soon be.  When a
+	 * reader then jumps, the entry is decoded as a whole.
+	 */
 	pieces_enter(ps);
-	if (is_in_order(ps, r)) {
+	busy = passes_nearest(&ps->passes, key, number, true);
+	idle = passes_nearest(&ps->passes, key, number, false);
+	in_order = (busy && number - busy->at <= SKIPPED) ||
+		   (idle && number - idle->at <= SKIPPED);
+	for (uint64_t i = 0; !in_order && i <= number && i <= SKIPPED; i++) {
+		const struct piece *p = pieces_find(ps, key, SEGMENT, number - i);
+
+		in_order = p && (i == 0 || p->ready < p->size);
+	}
+	if (in_order || (number == 0 && !passes_have(&ps->passes, key) &&
+			 pieces_may_begin(ps, r->window))) {
 		r->kind = PIECE_SEGMENT;
 		r->unit = SEGMENT;
 	} else if (r->size >= pieces_fair(ps) / LARGE_SHARE &&
@@ -478,70 +433,31 @@ static bool ahead_note(struct ahead *a, uint64_t key, bool begins, struct ahead_
 	return row->length >= LONG;
 }
 
-/*
- * True if ROW is still where it was, and will come to KEY, which was not claimed before, and
- * not read lately: then the kernel has its bytes.  The last key that was claimed may be
- * claimed again.
- */
-static bool ahead_claim(struct ahead *a, const struct ahead_row *row, uint64_t key)
-{
-	struct ahead_row *now = a->rows;
-
-	while (now < a->rows + AHEAD_ROWS && now->last != row->last)
-		now++;
-	if (now == a->rows + AHEAD_ROWS || key < now->claimed ||
-	    a->read[key % AHEAD_READ] == key)
-		return false;
-	now->claimed = key;
-	return true;
-}
-
 /* --- decoding ahead ------------------------------------------------------------------- */
 
 /*
- * ROW will come to R's entry: let its first piece that does not exist be decoded before a
- * request for it comes.  If it is a segment, its pass decodes those behind it, until MOST
- * bytes of the entry are decoded.  A failure is not reported, because a request for those
- * bytes will fail in the same way.
- */
-static void queue_ahead(struct content *c, const struct ahead_row *row, struct request *r,
-			uint64_t most)
-{
-	struct pieces *ps = &c->pieces;
-	uint64_t key = request_key(r);
-	struct piece *p = NULL;
-
-	pieces_enter(ps);
-	while (pieces_find(ps, key, r->unit, request_number(r)))
-		r->off += r->unit;
-	if (!ps->executor->stopped && r->off < r->size && r->off + r->unit <= most &&
-	    !passes_nearest(&ps->passes, key, request_number(r), true) &&
-	    ahead_claim(&c->ahead, row, key))
-		p = piece_for(c, r);
-	if (p) {
-		p->ahead = most;
-		pieces_queue_ahead(ps, p);
-	}
-	pieces_leave(ps);
-}
-
-/*
  * LEFT bytes of WHAT, which is in ROW, are not read yet: decode entries behind the last of
- * ROW, until AHEAD_MAX bytes are decoded and not read.
+ * ROW, until AHEAD_MAX bytes are decoded and not read.  Of each entry, the first piece that does
+ * not exist is queued before a request for it comes; if it is a segment, its pass decodes those
+ * behind it.  A failure is not reported, because a request for those bytes will fail in the same
+ * way.
  */
 static void decode_ahead(struct content *c, const struct ahead_row *row,
 			 struct origin_entry what, uint64_t left)
 {
 	const struct kpack_archive *a = what.origin->archive;
 	size_t count = kp_archive_entry_count(a);
+	struct pieces *ps = &c->pieces;
 
 	what.entry = (uint32_t)row->last;
 	for (unsigned i = 0; i < AHEAD_ENTRIES && left < AHEAD_MAX; i++) {
+		struct ahead_row *now = c->ahead.rows, *end = now + AHEAD_ROWS;
+		uint64_t unit, key, most = AHEAD_MAX - left;
 		struct kpackx_error why = {0};
 		struct kp_entry_info info;
+		struct piece *p = NULL;
 		enum kp_form form;
 		struct request r;
-		uint64_t unit;
 
 		what.entry += row->step;
 		if (what.entry >= count)
@@ -551,13 +467,36 @@ static void decode_ahead(struct content *c, const struct ahead_row *row,
 			continue;
 		kp_archive_entry(a, what.entry, &info);
 		r = (struct request){.what = what, .size = info.size};
-		if (request_key(&r) >= row->claimed && r.size >= AHEAD_LEAST) {
-			shape_request(c, &r, form, unit);
-			if (r.kind == PIECE_PLAIN || check_shape(c, &r, form, unit, &why))
-				continue;
-			queue_ahead(c, row, &r, AHEAD_MAX - left);
+		key = request_key(&r);
+		if (key < row->claimed || r.size < AHEAD_LEAST) {
+			left += info.size;
+			continue;
 		}
+		shape_request(c, &r, form, unit);
+		if (r.kind == PIECE_PLAIN || check_shape(c, &r, form, unit, &why))
+			continue;
 		left += info.size;
+
+		pieces_enter(ps);
+		while (pieces_find(ps, key, r.unit, request_number(&r)))
+			r.off += r.unit;
+		while (now < end && now->last != row->last)
+			now++;
+		/* Only if the row is still where it was, and the entry was not claimed before, and
+		 * not read lately: then the kernel has its bytes.  The last one that was claimed
+		 * may be claimed again. */
+		if (!ps->executor->stopped && r.off < r.size && r.off + r.unit <= most &&
+		    !passes_nearest(&ps->passes, key, request_number(&r), true) &&
+		    now < end && key >= now->claimed &&
+		    c->ahead.read[key % AHEAD_READ] != key) {
+			now->claimed = key;
+			p = piece_for(c, &r);
+		}
+		if (p) {
+			p->ahead = most;
+			pieces_queue_ahead(ps, p);
+		}
+		pieces_leave(ps);
 	}
 }
 

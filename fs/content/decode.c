@@ -220,100 +220,86 @@ static struct table *pin_table(struct chunk_tables *ts, struct origin_entry what
 	return NULL;
 }
 
-/*
- * Get the table of WHAT, open until put_table.  Two threads may open the same table at once:
- * then the second copy is closed.
- */
-static kpack_error_t get_table(struct chunk_tables *ts, struct origin_entry what,
-			       struct table **out, struct kpackx_error *why)
-{
-	struct table *t, *dropped = NULL;
-	unsigned count = 0;
-	uint64_t rows = 0;
-	kpack_error_t err;
-
-	pthread_mutex_lock(&ts->lock);
-	*out = pin_table(ts, what);
-	pthread_mutex_unlock(&ts->lock);
-	if (*out)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_new(&t, 1, "a chunk table", why));
-	err = kp_reader_open(what.origin->archive, what.entry, KP_READ_PARTS, &t->chunks,
-			     why);
-	if (err) {
-		free(t);
-		return err;
-	}
-	t->what = what;
-	t->pins = 1;
-	origin_ref(what.origin);
-	pthread_mutex_lock(&ts->lock);
-	*out = pin_table(ts, what);
-	if (*out) {
-		dropped = t;
-	} else {
-		*out = t;
-		t->next = ts->first;
-		ts->first = t;
-		/* close unused tables in excess of the limits */
-		for (struct table **at = &ts->first; *at;) {
-			rows += kp_reader_chunks((*at)->chunks);
-			if ((++count <= TABLES_MAX && rows <= ROWS_MAX) || (*at)->pins)
-				at = &(*at)->next;
-			else
-				unlink_table(at, &dropped);
-		}
-	}
-	pthread_mutex_unlock(&ts->lock);
-	close_tables(dropped);
-	return KPACK_SUCCESS;
-}
-
-static void put_table(struct chunk_tables *ts, struct table *t)
-{
-	struct table *dropped = NULL, **at = &ts->first;
-
-	pthread_mutex_lock(&ts->lock);
-	if (--t->pins == 0 && atomic_load(&t->what.origin->idle)) {
-		while (*at != t)
-			at = &(*at)->next;
-		unlink_table(at, &dropped);
-	}
-	pthread_mutex_unlock(&ts->lock);
-	close_tables(dropped);
-}
-
 /* --- at once -------------------------------------------------------------------------- */
 
 static kpack_error_t decode_bytes(struct content *c, struct piece *p,
 				  struct kpackx_error *why)
 {
 	struct origin_entry what = entry_of(p);
+	struct chunk_tables *ts = &c->tables;
+	struct table *t, *opened, *dropped = NULL;
+	uint64_t done, rows = 0;
+	unsigned count = 0;
 	struct kp_reader *d;
-	struct table *t;
-	uint64_t done;
-	size_t got;
 	kpack_error_t err;
+	size_t got;
 
 	if (!pieces_back(&c->pieces, p))
 		return kp_fail_memory(why, p->size, "decoded bytes");
-	if (p->kind == PIECE_CHUNK) {
-		/* Core checked at open that the table agrees with the metadata and the
-		 * size. */
-		KP_TRY(get_table(&c->tables, what, &t, why));
-		err = kp_reader_at(t->chunks, p->number * p->unit, p->buffer.data,
-				   p->size, why);
-		put_table(&c->tables, t);
-		return err;
-	}
 	if (p->kind == PIECE_PLAIN)
 		return kp_entry_read_range(what.origin->archive, what.entry,
 					   p->number * p->unit, p->buffer.data,
 					   (size_t)p->size, &got, why);
-	KP_TRY(decoders_open(&c->pieces.decoders, what, KP_READ_WHOLE, UINT64_MAX, &d,
-			     why));
-	err = kp_reader_next(d, p->buffer.data, UINT64_MAX, &done, why);
-	decoders_close(&c->pieces.decoders, d);
+	if (p->kind != PIECE_CHUNK) {
+		KP_TRY(decoders_open(&c->pieces.decoders, what, KP_READ_WHOLE, UINT64_MAX,
+				     &d, why));
+		err = kp_reader_next(d, p->buffer.data, UINT64_MAX, &done, why);
+		decoders_close(&c->pieces.decoders, d);
+		return err;
+	}
+
+	/*
+	 * The chunk's table.  Two threads may open the same one at once: then the second copy is
+	 * closed.
+	 */
+	pthread_mutex_lock(&ts->lock);
+	t = pin_table(ts, what);
+	pthread_mutex_unlock(&ts->lock);
+	if (!t) {
+		KP_TRY(kp_new(&opened, 1, "a chunk table", why));
+		err = kp_reader_open(what.origin->archive, what.entry, KP_READ_PARTS,
+				     &opened->chunks, why);
+		if (err) {
+			free(opened);
+			return err;
+		}
+		opened->what = what;
+		opened->pins = 1;
+		origin_ref(what.origin);
+		pthread_mutex_lock(&ts->lock);
+		t = pin_table(ts, what);
+		if (t) {
+			dropped = opened;
+		} else {
+			t = opened;
+			t->next = ts->first;
+			ts->first = t;
+			/* close unused tables in excess of the limits */
+			for (struct table **at = &ts->first; *at;) {
+				rows += kp_reader_chunks((*at)->chunks);
+				if ((++count <= TABLES_MAX && rows <= ROWS_MAX) ||
+				    (*at)->pins)
+					at = &(*at)->next;
+				else
+					unlink_table(at, &dropped);
+			}
+		}
+		pthread_mutex_unlock(&ts->lock);
+		close_tables(dropped);
+		dropped = NULL;
+	}
+	/* Core checked at open that the table agrees with the metadata and the size. */
+	err = kp_reader_at(t->chunks, p->number * p->unit, p->buffer.data, p->size, why);
+	pthread_mutex_lock(&ts->lock);
+	if (--t->pins == 0 && atomic_load(&t->what.origin->idle)) {
+		struct table **at = &ts->first;
+
+		while (*at != t)
+			at = &(*at)->next;
+		unlink_table(at, &dropped);
+	}
+	pthread_mutex_unlock(&ts->lock);
+	close_tables(dropped);
 	return err;
 }
 
@@ -410,9 +396,7 @@ struct drive {
 	struct pass *pass;
 	struct piece *target;
 	struct origin_entry what;
-	uint64_t size;  /* of the entry */
-	bool failed;    /* the pass failed behind the target */
-	uint64_t ahead; /* of the target when the drive began */
+	uint64_t size; /* of the entry */
 	struct buffer scratch;
 };
 
@@ -458,78 +442,66 @@ static struct piece *keeper_piece(const struct drive *d, uint64_t number)
 	return p;
 }
 
-/* Decode segment NUMBER into P, or into a scratch buffer if it is not kept (NULL). */
-static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct piece *p,
-				    struct kpackx_error *why)
+/*
+ * Decode segment NUMBER, which is the pass's next, into P; NULL: it is not kept.  The requests for P
+ * are answered, unless it is the target.
+ */
+static kpack_error_t pass_segment(struct drive *d, uint64_t number, struct piece *p,
+				  struct kpackx_error *why)
 {
-	struct pieces *ps = &d->c->pieces;
+	struct content *c = d->c;
+	struct pieces *ps = &c->pieces;
+	struct request *failed = NULL, *woken = NULL;
 	size_t size = segment_size(d, number);
+	uint64_t since = clock_ns(), done;
 	kpack_error_t err, changed;
 	uint8_t *buf = NULL;
-	uint64_t done;
 
 	if (p && pieces_back(ps, p))
 		buf = p->buffer.data;
 	else if (!p &&
 		 (d->scratch.data || buffers_get(&ps->buffers, SEGMENT, &d->scratch)))
 		buf = d->scratch.data;
-	if (!buf)
-		return kp_fail_memory(why, size, "decoded bytes");
-	err = kp_reader_next(d->pass->decoder, buf, size, &done, why);
-	changed = content_check_intact(d->c, d->what.origin, why);
-	/* last: the file may have been written to since the pass began */
-	if (!err && !changed)
-		err = kp_entry_check_parts(d->what.origin->archive, d->what.entry,
-					   pieces_window(ps), why);
-	return changed ? changed : err;
-}
+	if (!buf) {
+		err = kp_fail_memory(why, size, "decoded bytes");
+	} else {
+		err = kp_reader_next(d->pass->decoder, buf, size, &done, why);
+		changed = content_check_intact(c, d->what.origin, why);
+		/* last: the file may have been written to since the pass began */
+		if (!err && !changed)
+			err = kp_entry_check_parts(d->what.origin->archive, d->what.entry,
+						   pieces_window(ps), why);
+		err = changed ? changed : err;
+	}
 
-/* P, which is not the target, was decoded, or failed with WHY: end its decode. */
-static void settle_segment(struct drive *d, struct piece *p, kpack_error_t err,
-			   const struct kpackx_error *why)
-{
-	struct content *c = d->c;
-	struct request *failed = NULL, *woken = NULL;
-
-	pieces_enter(&c->pieces);
+	pieces_enter(ps);
+	if (!err)
+		count_decode(c, size, since);
+	if (!p || p == d->target) {
+		pieces_leave(ps);
+		return err;
+	}
 	if (err && p->parked && wants_more(d)) {
-		pieces_defer(&c->pieces, p, pieces_window(&c->pieces));
-		pieces_leave(&c->pieces);
-		return;
+		pieces_defer(ps, p, pieces_window(ps));
+		pieces_leave(ps);
+		return err;
 	}
 	if (err && p->parked) {
 		failed = fail_piece(c, p, why);
 	} else if (err) {
-		pieces_done(&c->pieces, p, true);
+		pieces_done(ps, p, true);
 	} else {
-		pieces_done(&c->pieces, p, false);
+		pieces_done(ps, p, false);
 		woken = requests_take(c, p);
 	}
 	origin_unref(p->origin); /* the pass has another reference */
 	p->origin = NULL;
-	pieces_unpin(&c->pieces, p);
-	pieces_leave(&c->pieces);
+	pieces_unpin(ps, p);
+	pieces_leave(ps);
 	if (failed)
 		report_failure(c, d->what, why);
 	requests_fail(failed, why);
 	requests_serve(c, woken);
-}
-
-/* Decode segment NUMBER, which is the pass's next, into P; NULL: it is not kept. */
-static kpack_error_t pass_segment(struct drive *d, uint64_t number, struct piece *p,
-				  struct kpackx_error *why)
-{
-	struct content *c = d->c;
-	uint64_t since = clock_ns();
-	kpack_error_t err = decode_segment(d, number, p, why);
-
-	if (!err) {
-		pieces_enter(&c->pieces);
-		count_decode(c, segment_size(d, number), since);
-		pieces_leave(&c->pieces);
-	}
-	if (p && p != d->target)
-		settle_segment(d, p, err, why);
 	return err;
 }
 
@@ -567,35 +539,6 @@ static kpack_error_t reach_target(struct drive *d, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/*
- * Decode another segment behind the target, if it can be kept.  false: it cannot, or the
- * decode failed, which is reported to the requests for those bytes; for the target it only
- * ends the pass.
- */
-static bool go_on(struct drive *d)
-{
-	struct pieces *ps = &d->c->pieces;
-	struct kpackx_error why = {0};
-	uint64_t until =
-		d->ahead ? d->ahead / SEGMENT : d->target->number + KEEP_BEHIND + 1;
-	uint64_t number;
-	struct piece *p = NULL;
-
-	if (is_at_end(d) || d->pass->at >= until)
-		return false;
-	pieces_enter(ps);
-	number = d->pass->at;
-	if (!ps->executor->stopped && (!d->ahead || pieces_are_idle(ps, SEGMENT)) &&
-	    !pieces_find(ps, d->target->entry, SEGMENT, number))
-		p = keeper_piece(d, number);
-	if (p)
-		d->pass->at++;
-	pieces_leave(ps);
-	if (p)
-		d->failed = pass_segment(d, number, p, &why) != KPACK_SUCCESS;
-	return p && !d->failed;
-}
-
 static void decode_by_pass(struct content *c, struct piece *p)
 {
 	struct drive d = {.c = c, .pass = p->pass, .target = p, .what = entry_of(p)};
@@ -603,12 +546,14 @@ static void decode_by_pass(struct content *c, struct piece *p)
 	struct kpackx_error why = {0};
 	struct request *woken, *failed = NULL;
 	struct kp_entry_info info;
-	bool again, ahead;
+	bool again, failed_behind = false;
+	uint64_t ahead, until;
 	kpack_error_t err;
 
 	pieces_enter(ps);
-	d.ahead = p->ahead;
+	ahead = p->ahead;
 	pieces_leave(ps);
+	until = ahead ? ahead / SEGMENT : p->number + KEEP_BEHIND + 1;
 	kp_archive_entry(d.what.origin->archive, d.what.entry, &info);
 	d.size = info.size;
 	err = reach_target(&d, &why);
@@ -619,15 +564,31 @@ static void decode_by_pass(struct content *c, struct piece *p)
 		woken = requests_take(c, p);
 		pieces_leave(ps);
 		requests_serve(c, woken);
-		while (go_on(&d))
-			;
+		/* A failure there is reported to the requests for those bytes; for the target it
+		 * only ends the pass. */
+		while (!failed_behind && !is_at_end(&d) && d.pass->at < until) {
+			struct piece *next = NULL;
+			uint64_t number;
+
+			pieces_enter(ps);
+			number = d.pass->at;
+			if (!ps->executor->stopped &&
+			    (!ahead || pieces_are_idle(ps, SEGMENT)) &&
+			    !pieces_find(ps, p->entry, SEGMENT, number))
+				next = keeper_piece(&d, number);
+			d.pass->at += next != NULL;
+			pieces_leave(ps);
+			if (!next)
+				break;
+			failed_behind = pass_segment(&d, number, next, &why);
+		}
 	}
 
 	again = err && wants_more(&d);
 	pieces_enter(ps);
 	ahead = p->ahead;
 	if (d.pass)
-		d.pass->ended |= err || d.failed || is_at_end(&d);
+		d.pass->ended |= err || failed_behind || is_at_end(&d);
 	if (again)
 		pieces_defer(ps, p, pieces_window(ps));
 	else if (err)

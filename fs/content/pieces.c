@@ -550,69 +550,62 @@ bool pieces_add_beside(struct pieces *ps, struct piece *p, uint64_t bytes)
 	return room;
 }
 
+enum start { STARTED, JOINED, NO_ROOM };
+
 /*
- * Begin a pass for P, with at most half of the budget for all passes that are not busy.
- * Without memory P, which is admitted, has none.  false: no room.
+ * Admit P.  A segment gets a pass that rests before it, or joins one that will reach it, or
+ * begins one, with at most half of the budget for all passes that are not busy; if there is no
+ * memory for that, it has none.
  */
-static bool begin_pass(struct pieces *ps, struct piece *p)
+static enum start start_piece(struct pieces *ps, struct piece *p)
 {
 	struct passes *all = &ps->passes;
-	uint64_t most = pieces_window(ps);
-	uint64_t window = p->window < most ? p->window : most;
-	uint64_t more = pass_cost(window);
-	struct pass *pass;
+	struct pass *busy, *idle, *oldest;
+	uint64_t most, more;
 	bool again;
 
-	while (all->bytes + more > ps->budget / 2 && (pass = passes_oldest(all, NULL)))
-		drop_pass(ps, pass);
+	if (p->kind != PIECE_SEGMENT)
+		return admit_piece(ps, p, NULL) ? STARTED : NO_ROOM;
+	busy = passes_nearest(all, p->entry, p->number, true);
+	idle = passes_nearest(all, p->entry, p->number, false);
+	if (busy && (!idle || idle->at < busy->at)) {
+		list_remove(p);
+		list_add(&ps->joined, p);
+		return JOINED;
+	}
+	if (idle) {
+		if (!admit_piece(ps, p, idle))
+			return NO_ROOM;
+		idle->busy = true;
+		p->pass = idle;
+		return STARTED;
+	}
+
+	most = pieces_window(ps);
+	most = p->window < most ? p->window : most;
+	more = pass_cost(most);
+	while (all->bytes + more > ps->budget / 2 && (oldest = passes_oldest(all, NULL)))
+		drop_pass(ps, oldest);
 	if (!make_room(ps, more + piece_cost(p), ps->budget - blocks_held(ps), NULL) &&
 	    ps->active)
-		return false;
+		return NO_ROOM;
 	again = passes_have(all, p->entry);
 	for (unsigned i = 0; i < PASSES_DROPPED; i++)
 		again = again || all->dropped[i] == p->entry;
-	p->pass = pass = calloc(1, sizeof(*pass));
-	if (pass) {
-		*pass = (struct pass){.next = all->first,
-				      .entry = p->entry,
-				      .origin = origin_ref(p->origin),
-				      .window = window,
-				      .busy = true};
-		all->first = pass;
+	p->pass = calloc(1, sizeof(*p->pass));
+	if (p->pass) {
+		*p->pass = (struct pass){.next = all->first,
+					 .entry = p->entry,
+					 .origin = origin_ref(p->origin),
+					 .window = most,
+					 .busy = true};
+		all->first = p->pass;
 		all->bytes += more;
 		all->begun++;
 		all->restarts += again;
 		charge_bytes(ps, more);
 	}
 	begin_piece(ps, p);
-	return true;
-}
-
-enum start { STARTED, JOINED, NO_ROOM };
-
-/*
- * Admit P.  A segment gets a pass that rests before it, or joins one that will reach it, or
- * begins one.
- */
-static enum start start_piece(struct pieces *ps, struct piece *p)
-{
-	struct pass *busy, *idle;
-
-	if (p->kind != PIECE_SEGMENT)
-		return admit_piece(ps, p, NULL) ? STARTED : NO_ROOM;
-	busy = passes_nearest(&ps->passes, p->entry, p->number, true);
-	idle = passes_nearest(&ps->passes, p->entry, p->number, false);
-	if (busy && (!idle || idle->at < busy->at)) {
-		list_remove(p);
-		list_add(&ps->joined, p);
-		return JOINED;
-	}
-	if (!idle)
-		return begin_pass(ps, p) ? STARTED : NO_ROOM;
-	if (!admit_piece(ps, p, idle))
-		return NO_ROOM;
-	idle->busy = true;
-	p->pass = idle;
 	return STARTED;
 }
 

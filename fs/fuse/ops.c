@@ -139,80 +139,61 @@ static void reply_control(fuse_req_t req, fuse_ino_t ino, const struct stat *st)
 }
 
 /* NFS servers look up "." and ".." of inodes that the kernel has forgotten. */
-static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
+static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs *fs = fs_of(req);
+	const struct edition *now;
+	struct tree_node found;
+	struct inode inode;
 	struct edition *e;
 	struct stat st;
 	fuse_ino_t ino;
 	int err;
 
-	if (strcmp(name, ".") == 0 && control_find(fs->control, parent, 1, &st)) {
-		reply_control(req, parent, &st);
-		return;
-	}
-	if (parent != CONTROL_DIR) {
-		fuse_reply_err(req, control_find(fs->control, parent, 0, &st) ? ENOTDIR
-									      : ESTALE);
-		return;
-	}
-	if (strcmp(name, "..") == 0) {
-		const struct edition *now = inodes_enter(fs->inodes);
-
-		reply_node(req, now, tree_root(now->tree));
-		inodes_leave(fs->inodes);
-		return;
-	}
-	/* the text may take a while: it holds its edition, and not up a swap of editions */
-	e = inodes_edition(fs->inodes);
-	err = control_lookup(fs->control, e, kp_span_str(name), &ino, &st);
-	edition_unref(e);
-	if (err == ENOENT)
-		reply_negative(req);
-	else if (err)
-		fuse_reply_err(req, err);
-	else
-		reply_control(req, ino, &st);
-}
-
-static void lookup_tree(fuse_req_t req, const struct edition *e, fuse_ino_t parent,
-			const char *name)
-{
-	struct fs *fs = fs_of(req);
-	struct tree_node found;
-	struct inode inode;
-	struct stat st;
-
-	if (parent == TREE_ROOT && strcmp(name, KP_CONTROL_NAME) == 0 &&
-	    control_find(fs->control, CONTROL_DIR, 0, &st))
-		reply_control(req, CONTROL_DIR, &st);
-	else if (!inodes_find(fs->inodes, parent, &inode))
-		fuse_reply_err(req, ESTALE);
-	else if (strcmp(name, ".") == 0)
-		reply_inode(req, &inode.st);
-	else if (!inode.node.is_dir)
-		fuse_reply_err(req, ENOTDIR);
-	else if (inode.retired)
-		fuse_reply_err(req, ENOENT); /* a retired directory is empty */
-	else if (strcmp(name, "..") == 0)
-		reply_node(req, e, tree_parent(e->tree, inode.node.index));
-	else if (tree_lookup(e->tree, inode.node.index, kp_span_str(name), &found))
-		reply_node(req, e, found);
-	else
-		reply_negative(req);
-}
-
-static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
-{
-	struct inodes *inodes = fs_of(req)->inodes;
-
 	if (strlen(name) > NAME_BYTES) {
 		fuse_reply_err(req, ENAMETOOLONG);
-	} else if (is_control(parent)) {
-		lookup_control(req, parent, name);
+	} else if (!is_control(parent)) {
+		now = inodes_enter(fs->inodes);
+		if (parent == TREE_ROOT && strcmp(name, KP_CONTROL_NAME) == 0 &&
+		    control_find(fs->control, CONTROL_DIR, 0, &st))
+			reply_control(req, CONTROL_DIR, &st);
+		else if (!inodes_find(fs->inodes, parent, &inode))
+			fuse_reply_err(req, ESTALE);
+		else if (strcmp(name, ".") == 0)
+			reply_inode(req, &inode.st);
+		else if (!inode.node.is_dir)
+			fuse_reply_err(req, ENOTDIR);
+		else if (inode.retired)
+			fuse_reply_err(req, ENOENT); /* a retired directory is empty */
+		else if (strcmp(name, "..") == 0)
+			reply_node(req, now, tree_parent(now->tree, inode.node.index));
+		else if (tree_lookup(now->tree, inode.node.index, kp_span_str(name),
+				     &found))
+			reply_node(req, now, found);
+		else
+			reply_negative(req);
+		inodes_leave(fs->inodes);
+	} else if (strcmp(name, ".") == 0 && control_find(fs->control, parent, 1, &st)) {
+		reply_control(req, parent, &st);
+	} else if (parent != CONTROL_DIR) {
+		fuse_reply_err(req, control_find(fs->control, parent, 0, &st) ? ENOTDIR
+									      : ESTALE);
+	} else if (strcmp(name, "..") == 0) {
+		now = inodes_enter(fs->inodes);
+		reply_node(req, now, tree_root(now->tree));
+		inodes_leave(fs->inodes);
 	} else {
-		lookup_tree(req, inodes_enter(inodes), parent, name);
-		inodes_leave(inodes);
+		/* the text may take a while: it holds its edition, and not up a swap of
+		 * editions */
+		e = inodes_edition(fs->inodes);
+		err = control_lookup(fs->control, e, kp_span_str(name), &ino, &st);
+		edition_unref(e);
+		if (err == ENOENT)
+			reply_negative(req);
+		else if (err)
+			fuse_reply_err(req, err);
+		else
+			reply_control(req, ino, &st);
 	}
 }
 
@@ -379,50 +360,6 @@ static bool list_dots(struct listing *l, uint64_t self, uint64_t parent, off_t f
 	       (from > 1 || list_plain(l, "..", parent, S_IFDIR, 2));
 }
 
-/*
- * Add the names of the directory DIR of E; those from *FIRST to the returned end are listed,
- * but for those that are too long.
- */
-static uint32_t list_tree(struct listing *l, const struct edition *e,
-			  struct tree_node dir, off_t from, uint32_t *first)
-{
-	const struct inodes *inodes = fs_of(l->req)->inodes;
-	const struct kp_view_dir *d = kp_view_dir(e->view, dir.index);
-	uint32_t end;
-	uint64_t i = 0;
-
-	if (from > FIRST_POSITION)
-		i = inodes_position(inodes, dir.ino, (uint64_t)(from - FIRST_POSITION));
-	i = i < d->count ? i : d->count;
-	*first = end = d->first + (uint32_t)i;
-	if (!list_dots(l, dir.ino, tree_parent(e->tree, dir.index).ino, from))
-		return end;
-	for (; end < d->first + d->count; end++) {
-		struct kp_view_name name = kp_view_name(e->view, end);
-		struct tree_node node = tree_named(e->tree, &name);
-		off_t next = (off_t)inodes_encode_position(inodes, end + 1 - d->first) +
-			     FIRST_POSITION;
-		struct fuse_entry_param entry;
-		char text[NAME_BYTES + 1];
-		struct stat st;
-
-		if (name.text.size > NAME_BYTES)
-			continue;
-		memcpy(text, name.text.data, name.text.size);
-		text[name.text.size] = '\0';
-		if (l->plus) {
-			tree_stat(e->tree, node, &st);
-			entry = entry_of(&st);
-			if (!list_add(l, text, &entry, next))
-				break;
-		} else if (!list_plain(l, text, node.ino, node.is_dir ? S_IFDIR : S_IFREG,
-				       next)) {
-			break;
-		}
-	}
-	return end;
-}
-
 /* Call COUNT for each listed name of E from FIRST to END. */
 static void count_listed(struct inodes *inodes, const struct edition *e, uint32_t first,
 			 uint32_t end, void (*count)(struct inodes *, uint64_t))
@@ -435,33 +372,13 @@ static void count_listed(struct inodes *inodes, const struct edition *e, uint32_
 	}
 }
 
-static void list_inode(struct listing *l, fuse_ino_t ino, off_t from)
-{
-	struct inodes *inodes = fs_of(l->req)->inodes;
-	const struct edition *e = inodes_enter(inodes);
-	uint32_t first = 0, end = 0;
-	struct inode inode;
-
-	/* the answer is sent before inodes_leave: see inodes.h */
-	if (!inodes_find(inodes, ino, &inode)) {
-		fuse_reply_err(l->req, ESTALE);
-	} else if (!inode.node.is_dir) {
-		fuse_reply_err(l->req, ENOTDIR);
-	} else {
-		if (!inode.retired) /* a retired directory is empty */
-			end = list_tree(l, e, inode.node, from, &first);
-		/* A name with its attributes counts as a look-up.  Before the reply: the
-		 * kernel may forget a name before that returns. */
-		if (l->plus)
-			count_listed(inodes, e, first, end, inodes_count);
-		if (fuse_reply_buf(l->req, l->buf, l->used) && l->plus)
-			count_listed(inodes, e, first, end, inodes_uncount);
-	}
-	inodes_leave(inodes);
-}
-
+/* Reply with the names of the directory INO, but for those that are too long. */
 static void list_directory(struct listing l, fuse_ino_t ino, off_t from)
 {
+	struct inodes *inodes = fs_of(l.req)->inodes;
+	off_t at;
+	const struct edition *e;
+	struct inode inode;
 	const char *name;
 
 	l.buf = malloc(l.size);
@@ -471,18 +388,71 @@ static void list_directory(struct listing l, fuse_ino_t ino, off_t from)
 	}
 	if (from < 0)
 		from = INT64_MAX;
-	if (ino != CONTROL_DIR) {
-		list_inode(&l, ino, from);
-	} else {
-		off_t i = from > FIRST_POSITION ? from - FIRST_POSITION : 0;
-
+	at = from > FIRST_POSITION ? from - FIRST_POSITION : 0;
+	if (ino == CONTROL_DIR) {
 		if (list_dots(&l, CONTROL_DIR, TREE_ROOT, from))
-			while ((name = control_name((size_t)i)) &&
-			       list_plain(&l, name, CONTROL_LISTED + (uint64_t)i, S_IFREG,
-					  i + 1 + FIRST_POSITION))
-				i++;
+			while ((name = control_name((size_t)at)) &&
+			       list_plain(&l, name, CONTROL_LISTED + (uint64_t)at,
+					  S_IFREG, at + 1 + FIRST_POSITION))
+				at++;
 		fuse_reply_buf(l.req, l.buf, l.used);
+		free(l.buf);
+		return;
 	}
+
+	/* the answer is sent before inodes_leave: see inodes.h */
+	e = inodes_enter(inodes);
+	if (!inodes_find(inodes, ino, &inode)) {
+		fuse_reply_err(l.req, ESTALE);
+	} else if (!inode.node.is_dir) {
+		fuse_reply_err(l.req, ENOTDIR);
+	} else {
+		const struct tree_node dir = inode.node;
+		const struct kp_view_dir *d = NULL; /* a retired directory is empty */
+		uint32_t first = 0, end = 0, all = 0;
+		uint64_t i = 0;
+
+		if (!inode.retired) {
+			d = kp_view_dir(e->view, dir.index);
+			if (at)
+				i = inodes_position(inodes, dir.ino, (uint64_t)at);
+			first = end = d->first + (uint32_t)(i < d->count ? i : d->count);
+			if (list_dots(&l, dir.ino, tree_parent(e->tree, dir.index).ino,
+				      from))
+				all = d->first + d->count;
+		}
+		for (; end < all; end++) {
+			struct kp_view_name shown = kp_view_name(e->view, end);
+			struct tree_node node = tree_named(e->tree, &shown);
+			off_t next = (off_t)inodes_encode_position(inodes,
+								   end + 1 - d->first) +
+				     FIRST_POSITION;
+			struct fuse_entry_param entry;
+			char text[NAME_BYTES + 1];
+			struct stat st;
+
+			if (shown.text.size > NAME_BYTES)
+				continue;
+			memcpy(text, shown.text.data, shown.text.size);
+			text[shown.text.size] = '\0';
+			if (l.plus) {
+				tree_stat(e->tree, node, &st);
+				entry = entry_of(&st);
+				if (!list_add(&l, text, &entry, next))
+					break;
+			} else if (!list_plain(&l, text, node.ino,
+					       node.is_dir ? S_IFDIR : S_IFREG, next)) {
+				break;
+			}
+		}
+		/* A name with its attributes counts as a look-up.  Before the reply: the kernel
+		 * may forget a name before that returns. */
+		if (l.plus)
+			count_listed(inodes, e, first, end, inodes_count);
+		if (fuse_reply_buf(l.req, l.buf, l.used) && l.plus)
+			count_listed(inodes, e, first, end, inodes_uncount);
+	}
+	inodes_leave(inodes);
 	free(l.buf);
 }
 

@@ -116,30 +116,6 @@ static bool find_name(struct missing *m, struct kp_span path, struct kp_view_nam
 	return true;
 }
 
-/*
- * Whether FILE of the view, which is where ENTRY of A would be, has the same bytes, as far as
- * the archives say: the view keeps one entry for each content, so it may be another entry.
- * If not, OTHER and WHOSE are what is shown there.
- */
-static bool shows_same(const struct missing *m, uint32_t file, struct kpack_archive *a,
-		       size_t entry, struct kp_entry_info *other,
-		       struct kpack_archive **whose)
-{
-	struct kp_entry_info mine;
-	struct kp_meta meta, my_meta;
-	size_t shown;
-
-	*whose = kp_view_entry(m->edition->view, file, &shown);
-	if (kp_view_same_content(a, entry, *whose, shown))
-		return true;
-	kp_archive_entry(a, entry, &mine);
-	kp_archive_entry(*whose, shown, other);
-	kp_archive_meta(a, entry, &my_meta);
-	kp_archive_meta(*whose, shown, &meta);
-	return other->size == mine.size && meta.has_xxh3 && my_meta.has_xxh3 &&
-	       memcmp(meta.xxh3, my_meta.xxh3, sizeof(meta.xxh3)) == 0;
-}
-
 /* Write a line if PATH is hidden because of subdir=; false: it is not. */
 static bool put_hidden(const struct missing *m, struct kp_span path)
 {
@@ -185,6 +161,8 @@ static void put_entry(struct missing *m, struct kpack_archive *a, size_t entry)
 		struct kp_view_name name;
 		struct kpack_archive *first;
 		struct kp_entry_info other;
+		bool reached = false;
+		size_t shown;
 
 		if (!m->selected)
 			put_reason(m, path, "architecture %s is not for arch=%s",
@@ -194,44 +172,23 @@ static void put_entry(struct missing *m, struct kpack_archive *a, size_t entry)
 			put_reason(m, path, "%s: %s", kp_archive_path(a), paths[i].fault);
 		else if (put_hidden(m, path))
 			continue;
-		else if (!find_name(m, path, &name))
+		else if (!(reached = find_name(m, path, &name)))
 			put_reason(m, path, "paths before it have too many directories");
 		else if (name.kind == KP_VIEW_DIR)
 			put_reason(m, path, "%s: a directory has this name",
 				   kp_archive_path(a));
-		else if (!shows_same(m, name.index, a, entry, &other, &first))
-			put_reason(m, path,
-				   "%s: other content of %s comes first: %.*s %s",
-				   kp_archive_path(a), kp_archive_path(first),
-				   (int)other.key.size, (const char *)other.key.data,
-				   (const char *)other.arch.data);
+		if (!reached || name.kind == KP_VIEW_DIR)
+			continue;
+		/* the view keeps one entry for each content, so it may be another entry */
+		first = kp_view_entry(m->edition->view, name.index, &shown);
+		if (kp_view_same_bytes(a, entry, first, shown))
+			continue;
+		kp_archive_entry(first, shown, &other);
+		put_reason(m, path, "%s: other content of %s comes first: %.*s %s",
+			   kp_archive_path(a), kp_archive_path(first),
+			   (int)other.key.size, (const char *)other.key.data,
+			   (const char *)other.arch.data);
 	}
-}
-
-/*
- * Write a line for a refused entry, with the path that it would have.  Its type is not
- * known, and its key may be anything.
- */
-static void put_fault(const struct missing *m, const struct kpack_archive *a,
-		      const struct kp_fault *fault)
-{
-	struct kp_key key = kp_key_split(fault->key);
-	const char *binary = (const char *)key.binary.data;
-	const char *arch = (const char *)fault->arch.data;
-	struct kp_span shown =
-		fault->key.size ? fault->key : kp_span_str(kp_archive_path(a));
-	char number[16] = "", *path = NULL;
-
-	if (key.index)
-		snprintf(number, sizeof(number), "#%u", key.index);
-	if (fault->arch.size && !kp_path_fault(key.binary) &&
-	    asprintf(&path, "toc/%.*s/%.*s%s.*", (int)key.binary.size, binary,
-		     (int)fault->arch.size, arch, number) >= 0)
-		shown = kp_span_str(path);
-	else
-		path = NULL;
-	put_reason(m, shown, "%s: refused: %s", kp_archive_path(a), fault->text);
-	free(path);
 }
 
 void missing_text_put(FILE *f, const struct stats *s)
@@ -253,9 +210,32 @@ void missing_text_put(FILE *f, const struct stats *s)
 
 		for (size_t entry = 0; entry < kp_archive_entry_count(a); entry++)
 			put_entry(&m, a, entry);
-		for (size_t k = 0; k < kept; k++)
-			if (faults[k].refused)
-				put_fault(&m, a, &faults[k]);
+		/* Refused entries, with the paths that they would have.  Their types are not
+		 * known, and their keys may be anything. */
+		for (size_t k = 0; k < kept; k++) {
+			const struct kp_fault *fault = &faults[k];
+			struct kp_key key = kp_key_split(fault->key);
+			const char *binary = (const char *)key.binary.data;
+			const char *arch = (const char *)fault->arch.data;
+			struct kp_span shown = fault->key.size
+						       ? fault->key
+						       : kp_span_str(kp_archive_path(a));
+			char number[16] = "", *path = NULL;
+
+			if (!fault->refused)
+				continue;
+			if (key.index)
+				snprintf(number, sizeof(number), "#%u", key.index);
+			if (fault->arch.size && !kp_path_fault(key.binary) &&
+			    asprintf(&path, "toc/%.*s/%.*s%s.*", (int)key.binary.size,
+				     binary, (int)fault->arch.size, arch, number) >= 0)
+				shown = kp_span_str(path);
+			else
+				path = NULL;
+			put_reason(&m, shown, "%s: refused: %s", kp_archive_path(a),
+				   fault->text);
+			free(path);
+		}
 		if (counted > kept)
 			put_reason(&m, kp_span_str(kp_archive_path(a)),
 				   "and %zu more faults", counted - kept);
@@ -443,17 +423,6 @@ static void put_seconds(FILE *f, const char *metric, struct timespec when,
 		when.tv_nsec / 1000000);
 }
 
-/* Whether archive number I has a series: of two sources with one archive, the first. */
-static bool has_series(const struct edition *e, size_t i)
-{
-	const char *path = kp_archive_path(e->archives[i]);
-	size_t k = 0;
-
-	while (k < i && strcmp(kp_archive_path(e->archives[k]), path) != 0)
-		k++;
-	return k == i;
-}
-
 void metrics_text_put(FILE *f, const struct stats *s)
 {
 	const struct edition *e = s->edition;
@@ -501,10 +470,16 @@ void metrics_text_put(FILE *f, const struct stats *s)
 				 : "Size of an archive's file.");
 		for (size_t i = 0; i < e->holdings.count; i++) {
 			const struct kpack_archive *a = e->archives[i];
+			const char *path = kp_archive_path(a);
+			size_t k = 0;
 
-			if (has_series(e, i))
+			/* of two sources with one archive, the first */
+			while (k < i &&
+			       strcmp(kp_archive_path(e->archives[k]), path) != 0)
+				k++;
+			if (k == i)
 				put_labelled(
-					f, metric, "archive", kp_archive_path(a),
+					f, metric, "archive", path,
 					entries ? kp_archive_entry_count(a)
 						: (uint64_t)kp_archive_stat(a)->st_size);
 		}

@@ -222,26 +222,6 @@ static void drop_places(struct in_place *p, size_t first)
 	}
 }
 
-/* Add the directory DIR, at PATH, instead of the places in it: those from FIRST on. */
-static bool add_place(struct in_place *p, size_t first, int dir, const char *path,
-		      bool overlay)
-{
-	struct place place = {.overlay = overlay};
-	struct kpackx_error why = {0};
-
-	drop_places(p, first);
-	if (kp_room(&p->places, p->n_places, &p->places_cap, "places", &why))
-		return fail_at(path, why.text);
-	place.path = join_path(path, "");
-	place.fd = fcntl(dir, F_DUPFD_CLOEXEC, 3);
-	if (!place.path || place.fd < 0) {
-		free(place.path);
-		return fail_at(path, "no descriptor is left");
-	}
-	p->places[p->n_places++] = place;
-	return true;
-}
-
 /* Find the directory of V that shows the tree's directory PATH. */
 static bool find_shown(const struct in_place *p, const struct kp_view *v,
 		       const char *path, uint32_t *dir)
@@ -289,6 +269,7 @@ static bool find_places(struct in_place *p, int fd, const char *path, uint32_t n
 {
 	size_t first = p->n_places;
 	DIR *list = fdopendir(fd);
+	struct kpackx_error why = {0};
 	const struct dirent *e;
 	bool fine = list || fail_at(path, strerror(errno));
 
@@ -330,8 +311,23 @@ static bool find_places(struct in_place *p, int fd, const char *path, uint32_t n
 	}
 	if (fine && errno)
 		fine = fail_at(path, strerror(errno));
-	if (fine && lacks_files(p, dirfd(list), path, *kept))
-		fine = add_place(p, first, dirfd(list), path, *kept);
+	if (fine && lacks_files(p, dirfd(list), path, *kept)) {
+		/* this directory, instead of the places in it */
+		struct place place = {join_path(path, ""),
+				      fcntl(dirfd(list), F_DUPFD_CLOEXEC, 3), *kept};
+
+		drop_places(p, first);
+		if (!place.path || place.fd < 0)
+			fine = fail_at(path, "no descriptor is left");
+		else if (kp_room(&p->places, p->n_places, &p->places_cap, "places", &why))
+			fine = fail_at(path, why.text);
+		if (fine) {
+			p->places[p->n_places++] = place;
+		} else {
+			free(place.path);
+			kp_close_keeping_errno(place.fd);
+		}
+	}
 	if (list)
 		closedir(list);
 	return fine;

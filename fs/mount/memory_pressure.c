@@ -70,56 +70,6 @@ static bool has_word(const char *list, const char *word)
 }
 
 /*
- * Find the directory PATH of this process's cgroup in V's tree, whose own path is the first
- * LEAST bytes, from lines "N:memory:PATH" or "0::PATH" and the table of mounts.
- */
-static bool find_cgroup(const char *root, const struct version *v, char path[PATH_MAX],
-			size_t *least)
-{
-	char line[PATH_MAX + 64], *controllers, *own = NULL;
-	struct kp_mounts mounts = {0};
-	bool found = false;
-	struct kp_mount m;
-	FILE *f;
-
-	snprintf(path, PATH_MAX, "%s/proc/self/cgroup", root);
-	f = fopen(path, "re");
-	while (f && !own && fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = '\0';
-		controllers = strchr(line, ':');
-		own = controllers ? strchr(++controllers, ':') : NULL;
-		if (!own)
-			continue;
-		*own++ = '\0';
-		if (v->option ? !has_word(controllers, v->option) : *controllers)
-			own = NULL;
-	}
-	if (f)
-		fclose(f);
-	snprintf(path, PATH_MAX, "%s/proc/self/mountinfo", root);
-	mounts.file = own ? fopen(path, "re") : NULL;
-	while (!found && kp_mounts_next(&mounts, &m)) {
-		const char *below = own;
-
-		if (strcmp(m.type, v->type) != 0 ||
-		    (v->option && !has_word(m.options, v->option)))
-			continue;
-		/* elsewhere: as in a container's own view */
-		if (strcmp(m.root, "/") != 0)
-			below = kp_path_within(kp_span_str(own), m.root)
-					? own + strlen(m.root)
-					: "";
-		if (strcmp(below, "/") == 0)
-			below = "";
-		*least = strlen(root) + strlen(m.path);
-		found = snprintf(path, PATH_MAX, "%s%s%s", root, m.path, below) <
-			PATH_MAX;
-	}
-	kp_mounts_close(&mounts);
-	return found;
-}
-
-/*
  * Open a descriptor that becomes ready when tasks waited for memory for 150 ms in 2 s, or -1.
  * A process without privileges may only ask for windows of multiples of 2 s.
  */
@@ -148,24 +98,67 @@ static void close_files(const int *fds, int n)
  */
 static void cgroup_open(struct cgroup *c, const char *root)
 {
-	char path[PATH_MAX], *slash;
-	size_t least;
-
 	*c = (struct cgroup){.stalls = -1};
 	for (int i = 0; i < 2 && c->count == 0; i++) {
 		const struct version *v = &versions[i];
+		char path[PATH_MAX], line[PATH_MAX + 64], *controllers, *own = NULL,
+									*slash;
+		struct kp_mounts mounts = {0};
+		bool found = false;
+		struct kp_mount m;
+		size_t least = 0;
+		FILE *f;
 
-		if (!find_cgroup(root, v, path, &least))
+		/* its own path, from the line "N:memory:PATH" or "0::PATH" */
+		snprintf(path, PATH_MAX, "%s/proc/self/cgroup", root);
+		f = fopen(path, "re");
+		while (f && !own && fgets(line, sizeof(line), f)) {
+			line[strcspn(line, "\n")] = '\0';
+			controllers = strchr(line, ':');
+			own = controllers ? strchr(++controllers, ':') : NULL;
+			if (!own)
+				continue;
+			*own++ = '\0';
+			if (v->option ? !has_word(controllers, v->option) : *controllers)
+				own = NULL;
+		}
+		if (f)
+			fclose(f);
+
+		/* its directory, below that of the tree, which has LEAST bytes */
+		snprintf(path, PATH_MAX, "%s/proc/self/mountinfo", root);
+		mounts.file = own ? fopen(path, "re") : NULL;
+		while (!found && kp_mounts_next(&mounts, &m)) {
+			const char *below = own;
+
+			if (strcmp(m.type, v->type) != 0 ||
+			    (v->option && !has_word(m.options, v->option)))
+				continue;
+			/* elsewhere: as in a container's own view */
+			if (strcmp(m.root, "/") != 0)
+				below = kp_path_within(kp_span_str(own), m.root)
+						? own + strlen(m.root)
+						: "";
+			if (strcmp(below, "/") == 0)
+				below = "";
+			least = strlen(root) + strlen(m.path);
+			found = snprintf(path, PATH_MAX, "%s%s%s", root, m.path, below) <
+				PATH_MAX;
+		}
+		kp_mounts_close(&mounts);
+		if (!found)
 			continue;
+
+		/* from there upwards */
 		c->inactive = v->inactive;
 		do {
 			int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 			int *level = c->levels[c->count];
 
-			for (int f = 0; f < LEVEL_FILES; f++)
-				level[f] = directory < 0 || !v->files[f]
+			for (int k = 0; k < LEVEL_FILES; k++)
+				level[k] = directory < 0 || !v->files[k]
 						   ? -1
-						   : openat(directory, v->files[f],
+						   : openat(directory, v->files[k],
 							    O_RDONLY | O_CLOEXEC);
 			/* the root cgroup has no limits */
 			if (level[HARD_LIMIT] >= 0 && level[USAGE] >= 0)

@@ -154,61 +154,8 @@ static const char *unshared_reason(const struct server *s, int fd)
 }
 
 /*
- * The intact origin with the serial NUMBER, for a file of which only attributes are new; or
- * NULL.  If users share the mount, a file with other readers than before is not the same.
- */
-static struct origin *still_served(const struct server *s, uint64_t number)
-{
-	const struct known *old = number ? find_known(&s->now, (uint32_t)number) : NULL;
-	struct origin *o = old ? old->origin : NULL;
-	const struct stat *was;
-	struct stat now;
-
-	if (!o || !origin_intact(o))
-		return NULL;
-	if (!s->settings->shared)
-		return o;
-	was = kp_archive_stat(o->archive);
-	if (fstat(kp_archive_fd(o->archive), &now) || now.st_uid != was->st_uid ||
-	    now.st_gid != was->st_gid || now.st_mode != was->st_mode ||
-	    unshared_reason(s, kp_archive_fd(o->archive)))
-		return NULL;
-	return o;
-}
-
-/*
- * Open the fresh archive of M.  Returns NULL, or the reason why it is refused, which is logged
- * at PRIORITY.
- */
-static const char *open_fresh(struct server *s, const struct link_message *m,
-			      struct origin **out, int *priority,
-			      struct kpackx_error *why)
-{
-	const char *reason;
-	struct stat st;
-
-	*priority = s->first ? LOG_ERR : LOG_WARNING;
-	if (m->fd < 0 || m->fd >= s->fd_end) {
-		if (m->fd >= 0)
-			close(m->fd);
-		s->wanting = s->wanting || !m->text[0];
-		return m->text[0] ? m->text : "too many open files";
-	}
-	reason = unshared_reason(s, m->fd);
-	if (reason) {
-		close(m->fd);
-		return reason;
-	}
-	/* an unfinished copy, which was written to just now, is no fault */
-	if (!s->first && fstat(m->fd, &st) == 0 && time(NULL) - st.st_mtim.tv_sec < YOUNG)
-		*priority = LOG_INFO;
-	return origin_new(m->fd, m->path, out, why) ? why->text : NULL;
-}
-
-/*
- * Take the archive of M into the survey that is coming in.  A fresh one that is refused, but
- * whose file is served already, and just its attributes are new, stays, with the old
- * attributes.  false: no memory, logged; then it is missing in the next edition.
+ * Take the archive of M into the survey that is coming in.  false: no memory, logged; then it is
+ * missing in the next edition.
  */
 static bool take_archive(struct server *s, const struct link_message *m)
 {
@@ -220,22 +167,47 @@ static bool take_archive(struct server *s, const struct link_message *m)
 	struct survey *l = &s->next;
 	struct kpackx_error why = {0};
 	const char *reason = old && !old->origin ? old->text : m->text;
+	int priority = s->first ? LOG_ERR : LOG_WARNING, fd = m->fd;
+	struct origin *same;
 	bool away; /* it is served, but cannot be looked at now */
-	int priority;
+	struct stat st;
 
-	if (m->fresh) {
-		reason = open_fresh(s, m, &k.origin, &priority, &why);
-		if (reason) {
-			log_about(priority, m->path, reason);
-			if (m->serial)
-				link_send_all(s->link, &refused);
-			k.origin = origin_ref(still_served(s, m->number));
-		}
-	} else {
-		if (m->fd >= 0)
-			close(m->fd);
+	if (!m->fresh) {
 		/* it is as it was in the last survey */
 		k.origin = origin_ref(old ? old->origin : NULL);
+	} else if (fd < 0 || fd >= s->fd_end) {
+		s->wanting = s->wanting || !m->text[0];
+		reason = m->text[0] ? m->text : "too many open files";
+	} else if (!(reason = unshared_reason(s, fd))) {
+		/* an unfinished copy, which was written to just now, is no fault */
+		if (!s->first && fstat(fd, &st) == 0 &&
+		    time(NULL) - st.st_mtim.tv_sec < YOUNG)
+			priority = LOG_INFO;
+		reason = origin_new(fd, m->path, &k.origin, &why) ? why.text : NULL;
+		fd = -1;
+	}
+	kp_close_keeping_errno(fd);
+	/*
+	 * A file that is served already, intact, and just its attributes are new, stays, with the
+	 * old attributes; if users share the mount, one with other readers than before does not.
+	 */
+	if (m->fresh && reason) {
+		log_about(priority, m->path, reason);
+		if (m->serial)
+			link_send_all(s->link, &refused);
+		old = m->number ? find_known(&s->now, (uint32_t)m->number) : NULL;
+		same = old && old->origin && origin_intact(old->origin) ? old->origin
+									: NULL;
+		if (same && s->settings->shared) {
+			const struct stat *was = kp_archive_stat(same->archive);
+
+			fd = kp_archive_fd(same->archive);
+			if (fstat(fd, &st) || st.st_uid != was->st_uid ||
+			    st.st_gid != was->st_gid || st.st_mode != was->st_mode ||
+			    unshared_reason(s, fd))
+				same = NULL;
+		}
+		k.origin = origin_ref(same);
 	}
 	away = k.origin && !m->fresh && reason[0];
 	if (!k.origin || away) {
@@ -326,29 +298,6 @@ static void forget_origin(void *server, const struct origin *o)
 
 	if (s->fs.content)
 		content_forget(s->fs.content, o);
-}
-
-/* Everything that comes before the mount; no thread runs yet. */
-static bool receive_first_edition(struct server *s)
-{
-	struct edition *first = NULL;
-	struct link_message m;
-	enum link_result got;
-
-	keep_memory(s, true);
-	do {
-		got = link_receive(s->link, true, &s->room, &m);
-		if (got == LINK_OVER)
-			return false;
-		if (got == LINK_DONE && m.word == LINK_ARCHIVE && !take_archive(s, &m))
-			return false;
-	} while (got != LINK_DONE || m.word != LINK_SURVEYED);
-	first = end_survey(s, &m);
-	s->first = s->wanting = false;
-	keep_memory(s, false);
-	if (first)
-		s->fs.inodes = inodes_new(first, forget_origin, s);
-	return s->fs.inodes;
 }
 
 /* Show what the survey has that M ends, and tell the supervisor. */
@@ -754,8 +703,11 @@ enum end serve(struct settings *settings, int link)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	struct fuse_lowlevel_ops chosen = ops;
+	struct edition *first;
 	enum end end = NO_MOUNT;
+	struct link_message m;
 	struct rlimit limit;
+	enum link_result got;
 
 	if (!s) {
 		fail_memory();
@@ -777,13 +729,27 @@ enum end serve(struct settings *settings, int link)
 	s->errors.since = clock_seconds();
 	if (settings->xattr)
 		xattrs_add(&chosen);
-	if (receive_first_edition(s))
+	/* the first edition comes before the mount; no thread runs yet */
+	keep_memory(s, true);
+	do {
+		got = link_receive(s->link, true, &s->room, &m);
+		if (got == LINK_OVER ||
+		    (got == LINK_DONE && m.word == LINK_ARCHIVE && !take_archive(s, &m)))
+			goto out;
+	} while (got != LINK_DONE || m.word != LINK_SURVEYED);
+	first = end_survey(s, &m);
+	s->first = s->wanting = false;
+	keep_memory(s, false);
+	if (first)
+		s->fs.inodes = inodes_new(first, forget_origin, s);
+	if (s->fs.inodes)
 		s->fs.session = fuse_session_new(&settings->args, &chosen, sizeof(chosen),
 						 &s->fs);
 	if (s->fs.session) {
 		end = mount_and_serve(s);
 		fuse_session_destroy(s->fs.session);
 	}
+out:
 	if (s->errors.more)
 		log_print(LOG_ERR, "and %" PRIu64 " more read errors", s->errors.more);
 	survey_fini(&s->now);

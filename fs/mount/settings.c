@@ -215,38 +215,6 @@ static const char *const ignored[] = {
 	"silent",     "loud",        "nosymfollow",   "symfollow",
 };
 
-static void print_help(void)
-{
-	char label[64];
-
-	fputs("Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
-	      "       kpackfs --in-place [-qv] [-o opt[,opt]...] [SOURCE...] TREE\n"
-	      "       kpackfs --in-place --undo TREE\n"
-	      "       kpackfs --status MOUNTPOINT\n"
-	      "Mount kpack archives - files, or the *.kpack of directories - as a "
-	      "read-only\n"
-	      "tree.\n"
-	      "\n"
-	      "Options:\n",
-	      stdout);
-	for (size_t i = 0; i < KP_COUNT(options) && options[i].help; i++) {
-		const struct option *o = &options[i];
-		const char *help = o->help, *line = strchr(help, '\n');
-		bool is_mount = *o->name != '-';
-
-		if (is_mount && i && *o[-1].name == '-')
-			fputs("\nMount options:\n", stdout);
-		snprintf(label, sizeof(label), "%s%s%s%s%s%s", is_mount ? "-o " : "",
-			 o->name, o->also ? ", " : "", o->also ? o->also : "",
-			 o->arg && !is_mount ? " " : "", o->arg ? o->arg : "");
-		if (line)
-			printf("    %-19s  %.*s\n%25s%s\n", label, (int)(line - help),
-			       help, "", line + 1);
-		else
-			printf("    %-19s  %s\n", label, help);
-	}
-}
-
 /* A letter behind a number multiplies it. */
 static const struct unit {
 	char letter;
@@ -362,29 +330,6 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 }
 
 /*
- * Commas separate options, so arch=LIST would end at its first comma: replace each comma that
- * has another architecture behind it by a semicolon.
- */
-static void join_arches(char *list)
-{
-	for (bool inside = false;; list++) {
-		struct kp_span name = {(const uint8_t *)list, strcspn(list, ",")};
-		struct kp_target t;
-
-		if (inside &&
-		    (kp_span_is(name, "auto") || kp_span_is(name, "all") ||
-		     kp_span_is(name, KP_ARCH_GENERIC) ||
-		     (kp_target_parse(name, &t, NULL) == KPACK_SUCCESS && t.known)))
-			list[-1] = ';';
-		else
-			inside = strncmp(list, "arch=", 5) == 0;
-		list += name.size;
-		if (!*list)
-			return;
-	}
-}
-
-/*
  * Undo what mount(8) and mount.fuse3 add, and protect what fuse_opt would split.
  *
  * mount(8) begins its list of options with rw, whatever the user wrote, and mount.fuse3 then
@@ -405,7 +350,23 @@ static void mend_arguments(int *argc, char **argv, bool helper)
 					    : helper && !list[2]))
 				memcpy(list, "ro", 2);
 		}
-		join_arches(list);
+		/* Commas separate options, so arch=LIST would end at its first comma: each comma
+		 * that has another architecture behind it becomes a semicolon. */
+		for (bool inside = false, more = true; more;) {
+			struct kp_span name = {(const uint8_t *)list, strcspn(list, ",")};
+			struct kp_target t;
+
+			if (inside &&
+			    (kp_span_is(name, "auto") || kp_span_is(name, "all") ||
+			     kp_span_is(name, KP_ARCH_GENERIC) ||
+			     (kp_target_parse(name, &t, NULL) == KPACK_SUCCESS &&
+			      t.known)))
+				list[-1] = ';';
+			else
+				inside = strncmp(list, "arch=", 5) == 0;
+			list += name.size;
+			more = *list++;
+		}
 	}
 	/* -t TYPE, which mount(8) passes to helpers */
 	for (int i = 1; helper && i + 1 < *argc; i++) {
@@ -650,10 +611,38 @@ void settings_free(struct settings *s)
 
 int settings_show(const struct settings *s)
 {
-	if (s->help)
-		print_help();
-	else
+	char label[64];
+
+	if (!s->help) {
 		printf("kpackfs %s\nlibfuse %s\nlibzstd %s\n", KP_VERSION,
 		       fuse_pkgversion(), ZSTD_versionString());
+		return fflush(stdout) ? 1 : 0;
+	}
+	fputs("Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
+	      "       kpackfs --in-place [-qv] [-o opt[,opt]...] [SOURCE...] TREE\n"
+	      "       kpackfs --in-place --undo TREE\n"
+	      "       kpackfs --status MOUNTPOINT\n"
+	      "Mount kpack archives - files, or the *.kpack of directories - as a "
+	      "read-only\n"
+	      "tree.\n"
+	      "\n"
+	      "Options:\n",
+	      stdout);
+	for (size_t i = 0; i < KP_COUNT(options) && options[i].help; i++) {
+		const struct option *o = &options[i];
+		const char *help = o->help, *line = strchr(help, '\n');
+		bool is_mount = *o->name != '-';
+
+		if (is_mount && i && *o[-1].name == '-')
+			fputs("\nMount options:\n", stdout);
+		snprintf(label, sizeof(label), "%s%s%s%s%s%s", is_mount ? "-o " : "",
+			 o->name, o->also ? ", " : "", o->also ? o->also : "",
+			 o->arg && !is_mount ? " " : "", o->arg ? o->arg : "");
+		if (line)
+			printf("    %-19s  %.*s\n%25s%s\n", label, (int)(line - help),
+			       help, "", line + 1);
+		else
+			printf("    %-19s  %s\n", label, help);
+	}
 	return fflush(stdout) ? 1 : 0;
 }

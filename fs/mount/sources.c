@@ -90,39 +90,6 @@ static void note_blind(struct sources *s, int fd, const char *why)
 }
 
 /*
- * Note it if other machines change the file system of the file open at FD without notice to
- * this kernel.
- */
-static void note_remote(struct sources *s, int fd)
-{
-	static const unsigned types[] = {
-		0x6969,     /* NFS */
-		0x517b,     /* SMB */
-		0xff534d42, /* CIFS */
-		0xfe534d42, /* SMB 2 */
-		0x65735546, /* FUSE */
-		0x01021997, /* 9P */
-		0x00c36400, /* Ceph */
-		0x5346414f, /* AFS */
-		0x6b414653, /* kAFS */
-		0x0bd00bd0, /* Lustre */
-		0x47504653, /* GPFS */
-		0x73757245, /* Coda */
-		0x01161970, /* GFS2 */
-		0x7461636f, /* OCFS2 */
-		0x786f4256, /* VirtualBox */
-		0xbacbacbc, /* VMware */
-	};
-	struct statfs st;
-
-	if (fstatfs(fd, &st))
-		return;
-	for (size_t i = 0; i < KP_COUNT(types); i++)
-		if ((unsigned)st.f_type == types[i])
-			note_blind(s, fd, "changes on this file system are not reported");
-}
-
-/*
  * Watch the directory open at DIR in this round for the events of MASK, in addition to
  * those watched already.  NULL: it cannot be, which is noted, or DIR is no directory.
  */
@@ -168,9 +135,29 @@ static struct place *watch_dir(struct sources *s, int dir, uint32_t mask)
  */
 static void watch_path(struct sources *s, const char *path, bool source)
 {
+	/* other machines change these file systems without notice to this kernel */
+	static const unsigned remote[] = {
+		0x6969,     /* NFS */
+		0x517b,     /* SMB */
+		0xff534d42, /* CIFS */
+		0xfe534d42, /* SMB 2 */
+		0x65735546, /* FUSE */
+		0x01021997, /* 9P */
+		0x00c36400, /* Ceph */
+		0x5346414f, /* AFS */
+		0x6b414653, /* kAFS */
+		0x0bd00bd0, /* Lustre */
+		0x47504653, /* GPFS */
+		0x73757245, /* Coda */
+		0x01161970, /* GFS2 */
+		0x7461636f, /* OCFS2 */
+		0x786f4256, /* VirtualBox */
+		0xbacbacbc, /* VMware */
+	};
 	struct kp_walk way;
 	bool fine = kp_walk_begin(&way, AT_FDCWD, path);
 	char name[NAME_MAX + 1];
+	struct statfs st;
 	struct place *p;
 
 	while (fine && kp_walk_name(&way, name)) {
@@ -190,7 +177,13 @@ static void watch_path(struct sources *s, const char *path, bool source)
 		fine = kp_walk_step(&way, name);
 	}
 	if (fine && !errno) {
-		note_remote(s, way.at);
+		bool known = fstatfs(way.at, &st) == 0;
+
+		for (size_t i = 0; known && i < KP_COUNT(remote); i++)
+			if ((unsigned)st.f_type == remote[i])
+				note_blind(
+					s, way.at,
+					"changes on this file system are not reported");
 		p = source ? watch_dir(s, way.at, FILES_MASK) : NULL;
 		if (p)
 			p->archives = true;

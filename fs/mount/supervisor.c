@@ -179,25 +179,52 @@ static void send_survey(struct supervisor *s)
 
 /* --- reading files in advance, in a process of its own -------------------------------- */
 
-/*
- * Read the files of the mount M that match the patterns, as glob(3) expands them below its
- * root, into the page cache.  A pattern that matches no file is logged; failures to read are by the
- * server.
- */
-static void preload_files(const struct mount_point *m, const struct strings *patterns)
+static void end_preload(struct supervisor *s)
 {
-	int root = open(m->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (s->preload <= 0)
+		return;
+	kill(s->preload, SIGKILL);
+	while (waitpid(s->preload, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	s->preload = 0;
+}
+
+/*
+ * Start a process that reads the files of the mount that match the patterns, as glob(3) expands
+ * them below its root, into the page cache.  A pattern that matches no file is logged; failures to
+ * read are by the server.
+ */
+static void start_preload(struct supervisor *s)
+{
+	const struct strings *patterns = &s->settings->preload;
+	const struct mount_point *m = &s->mounted;
+	sigset_t none;
+	int root;
 	const struct sched_param lowest = {0};
 	static char bytes[128 << 10];
 	struct stat st, file;
 	ssize_t n;
 
+	if (patterns->count == 0 || s->state != SERVING)
+		return;
+	end_preload(s);
+	s->preload = fork();
+	if (s->preload < 0)
+		log_about(LOG_WARNING, "preload", strerror(errno));
+	if (s->preload != 0)
+		return;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* the other sides of these would not notice their end otherwise */
+	close(s->link);
+	close(s->mounted.connection);
 	if (nice(19) == -1 || sched_setscheduler(0, SCHED_IDLE, &lowest))
 		log_print(LOG_INFO, "preload: cannot lower its priority");
+	root = open(m->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0 || fstat(root, &st) ||
 	    (m->minor && st.st_dev != makedev(0, m->minor))) {
 		log_about(LOG_WARNING, m->path, "preload: is not the mount");
-		return;
+		_exit(0);
 	}
 	for (size_t i = 0; i < patterns->count; i++) {
 		const char *pattern = patterns->list[i];
@@ -227,53 +254,37 @@ static void preload_files(const struct mount_point *m, const struct strings *pat
 		if (!had)
 			log_about(LOG_WARNING, pattern, "preload: no file matches");
 	}
-}
-
-static void end_preload(struct supervisor *s)
-{
-	if (s->preload <= 0)
-		return;
-	kill(s->preload, SIGKILL);
-	while (waitpid(s->preload, NULL, 0) < 0 && errno == EINTR)
-		continue;
-	s->preload = 0;
-}
-
-static void start_preload(struct supervisor *s)
-{
-	sigset_t none;
-
-	if (s->settings->preload.count == 0 || s->state != SERVING)
-		return;
-	end_preload(s);
-	s->preload = fork();
-	if (s->preload < 0)
-		log_about(LOG_WARNING, "preload", strerror(errno));
-	if (s->preload != 0)
-		return;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	/* the other sides of these would not notice their end otherwise */
-	close(s->link);
-	close(s->mounted.connection);
-	preload_files(&s->mounted, &s->settings->preload);
 	/* _exit, so that unflushed output of the parent is not written twice. */
 	_exit(0);
 }
 
 /* --- stopping ------------------------------------------------------------------------- */
 
+static void stop(struct supervisor *s)
+{
+	notify("STOPPING=1\n", "Unmounting");
+	end_preload(s);
+	s->state = STOPPING;
+}
+
 /*
  * Unmount all places, as the mount may be bound to several; then the server ends.  A place
  * that is busy is unmounted lazily: its name goes at once, the mount itself when it is not
  * used any more.
  */
-static void unmount_all(struct supervisor *s)
+static void begin_stop(struct supervisor *s)
 {
 	const struct link_message leaving = {.word = LINK_LEAVING, .fd = -1};
 	const char *name = s->settings->mountpoint;
-	bool there = mount_point_is(&s->mounted), done = there;
+	bool started = s->state != STARTING, there, done;
 
+	s->signal = clock_ms();
+	stop(s);
+	if (!started) {
+		kill(s->server, SIGKILL);
+		return;
+	}
+	done = there = mount_point_is(&s->mounted);
 	for (int i = 0; done && there && i < PLACES_MAX; i++) {
 		enum unmount u = mount_point_unmount(&s->mounted, false);
 
@@ -302,25 +313,6 @@ static void unmount_all(struct supervisor *s)
 		s->over = true;
 		s->end = OK;
 	}
-}
-
-static void stop(struct supervisor *s)
-{
-	notify("STOPPING=1\n", "Unmounting");
-	end_preload(s);
-	s->state = STOPPING;
-}
-
-static void begin_stop(struct supervisor *s)
-{
-	bool started = s->state != STARTING;
-
-	s->signal = clock_ms();
-	stop(s);
-	if (started)
-		unmount_all(s);
-	else
-		kill(s->server, SIGKILL);
 }
 
 static void take_signal(struct supervisor *s, int number)
@@ -445,87 +437,82 @@ static void end_reload(struct supervisor *s, const char *text)
 	s->reloading = false;
 }
 
-static void take_message(struct supervisor *s, const struct link_message *m)
-{
-	switch (m->word) {
-	case LINK_MOUNTED:
-		if (s->state != STARTING || s->mounted.connection >= 0) {
-			if (m->fd >= 0)
-				close(m->fd);
-			break;
-		}
-		s->mounted.minor = (unsigned)m->number;
-		s->mounted.connection = m->fd;
-		break;
-	case LINK_READY:
-		if (s->state != STARTING)
-			break;
-		s->state = SERVING;
-		s->served = true;
-		s->used = clock_ms();
-		log_print(LOG_INFO, "mounted %s", m->text);
-		if (s->daemon && !daemon_detach(s->daemon)) {
-			begin_stop(s);
-			break;
-		}
-		notify_ready(m->text);
-		start_preload(s);
-		break;
-	case LINK_TAKEN:
-		end_reload(s, m->text);
-		if (m->number)
-			start_preload(s);
-		break;
-	case LINK_REFUSED:
-		sources_refuse(&s->sources, m->serial);
-		break;
-	case LINK_RESCAN:
-		s->forced = s->forced || m->number;
-		note_change(s);
-		break;
-	case LINK_LOOK:
-		/* The look is to see everything that was so before: a signal, too, that came
-		 * before this message, and that the loop has not seen yet. */
-		read_signals(s);
-		s->look = ASKED;
-		s->due = 0;
-		break;
-	case LINK_SIGNAL:
-		take_signal(s, (int)m->number);
-		break;
-	case LINK_PONG:
-		if (m->number != s->requests)
-			s->used = clock_ms();
-		s->requests = m->number;
-		if (notify_watchdog_usec())
-			notify("WATCHDOG=1\n", NULL);
-		break;
-	default:
-		break;
-	}
-}
-
 static void read_link(struct supervisor *s)
 {
 	struct link_message m;
+	enum link_result got;
 
 	/* A few at a time: a server that never stops sending must not delay signals. */
 	for (int i = 0; i < 64; i++) {
-		switch (link_receive(s->link, false, &s->room, &m)) {
-		case LINK_DONE:
-			if (m.fd < 0 || m.word == LINK_MOUNTED)
-				take_message(s, &m);
-			else
-				close(m.fd);
-			break;
-		case LINK_OVER:
+		got = link_receive(s->link, false, &s->room, &m);
+		if (got == LINK_EMPTY)
+			return;
+		if (got == LINK_OVER) {
 			close(s->link);
 			s->link = -1;
 			s->sending = false;
 			s->look = NOT_ASKED;
 			return;
-		case LINK_EMPTY:
-			return;
+		}
+		if (got != LINK_DONE)
+			continue;
+		if (m.fd >= 0 && m.word != LINK_MOUNTED) {
+			close(m.fd);
+			continue;
+		}
+		switch (m.word) {
+		case LINK_MOUNTED:
+			if (s->state != STARTING || s->mounted.connection >= 0) {
+				if (m.fd >= 0)
+					close(m.fd);
+				break;
+			}
+			s->mounted.minor = (unsigned)m.number;
+			s->mounted.connection = m.fd;
+			break;
+		case LINK_READY:
+			if (s->state != STARTING)
+				break;
+			s->state = SERVING;
+			s->served = true;
+			s->used = clock_ms();
+			log_print(LOG_INFO, "mounted %s", m.text);
+			if (s->daemon && !daemon_detach(s->daemon)) {
+				begin_stop(s);
+				break;
+			}
+			notify_ready(m.text);
+			start_preload(s);
+			break;
+		case LINK_TAKEN:
+			end_reload(s, m.text);
+			if (m.number)
+				start_preload(s);
+			break;
+		case LINK_REFUSED:
+			sources_refuse(&s->sources, m.serial);
+			break;
+		case LINK_RESCAN:
+			s->forced = s->forced || m.number;
+			note_change(s);
+			break;
+		case LINK_LOOK:
+			/* The look is to see everything that was so before: a signal, too, that came
+		 * before this message, and that the loop has not seen yet. */
+			read_signals(s);
+			s->look = ASKED;
+			s->due = 0;
+			break;
+		case LINK_SIGNAL:
+			take_signal(s, (int)m.number);
+			break;
+		case LINK_PONG:
+			if (m.number != s->requests)
+				s->used = clock_ms();
+			s->requests = m.number;
+			if (notify_watchdog_usec())
+				notify("WATCHDOG=1\n", NULL);
+			break;
 		default:
 			break;
 		}
@@ -556,46 +543,6 @@ static void expire_mount(struct supervisor *s)
 	stop(s);
 }
 
-static void do_what_is_due(struct supervisor *s)
-{
-	const struct link_message ping = {.word = LINK_PING, .fd = -1};
-	int64_t now = clock_ms(), idle = (int64_t)s->settings->idle_timeout * 1000;
-	int64_t interval = (int64_t)(notify_watchdog_usec() / 2000); /* of pings */
-
-	if (!interval || (idle && idle / 4 < interval))
-		interval = idle / 4;
-	if (s->state == STOPPING && s->look == ASKED) /* there will be no scan any more */
-		s->look = NOT_SEEN;
-	if (s->state != SERVING || s->over)
-		return;
-	if (s->next_ping == CLOCK_NEVER && interval)
-		s->next_ping = now + interval;
-	if (s->next_expire == CLOCK_NEVER && idle)
-		s->next_expire = now + idle;
-	if (now >= scan_due(s) && !scan(s, false))
-		end_reload(s, "cannot read the sources; the mount stays as it was");
-	if (now >= s->next_ping) {
-		link_send(s->link, &ping);
-		s->next_ping = clock_ms() + interval;
-	}
-	if (now >= s->next_expire)
-		expire_mount(s);
-}
-
-/* The milliseconds until something is due; -1: never. */
-static int wait_time(const struct supervisor *s)
-{
-	int64_t next = scan_due(s), now = clock_ms();
-
-	next = s->next_ping < next ? s->next_ping : next;
-	next = s->next_expire < next ? s->next_expire : next;
-	if (s->state != SERVING || next == CLOCK_NEVER)
-		return -1;
-	if (next <= now)
-		return 0;
-	return next - now < 1 << 30 ? (int)(next - now) : 1 << 30;
-}
-
 enum end supervise(const struct settings *settings, pid_t server, int link,
 		   struct daemon *daemon)
 {
@@ -616,7 +563,12 @@ enum end supervise(const struct settings *settings, pid_t server, int link,
 		.next_ping = CLOCK_NEVER,
 		.next_expire = CLOCK_NEVER,
 	};
+	const struct link_message ping = {.word = LINK_PING, .fd = -1};
+	const int64_t idle = (int64_t)settings->idle_timeout * 1000;
+	int64_t interval = (int64_t)(notify_watchdog_usec() / 2000); /* of pings */
 
+	if (!interval || (idle && idle / 4 < interval))
+		interval = idle / 4;
 	sources_watch(&s.sources);
 	if (s.signals < 0)
 		log_about(LOG_ERR, "supervisor", strerror(errno));
@@ -637,8 +589,16 @@ enum end supervise(const struct settings *settings, pid_t server, int link,
 			{.fd = s.sources.events, .events = POLLIN},
 			{.fd = s.sources.mounts, .events = POLLPRI},
 		};
+		int64_t next = scan_due(&s), now = clock_ms();
+		int wait = -1;
 
-		if (poll(p, KP_COUNT(p), wait_time(&s)) < 0)
+		next = s.next_ping < next ? s.next_ping : next;
+		next = s.next_expire < next ? s.next_expire : next;
+		if (s.state == SERVING && next != CLOCK_NEVER)
+			wait = next <= now            ? 0
+			       : next - now < 1 << 30 ? (int)(next - now)
+						      : 1 << 30;
+		if (poll(p, KP_COUNT(p), wait) < 0)
 			continue;
 		if (p[1].revents)
 			read_link(&s);
@@ -646,7 +606,27 @@ enum end supervise(const struct settings *settings, pid_t server, int link,
 			read_signals(&s);
 		if ((p[2].revents && sources_read_events(&s.sources)) || p[3].revents)
 			note_change(&s);
-		do_what_is_due(&s);
+
+		now = clock_ms();
+		if (s.state == STOPPING &&
+		    s.look == ASKED) /* there will be no scan any more */
+			s.look = NOT_SEEN;
+		if (s.state == SERVING && !s.over) {
+			if (s.next_ping == CLOCK_NEVER && interval)
+				s.next_ping = now + interval;
+			if (s.next_expire == CLOCK_NEVER && idle)
+				s.next_expire = now + idle;
+			if (now >= scan_due(&s) && !scan(&s, false))
+				end_reload(&s,
+					   "cannot read the sources; the mount stays as "
+					   "it was");
+			if (now >= s.next_ping) {
+				link_send(s.link, &ping);
+				s.next_ping = clock_ms() + interval;
+			}
+			if (now >= s.next_expire)
+				expire_mount(&s);
+		}
 		send_survey(&s);
 	}
 	leave_connection(&s);

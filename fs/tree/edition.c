@@ -177,31 +177,6 @@ char *arches_line_new(const struct kp_choice *s, const char *separator)
 	return text;
 }
 
-/* --- building --------------------------------------------------------------------- */
-
-/*
- * Attributes for directories: the owner of the first archive, the newest time, and the read
- * bits of all archives together; if users share the mount, its names are for all of them.
- */
-static struct stat look_of_dirs(const struct edition *e)
-{
-	struct stat look = e->holdings.look;
-
-	for (size_t i = 0; i < e->holdings.count; i++) {
-		const struct stat *st = kp_archive_stat(e->archives[i]);
-		mode_t mode = i ? look.st_mode : 0;
-
-		if (i == 0)
-			look = *st;
-		else if (is_newer_time(st->st_mtim, look.st_mtim))
-			look.st_mtim = st->st_mtim;
-		look.st_mode = mode | st->st_mode;
-	}
-	if (e->shared)
-		look.st_mode |= 0444;
-	return look;
-}
-
 /* --- conflicts in the log ------------------------------------------------------------- */
 
 void logged_conflicts_fini(struct logged_conflicts *w)
@@ -360,7 +335,21 @@ struct edition *edition_new(struct holdings *holdings, const struct edition_opti
 	    kp_view_find_dir(e->view, toc_name, &toc) &&
 	    kp_view_dir(e->view, toc)->count == 0)
 		look.part = kp_view_hide(e->view, 0, toc_name);
-	look.look = look_of_dirs(e);
+	/* Directories have the owner of the first archive, the newest time, and the read bits of
+	 * all archives together; if users share the mount, its names are for all of them. */
+	look.look = e->holdings.look;
+	for (size_t i = 0; i < e->holdings.count; i++) {
+		const struct stat *st = kp_archive_stat(e->archives[i]);
+		mode_t mode = i ? look.look.st_mode : 0;
+
+		if (i == 0)
+			look.look = *st;
+		else if (is_newer_time(st->st_mtim, look.look.st_mtim))
+			look.look.st_mtim = st->st_mtim;
+		look.look.st_mode = mode | st->st_mode;
+	}
+	if (e->shared)
+		look.look.st_mode |= 0444;
 	if (tree_new(e->view, &look, taken, &e->tree, &why))
 		goto fail;
 	log_conflicts(e, o->warned);

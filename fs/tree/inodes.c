@@ -451,28 +451,9 @@ static void compare_names(struct notifier *n, struct tree_node a, struct tree_no
 }
 
 /*
- * The directory A has gone.  With its name the kernel drops the names below, but not those
- * of files that are open, or of a working directory: when the directory comes back, it would
- * have them again.
- */
-static void take_back_names(struct notifier *n, struct tree_node a,
-			    const atomic_uint_least64_t *lookups)
-{
-	const struct kp_view_dir *dir = kp_view_dir(n->from->view, a.index);
-	const struct tree *from = n->from->tree;
-	size_t names = n->names; /* the directory's name stands for these */
-
-	for (uint32_t i = 0; i < dir->count; i++) {
-		struct kp_view_name name = kp_view_name(n->from->view, dir->first + i);
-
-		if (lookups[tree_position(from, tree_named(from, &name))])
-			report_name(n, a.ino, name.text);
-	}
-	n->names = names;
-}
-
-/*
- * Report all changes.  Only nodes that the kernel has looked up matter: it can have
+ * Report all changes; where a directory has gone, the names below it that the kernel has looked up:
+ * it drops those with the directory's name, but not those of files that are open, or of a working
+ * directory, and would have them again when the directory comes back.  Only nodes that the kernel has looked up matter: it can have
  * cached nothing about other nodes.
  */
 static void report_changes(struct notifier *n, const atomic_uint_least64_t *lookups)
@@ -488,8 +469,21 @@ static void report_changes(struct notifier *n, const atomic_uint_least64_t *look
 			continue;
 		a = tree_at(from, i);
 		if (!tree_find(n->to->tree, a.ino, &b)) {
-			if (a.is_dir)
-				take_back_names(n, a, lookups);
+			const struct kp_view_dir *dir;
+			size_t names =
+				n->names; /* the directory's name stands for these */
+
+			if (!a.is_dir)
+				continue;
+			dir = kp_view_dir(n->from->view, a.index);
+			for (uint32_t k = 0; k < dir->count; k++) {
+				struct kp_view_name name =
+					kp_view_name(n->from->view, dir->first + k);
+
+				if (lookups[tree_position(from, tree_named(from, &name))])
+					report_name(n, a.ino, name.text);
+			}
+			n->names = names;
 			continue;
 		}
 		if (a.is_dir)
@@ -529,42 +523,6 @@ static bool retire_node(struct inodes *in, const struct edition *last,
 	for (uint32_t i = 0; (o = origin_of(&r->file, i)); i++)
 		in->n_archives += o->retired++ == 0;
 	return true;
-}
-
-/*
- * Carry the look-ups over to the new edition, with the locks.  A retired inode that it has is
- * revived; a node of LAST, looked up LOOKUPS times, that it has not is retired.  Archives
- * whose last retired inode was revived are added to REVIVED.  false: for some there was no
- * memory.
- */
-static bool carry_over(struct inodes *in, const struct edition *last,
-		       const atomic_uint_least64_t *lookups, struct holdings *revived)
-{
-	const struct tree *to = in->now->tree;
-	struct tree_node node, found;
-	bool fine = true;
-
-	for (size_t i = 0; in->n_retired && i < BUCKETS; i++)
-		for (struct retired **at = &in->retired[i]; *at;) {
-			if (!tree_find(to, (*at)->st.st_ino, &found)) {
-				at = &(*at)->next;
-				continue;
-			}
-			in->lookups[tree_position(to, found)] += (*at)->lookups;
-			remove_retired(in, at, revived);
-		}
-	for (uint32_t i = 0; i < tree_size(last->tree); i++) {
-		uint64_t n = lookups[i];
-
-		if (!n)
-			continue;
-		node = tree_at(last->tree, i);
-		if (tree_find(to, node.ino, &found))
-			in->lookups[tree_position(to, found)] += n;
-		else
-			fine &= retire_node(in, last, node, n);
-	}
-	return fine;
 }
 
 /* Mark those archives of H as idle that neither the edition nor a retired inode needs. */
@@ -616,9 +574,11 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 	struct notifier n = {.from = last, .to = next, .notify = notify, .user = user};
 	atomic_uint_least64_t *lookups = counts_for(next), *before = in->lookups;
 	uint32_t root = tree_position(last->tree, tree_root(last->tree));
-	struct holdings revived = {0};
+	struct holdings revived = {
+		0}; /* archives whose last retired inode is shown again */
+	struct tree_node node, found;
 	struct shift *shifts = NULL;
-	bool fine;
+	bool fine = true;
 
 	if (!lookups) {
 		log_print(LOG_ERR, "out of memory");
@@ -627,13 +587,11 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 	}
 	/* only directories that the kernel knows can be in the middle of a listing */
 	for (uint32_t i = 0; i < kp_view_dir_count(last->view); i++) {
-		struct tree_node a, b;
-
 		if (!is_known(before, i, root))
 			continue;
-		a = tree_at(last->tree, i);
-		if (tree_find(next->tree, a.ino, &b))
-			shifts = add_shift(shifts, in, a, next, b);
+		node = tree_at(last->tree, i);
+		if (tree_find(next->tree, node.ino, &found))
+			shifts = add_shift(shifts, in, node, next, found);
 	}
 
 	pthread_rwlock_wrlock(&in->swap);
@@ -641,7 +599,28 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 	in->now = next;
 	in->lookups = lookups;
 	remember_shifts(in, shifts);
-	fine = carry_over(in, last, before, &revived);
+	/* Carry the look-ups over to the new edition.  A retired inode that it has is revived; a
+	 * node of the last edition that it has not is retired. */
+	for (size_t i = 0; in->n_retired && i < BUCKETS; i++)
+		for (struct retired **at = &in->retired[i]; *at;) {
+			if (!tree_find(next->tree, (*at)->st.st_ino, &found)) {
+				at = &(*at)->next;
+				continue;
+			}
+			lookups[tree_position(next->tree, found)] += (*at)->lookups;
+			remove_retired(in, at, &revived);
+		}
+	for (uint32_t i = 0; i < tree_size(last->tree); i++) {
+		uint64_t n_lookups = before[i];
+
+		if (!n_lookups)
+			continue;
+		node = tree_at(last->tree, i);
+		if (tree_find(next->tree, node.ino, &found))
+			lookups[tree_position(next->tree, found)] += n_lookups;
+		else
+			fine &= retire_node(in, last, node, n_lookups);
+	}
 	pthread_mutex_unlock(&in->lock);
 	pthread_rwlock_unlock(&in->swap);
 

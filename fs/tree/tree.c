@@ -163,67 +163,13 @@ static bool insert_late(struct tree *t)
 	return true;
 }
 
-/* Give all nodes their numbers. */
-static bool number_nodes(struct tree *t)
-{
-	size_t cap = 0;
-
-	for (uint32_t n = 0; n < t->nodes; n++) {
-		uint64_t ino = ino_of(t, n);
-
-		if (n + AHEAD < t->nodes)
-			__builtin_prefetch(&t->slots[slot_of(t, view_id(t, n + AHEAD))],
-					   1);
-		if ((n == t->options.root || ino >= TREE_FIRST) && insert_node(t, n, ino))
-			continue;
-		if (!kp_grow(&t->late, t->n_late, &cap, sizeof(*t->late)))
-			return false;
-		t->late[t->n_late++] = (struct late){0, n};
-	}
-	return t->n_late == 0 || insert_late(t);
-}
-
-/* Count the nodes and links below the root: names elsewhere cannot be reached. */
-static bool count_shown(struct tree *t)
-{
-	uint32_t files = t->nodes - t->dirs;
-	bool *inside;
-
-	if (!t->options.part) {
-		t->shown_dirs = t->dirs;
-		t->shown_files = files;
-		return true;
-	}
-	t->links = calloc((size_t)files + 1, sizeof(*t->links));
-	inside = calloc(t->dirs, sizeof(*inside));
-	if (!t->links || !inside) {
-		free(inside);
-		return false;
-	}
-	inside[t->options.root] = true;
-	/* a parent has a smaller number than its children */
-	for (uint32_t d = t->options.root; d < t->dirs; d++) {
-		const struct kp_view_dir *dir = kp_view_dir(t->view, d);
-
-		t->shown_dirs += inside[d];
-		for (uint32_t i = 0; inside[d] && i < dir->count; i++) {
-			struct kp_view_name name = kp_view_name(t->view, dir->first + i);
-
-			if (name.kind == KP_VIEW_DIR)
-				inside[name.index] = true;
-			else
-				t->shown_files += t->links[name.index]++ == 0;
-		}
-	}
-	free(inside);
-	return true;
-}
-
 kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *options,
 		       const struct tree_taken *taken, struct tree **out,
 		       struct kpackx_error *why)
 {
 	uint64_t nodes = (uint64_t)kp_view_dir_count(view) + kp_view_file_count(view);
+	KP_AUTO_FREE bool *inside = NULL; /* which directories are in the root */
+	size_t late_cap = 0;
 	struct tree *t;
 
 	if (nodes >= UINT32_MAX)
@@ -249,9 +195,48 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 	if (!t->slots)
 		goto fail;
 	memset(t->slots, 0, slot_count(t) * sizeof(*t->slots));
-	if (!number_nodes(t) || !count_shown(t))
+	for (uint32_t n = 0; n < nodes; n++) {
+		uint64_t ino = ino_of(t, n);
+
+		if (n + AHEAD < t->nodes)
+			__builtin_prefetch(&t->slots[slot_of(t, view_id(t, n + AHEAD))],
+					   1);
+		if ((n == t->options.root || ino >= TREE_FIRST) && insert_node(t, n, ino))
+			continue;
+		if (!kp_grow(&t->late, t->n_late, &late_cap, sizeof(*t->late)))
+			goto fail;
+		t->late[t->n_late++] = (struct late){0, n};
+	}
+	if (t->n_late && !insert_late(t))
 		goto fail;
 	t->taken = NULL;
+
+	/* count the nodes and links below the root: names elsewhere cannot be reached */
+	if (!options->part) {
+		t->shown_dirs = t->dirs;
+		t->shown_files = t->nodes - t->dirs;
+		*out = t;
+		return KPACK_SUCCESS;
+	}
+	t->links = calloc(nodes - t->dirs + 1, sizeof(*t->links));
+	inside = calloc(t->dirs, sizeof(*inside));
+	if (!t->links || !inside)
+		goto fail;
+	inside[options->root] = true;
+	/* a parent has a smaller number than its children */
+	for (uint32_t d = options->root; d < t->dirs; d++) {
+		const struct kp_view_dir *dir = kp_view_dir(view, d);
+
+		t->shown_dirs += inside[d];
+		for (uint32_t i = 0; inside[d] && i < dir->count; i++) {
+			struct kp_view_name name = kp_view_name(view, dir->first + i);
+
+			if (name.kind == KP_VIEW_DIR)
+				inside[name.index] = true;
+			else
+				t->shown_files += t->links[name.index]++ == 0;
+		}
+	}
 	*out = t;
 	return KPACK_SUCCESS;
 fail:
@@ -352,51 +337,6 @@ static void stat_common(const struct tree *t, const struct stat *from, struct st
 	out->st_blksize = 128 << 10;
 }
 
-/*
- * A bundle has the newest time of its archives, and the owner and read bits of those that
- * not everyone may read.  If these differ, no mode fits: then only the user who mounted may
- * read it, and root.
- */
-static void stat_bundle(const struct tree *t, uint32_t file,
-			const struct kp_view_bundle *b, struct stat *out)
-{
-	size_t entry;
-	const struct stat *first = kp_archive_stat(kp_view_entry(t->view, file, &entry));
-	const struct stat *limiting = NULL;
-	struct stat look = *first;
-	bool differ = false;
-
-	for (uint32_t i = 0; i < b->count; i++) {
-		const struct stat *st =
-			kp_archive_stat(kp_view_entry(t->view, b->parts[i].file, &entry));
-
-		if (is_newer_time(st->st_mtim, look.st_mtim))
-			look.st_mtim = st->st_mtim;
-		if ((st->st_mode & 0444) == 0444)
-			continue;
-		differ |=
-			limiting && (st->st_uid != limiting->st_uid ||
-				     st->st_gid != limiting->st_gid ||
-				     (st->st_mode & 0444) != (limiting->st_mode & 0444));
-		limiting = st;
-	}
-	if (differ) {
-		look.st_uid = geteuid();
-		look.st_gid = getegid();
-		look.st_mode = 0400;
-	} else if (limiting) {
-		look.st_uid = limiting->st_uid;
-		look.st_gid = limiting->st_gid;
-		look.st_mode = limiting->st_mode;
-	}
-	stat_common(t, &look, out);
-	out->st_mode = S_IFREG | (out->st_mode & ~t->options.mask);
-	out->st_nlink = 1;
-	out->st_size = (off_t)b->size;
-	/* The objects are counted as files of toc/. */
-	out->st_blocks = (blkcnt_t)((b->header.size + 511) / 512);
-}
-
 void tree_stat(const struct tree *t, struct tree_node node, struct stat *out)
 {
 	struct kp_entry_info info;
@@ -415,7 +355,44 @@ void tree_stat(const struct tree *t, struct tree_node node, struct stat *out)
 		return;
 	}
 	if (kp_view_bundle(t->view, node.index, &b)) {
-		stat_bundle(t, node.index, &b, out);
+		const struct stat *first, *limiting = NULL;
+		struct stat look;
+		bool differ = false;
+
+		/* A bundle has the newest time of its archives, and the owner and read bits of
+		 * those that not everyone may read.  If these differ, no mode fits: then only the
+		 * user who mounted may read it, and root. */
+		first = kp_archive_stat(kp_view_entry(t->view, node.index, &entry));
+		look = *first;
+		for (uint32_t i = 0; i < b.count; i++) {
+			const struct stat *st = kp_archive_stat(
+				kp_view_entry(t->view, b.parts[i].file, &entry));
+
+			if (is_newer_time(st->st_mtim, look.st_mtim))
+				look.st_mtim = st->st_mtim;
+			if ((st->st_mode & 0444) == 0444)
+				continue;
+			differ |= limiting &&
+				  (st->st_uid != limiting->st_uid ||
+				   st->st_gid != limiting->st_gid ||
+				   (st->st_mode & 0444) != (limiting->st_mode & 0444));
+			limiting = st;
+		}
+		if (differ) {
+			look.st_uid = geteuid();
+			look.st_gid = getegid();
+			look.st_mode = 0400;
+		} else if (limiting) {
+			look.st_uid = limiting->st_uid;
+			look.st_gid = limiting->st_gid;
+			look.st_mode = limiting->st_mode;
+		}
+		stat_common(t, &look, out);
+		out->st_mode = S_IFREG | (out->st_mode & ~t->options.mask);
+		out->st_nlink = 1;
+		out->st_size = (off_t)b.size;
+		/* The objects are counted as files of toc/. */
+		out->st_blocks = (blkcnt_t)((b.header.size + 511) / 512);
 		return;
 	}
 	a = kp_view_entry(t->view, node.index, &entry);
