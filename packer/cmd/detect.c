@@ -503,9 +503,5 @@ int cmd_detect(int argc, char **argv)
 		print_installed(&d);
 	else
 		print_needs(&d, n, argv);
-<<<<<<< ours
-=======
-	kp_choice_fini(&d.kinds);
->>>>>>> theirs
 	return report_finish(d.failed ? EXIT_FAULT : EXIT_OK);
 }
