@@ -35,12 +35,6 @@ void kp_json_fini(struct kp_json *j)
 	*j = (struct kp_json){0};
 }
 
-static void set_fault(struct kp_json *j, kpack_error_t fault)
-{
-	if (!j->fault)
-		j->fault = fault;
-}
-
 /* Append C inside QUOTES nested strings, each of which escapes its content. */
 static void put_quoted(struct kp_json *j, char c, unsigned quotes)
 {
@@ -50,7 +44,7 @@ static void put_quoted(struct kp_json *j, char c, unsigned quotes)
 		put_quoted(j, '\\', quotes - 1);
 		put_quoted(j, c, quotes - 1);
 	} else if (j->written == j->limit || !kp_grow(&j->text, j->size, &j->cap, 1)) {
-		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
+		j->fault = KPACK_ERROR_OUT_OF_MEMORY;
 	} else {
 		j->text[j->size++] = c;
 		j->written++;
@@ -163,7 +157,7 @@ static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
 
 	if (!kp_slots_grow(&j->key_slots, hash_key, j) ||
 	    !kp_grow(&j->keys, j->n_keys, &j->keys_cap, sizeof(key))) {
-		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
+		j->fault = KPACK_ERROR_OUT_OF_MEMORY;
 		return false;
 	}
 	/* the map is in the hash, too: many maps have the same keys */
@@ -209,8 +203,8 @@ static void put_map(struct kp_json *j, struct kp_mp *c, uint64_t pairs)
 			return;
 		if (!is_new_key(j, map, at)) {
 			j->size = before;
-			if (!kp_mp_skip(c))
-				set_fault(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+			if (!kp_mp_skip(c) && !j->fault)
+				j->fault = KPACK_ERROR_MSGPACK_PARSE_FAILED;
 			continue;
 		}
 		put_char(j, ':');
@@ -227,7 +221,8 @@ void kp_json_value(struct kp_json *j, struct kp_mp *c)
 	/* a value is written while it is read: nobody has skipped it, and found it too deep, before */
 	if (!kp_mp_next(c, &v) || (j->depth > KP_MSGPACK_DEPTH_MAX &&
 				   (v.type == KP_MP_ARRAY || v.type == KP_MP_MAP))) {
-		set_fault(j, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		if (!j->fault)
+			j->fault = KPACK_ERROR_MSGPACK_PARSE_FAILED;
 		return;
 	}
 	switch (v.type) {

@@ -17,19 +17,6 @@
 
 #include "core/base/text.h"
 
-/* By enum kp_feature. */
-static const char *const sramecc_text[] = {
-	[KP_FEATURE_ANY] = "",
-	[KP_FEATURE_OFF] = ":sramecc-",
-	[KP_FEATURE_ON] = ":sramecc+",
-};
-
-static const char *const xnack_text[] = {
-	[KP_FEATURE_ANY] = "",
-	[KP_FEATURE_OFF] = ":xnack-",
-	[KP_FEATURE_ON] = ":xnack+",
-};
-
 static kpack_error_t reject_id(struct kp_span id, const char *reason, struct kp_span what,
 			       struct kpackx_error *why)
 {
@@ -139,8 +126,11 @@ kpack_error_t kp_target_parse(struct kp_span text, struct kp_target *out,
 
 void kp_target_format(const struct kp_target *t, char out[KP_TARGET_TEXT_MAX])
 {
-	snprintf(out, KP_TARGET_TEXT_MAX, "%s%s%s", t->processor,
-		 sramecc_text[t->sramecc], xnack_text[t->xnack]);
+	static const char *const signs[] = {"", "-", "+"}; /* by enum kp_feature */
+
+	snprintf(out, KP_TARGET_TEXT_MAX, "%s%s%s%s%s", t->processor,
+		 t->sramecc ? ":sramecc" : "", signs[t->sramecc],
+		 t->xnack ? ":xnack" : "", signs[t->xnack]);
 }
 
 void kp_target_canonical(struct kp_span text, char out[KP_TARGET_TEXT_MAX])
@@ -222,31 +212,27 @@ bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *cod
 }
 
 /*
- * Put the states that a GPU's feature can have into OUT; returns how many there are.  A GPU has each
- * feature on or off, and whoever names it need not know which: the driver's settings decide.
+ * A GPU has each feature on or off, and whoever names it need not know which: the driver's settings
+ * decide.
  */
-static size_t feature_settings(enum kp_feature stated, bool has, enum kp_feature out[2])
-{
-	bool open = has && stated == KP_FEATURE_ANY;
-
-	out[0] = open ? KP_FEATURE_OFF : stated;
-	out[1] = KP_FEATURE_ON;
-	return open ? 2 : 1;
-}
-
 size_t kp_target_settings(const struct kp_target *t,
 			  struct kp_target out[KP_TARGET_SETTINGS])
 {
-	enum kp_feature sramecc[2], xnack[2];
-	size_t n = feature_settings(t->sramecc, t->known && t->known->sramecc, sramecc);
-	size_t m = feature_settings(t->xnack, t->known && t->known->xnack, xnack);
+	bool sramecc = !t->sramecc && t->known && t->known->sramecc; /* may be either */
+	bool xnack = !t->xnack && t->known && t->known->xnack;
+	size_t n = 0;
 
-	for (size_t i = 0; i < n * m; i++) {
-		out[i] = *t;
-		out[i].sramecc = sramecc[i / m];
-		out[i].xnack = xnack[i % m];
+	for (unsigned on = 0; on < KP_TARGET_SETTINGS; on++) {
+		if ((on & 2 && !sramecc) || (on & 1 && !xnack))
+			continue;
+		out[n] = *t;
+		if (sramecc)
+			out[n].sramecc = on & 2 ? KP_FEATURE_ON : KP_FEATURE_OFF;
+		if (xnack)
+			out[n].xnack = on & 1 ? KP_FEATURE_ON : KP_FEATURE_OFF;
+		n++;
 	}
-	return n * m;
+	return n;
 }
 
 /* EI_ABIVERSION; 0 is code object v2, whose flags do not hold the processor. */

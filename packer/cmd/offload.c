@@ -188,7 +188,6 @@ int cmd_offload_bundler(int argc, char **argv)
 		status = b->list       ? bundler_list(b)
 			 : b->unbundle ? bundler_unbundle(b)
 				       : bundler_bundle(b);
-	bundler_targets_fini(b);
 	return report_finish(status);
 }
 

@@ -94,7 +94,7 @@ static int split_batch(const struct split_args *args)
  */
 int cmd_split(int argc, char **argv)
 {
-	struct split_args args;
+	static struct split_args args;
 	int status = split_args_parse(&args, argc, argv);
 	KP_AUTO_FREE char *real = NULL;
 	bool held = !status;
@@ -123,6 +123,5 @@ int cmd_split(int argc, char **argv)
 					     NULL)
 				 : report_error(args.input, "%s", strerror(errno));
 	}
-	split_args_fini(&args);
 	return report_finish(status);
 }

@@ -14,7 +14,6 @@
  * people write by hand, gets the vendor that it lacks.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/target/target.h"
 #include "offload.h"
@@ -229,13 +228,4 @@ int bundler_targets_read(struct bundler *b, const struct option_texts *texts)
 		return report_error(NULL, "%zu targets for the host: one is needed",
 				    hosts);
 	return 0;
-}
-
-void bundler_targets_fini(struct bundler *b)
-{
-	for (size_t i = 0; i < b->n_targets; i++)
-		free(b->targets[i].name);
-	free(b->targets);
-	b->targets = NULL;
-	b->n_targets = 0;
 }

@@ -79,9 +79,8 @@ struct bundler {
 
 /* Whether --type accepts TYPE. */
 bool bundler_type_known(const char *type);
-/* Parse and check --targets; b->targets also has those that were read before a fault. */
+/* Parse and check --targets. */
 int bundler_targets_read(struct bundler *b, const struct option_texts *texts);
-void bundler_targets_fini(struct bundler *b);
 
 int bundler_bundle(const struct bundler *b);
 /* Unbundle a bundle, or an archive. */

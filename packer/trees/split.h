@@ -59,7 +59,6 @@ struct split_args {
 
 /* Returns the exit status, after reporting what is wrong. */
 int split_args_parse(struct split_args *args, int argc, char **argv);
-void split_args_fini(struct split_args *args);
 /*
  * Make the arguments for packing one prefix.  OUT borrows INPUT and OUTPUT.
  * INVALID_ARGUMENT: families, targets or libraries are wrong; further errors of reading them.

@@ -14,15 +14,6 @@
 #include "packer/command.h"
 #include "split.h"
 
-void split_args_fini(struct split_args *args)
-{
-	free(args->name);
-	free(args->archive_dir);
-	free(args->libraries);
-	free(args->targets);
-	free(args->families.items);
-}
-
 /* --- options ----------------------------------------------------------------------- */
 
 /*
