@@ -206,22 +206,6 @@ static kpack_error_t settle_clashes(struct clash *c, kpack_error_t err,
 
 /* --- archives ------------------------------------------------------------------------ */
 
-/* Whether --force replaces the archive as a whole. */
-static bool is_replaced(const struct packing *p, const struct kpack_archive *a)
-{
-	if (!p->args.force || !kp_span_is(kp_archive_group(a), p->args.group))
-		return false;
-	for (size_t i = 0; i < p->plan.n_objects; i++) {
-		const struct plan_object *o = &p->plan.objects[i];
-		const char *place = o->input->images[o->image].arch;
-		const struct family *f = families_find(&p->args.families, place);
-
-		if (kp_span_is(kp_archive_toc(a)->family, f ? f->name : place))
-			return true;
-	}
-	return false;
-}
-
 static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *a,
 				   size_t entry, struct kpackx_error *why)
 {
@@ -313,8 +297,19 @@ kpack_error_t clash_check_archives(struct packing *p, struct kpackx_error *why)
 					      fault.text);
 			else if (open_err)
 				warn_unread(paths[i], &fault);
-			else if (!is_replaced(p, a))
+			else
 				entries = kp_archive_entry_count(a);
+		}
+		/* --force replaces an archive as a whole */
+		for (size_t k = 0; entries && p->args.force && k < p->plan.n_objects &&
+				   kp_span_is(kp_archive_group(a), p->args.group);
+		     k++) {
+			const struct plan_object *o = &p->plan.objects[k];
+			const char *place = o->input->images[o->image].arch;
+			const struct family *f = families_find(&p->args.families, place);
+
+			if (kp_span_is(kp_archive_toc(a)->family, f ? f->name : place))
+				entries = 0;
 		}
 		for (size_t k = 0; k < entries && !err; k++) {
 			err = compare_entry(&c, a, k, why);

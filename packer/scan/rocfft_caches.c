@@ -29,35 +29,6 @@ static bool is_for_all(const struct input *in)
 	return strcmp(kp_path_name(in->key), "rocfft_kernel_cache.db") == 0;
 }
 
-/*
- * Add a part of a cache, unless the tree has that file: a cache for one GPU besides that for all
- * GPUs.
- */
-static kpack_error_t add_part(struct scan *scan, size_t entry,
-			      const struct cache_file *part, struct kpackx_error *why)
-{
-	const struct scan_database d = {part->disk, part->key, part->objects,
-					part->n_objects};
-	struct kp_source ours;
-	struct file_bytes there;
-	kpack_error_t err;
-	bool same;
-	size_t file;
-
-	if (!part->n_objects || !part->objects->path ||
-	    !file_tree_find(&scan->files, part->key, &file))
-		return scan_add_database(scan, entry, &d, NULL, why);
-	ours = kp_source_fd(part->file.fd, 0, part->objects->size);
-	KP_TRY(file_tree_open(&scan->files, file, &there, why));
-	err = kp_source_compare(&ours, &there.source, &same, why);
-	file_bytes_close(&there);
-	if (!err && !same)
-		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "--split-rocfft: its part for %s has other bytes than %s",
-			      part->objects->arches[0], scan->files.items[file].disk);
-	return err;
-}
-
 kpack_error_t rocfft_caches_split(struct scan *scan, bool databases, bool rows,
 				  struct cache_files *parts, struct kpackx_error *why)
 {
@@ -78,8 +49,34 @@ kpack_error_t rocfft_caches_split(struct scan *scan, bool databases, bool rows,
 		/* of the file itself nothing is stored; but an empty cache is not split */
 		if (!err && parts->count > split)
 			in->n_images = 0;
-		for (size_t k = first; k < parts->count && !err; k++)
-			err = add_part(scan, in->entry, &parts->items[k], why);
+		for (size_t k = first; k < parts->count && !err; k++) {
+			const struct cache_file *part = &parts->items[k];
+			const struct scan_database d = {part->disk, part->key,
+							part->objects, part->n_objects};
+			struct kp_source ours;
+			struct file_bytes there;
+			bool same;
+			size_t file;
+
+			if (!part->n_objects || !part->objects->path ||
+			    !file_tree_find(&scan->files, part->key, &file)) {
+				err = scan_add_database(scan, in->entry, &d, NULL, why);
+				continue;
+			}
+			/* the tree has that file: a cache for one GPU besides that for all GPUs */
+			ours = kp_source_fd(part->file.fd, 0, part->objects->size);
+			err = file_tree_open(&scan->files, file, &there, why);
+			if (err)
+				continue;
+			err = kp_source_compare(&ours, &there.source, &same, why);
+			file_bytes_close(&there);
+			if (!err && !same)
+				err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					      "--split-rocfft: its part for %s has other "
+					      "bytes than %s",
+					      part->objects->arches[0],
+					      scan->files.items[file].disk);
+		}
 		if (err)
 			return kp_fail_prefix(why, err, "%s", in->path);
 	}

@@ -528,25 +528,20 @@ bool scan_damaged(const struct scan *scan)
 	return false;
 }
 
-/* Whether the file PATH is short lines of text, such as a compiler's spec, which are no code. */
-static bool is_short_text(const char *path)
-{
-	KP_AUTO_FREE uint8_t *bytes = NULL;
-	size_t size;
-
-	return !below_file_load(path, 64 << 10, "a text", &bytes, &size, NULL) &&
-	       memchr(bytes, '\n', size) && !memchr(bytes, '\0', size);
-}
-
 bool scan_unrecognised(const struct scan *scan, size_t entry, char *out)
 {
 	const struct scan_entry *e = &scan->entries[entry];
 	char arch[KP_TARGET_TEXT_MAX] = "one GPU";
+	KP_AUTO_FREE uint8_t *bytes = NULL;
+	size_t size;
 
 	if (!scan->found.objects || !S_ISREG(e->mode) || e->input || e->note ||
 	    e->converted || e->faulty || e->leftover || e->archive ||
-	    scan->entries[e->first].input || !arch_in_path(e->relative) ||
-	    is_short_text(e->path))
+	    scan->entries[e->first].input || !arch_in_path(e->relative))
+		return false;
+	/* short lines of text, such as a compiler's spec, are no code */
+	if (!below_file_load(e->path, 64 << 10, "a text", &bytes, &size, NULL) &&
+	    memchr(bytes, '\n', size) && !memchr(bytes, '\0', size))
 		return false;
 	/* the target ID in the file's name, else in that of the nearest directory */
 	for (size_t end = strlen(e->relative); end > 0 && out;) {

@@ -206,27 +206,6 @@ static kpack_error_t flush_piece(struct keeping *k, struct kp_recipe *r,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t keep_bytes(struct keeping *k, struct kp_span bytes,
-				struct kp_recipe *r, struct kpackx_error *why)
-{
-	while (bytes.size) {
-		size_t n = PIECE - k->used < bytes.size ? PIECE - k->used : bytes.size;
-
-		KP_TRY(kp_recipe_add(r,
-				     (struct kp_part){.kind = KP_PART_RANGE,
-						      .number = (uint32_t)r->n_images,
-						      .from = k->used,
-						      .size = n},
-				     why));
-		memcpy(k->piece + k->used, bytes.data, n);
-		k->used += n;
-		bytes = kp_span_tail(bytes, n);
-		if (k->used == PIECE)
-			KP_TRY(flush_piece(k, r, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 /*
  * Add PATH, whose original is ORIGINAL, and whose other facts R has.  R describes the original block by
  * block: what CHANGED (NULL: nothing took its place) has is copied from there, the rest is kept.
@@ -287,13 +266,21 @@ static kpack_error_t keep_file(struct keeping *k, const char *path,
 							     .from = offset,
 							     .size = n},
 					    why);
-		} else {
-			err = keep_bytes(k, (struct kp_span){bytes, n}, r, why);
+		} else { /* only the last block is shorter: each fits into the piece */
+			err = kp_recipe_add(
+				r,
+				(struct kp_part){.kind = KP_PART_RANGE,
+						 .number = (uint32_t)r->n_images,
+						 .from = k->used,
+						 .size = n},
+				why);
+			memcpy(k->piece + k->used, bytes, n);
+			k->used += n;
 		}
 		at += n;
+		if (!err && (k->used == PIECE || at == original->size))
+			err = flush_piece(k, r, why);
 	}
-	if (!err)
-		err = flush_piece(k, r, why);
 	memcpy(r->file.xxh3, kp_hasher_value(whole).bytes, sizeof(r->file.xxh3));
 	memcpy(r->copied, kp_hasher_value(copied).bytes, sizeof(r->copied));
 	if (!err)
@@ -411,6 +398,11 @@ struct original {
 	bool second; /* the archive to write, which is not the one that it needs */
 };
 
+static void original_fini(struct original *o)
+{
+	kp_outfile_close(&o->out);
+}
+
 /*
  * Find the original of FILE.  If FILE is itself the result of an earlier run, and one of its two
  * archives in DIR has the original of that run, that one is restored.
@@ -467,25 +459,18 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 			   struct kpackx_error *why)
 {
 	KP_AUTO(kp_recipe) r = {.file.changed_size = changed->size};
+	KP_AUTO(original) original = {.out = {.fd = -1, .dir_fd = -1}};
 	KP_AUTO(keeping) k = {0};
 	KP_AUTO_FREE char *archive = NULL;
-	struct original original;
 	struct kp_hash hash;
-	kpack_error_t err = find_original(dir, path, file, &original, why);
 
-	if (!err)
-		err = content_hash_source(changed, &hash, why);
-	if (!err) {
-		memcpy(r.file.changed_xxh3, hash.bytes, sizeof(hash.bytes));
-		archive = archive_of(path, original.second);
-		err = keeping_open(&k, dir, archive, why);
-	}
-	if (!err)
-		err = keep_file(&k, path, &original.source, changed, &r, why);
-	if (!err)
-		err = keeping_publish(&k, why);
-	kp_outfile_close(&original.out);
-	return err;
+	KP_TRY(find_original(dir, path, file, &original, why));
+	KP_TRY(content_hash_source(changed, &hash, why));
+	memcpy(r.file.changed_xxh3, hash.bytes, sizeof(hash.bytes));
+	archive = archive_of(path, original.second);
+	KP_TRY(keeping_open(&k, dir, archive, why));
+	KP_TRY(keep_file(&k, path, &original.source, changed, &r, why));
+	return keeping_publish(&k, why);
 }
 
 /* --- files that are removed ---------------------------------------------------------- */
@@ -498,7 +483,7 @@ kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_
 	for (size_t i = 0; i < n; i++) {
 		const struct keep_file *f = &files[i];
 		KP_AUTO(kp_recipe) r = {.file.removed = true};
-		struct original original = {.out = {.fd = -1, .dir_fd = -1}};
+		KP_AUTO(original) original = {.out = {.fd = -1, .dir_fd = -1}};
 		KP_AUTO_CLOSE int fd = -1;
 		kpack_error_t err = KPACK_SUCCESS;
 		struct kp_source file;
@@ -533,7 +518,6 @@ kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_
 		}
 		if (!err)
 			err = keep_file(&k, f->path, &original.source, NULL, &r, why);
-		kp_outfile_close(&original.out);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", f->disk);
 		if (kp_writer_blob_size(k.writer) > ARCHIVE_SIZE || i + 1 == n)
@@ -786,7 +770,7 @@ int undo_run(struct undo *u)
 		const struct undo_file *f = &u->files[i];
 		const struct kp_recipe *r = &f->recipe;
 		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, r->file.mtime};
-		struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+		KP_AUTO(kp_outfile) out = {.fd = -1, .dir_fd = -1};
 		KP_AUTO_FREE char *path = path_of(u, f);
 
 		refused += f->state == UNDO_REFUSED;
@@ -809,7 +793,6 @@ int undo_run(struct undo *u)
 			err = kp_outfile_publish(&out, &why);
 		if (err)
 			kp_fail_prefix(&why, err, "%s", path);
-		kp_outfile_close(&out);
 	}
 	progress_end();
 	if (err)

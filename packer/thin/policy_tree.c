@@ -501,8 +501,7 @@ bool policy_tree_look(struct policy_tree *t, enum state_kind work)
 		}
 	}
 	tree_list_close(list);
-	if (n)
-		kp_sort(now, n, KP_BY_TEXT(struct state_file, path));
+	kp_sort(now, n, KP_BY_TEXT(struct state_file, path));
 	if (work == STATE_SEEN)
 		t->n_new = t->n_gone = 0;
 	all = xcalloc(n + s->n_files + 1, sizeof(*all));
@@ -612,8 +611,7 @@ struct policy_sums policy_tree_sums(const struct policy_tree *t)
 			savings[n++] = (struct saving){f->ino, f->before - f->size};
 	}
 	/* a file with several names is freed once */
-	if (n)
-		kp_sort(savings, n, KP_BY_NUMBER(struct saving, ino));
+	kp_sort(savings, n, KP_BY_NUMBER(struct saving, ino));
 	for (size_t i = 0; i < n; i++)
 		if (!savings[i].ino || i == 0 || savings[i - 1].ino != savings[i].ino)
 			saved += savings[i].bytes;

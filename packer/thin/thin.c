@@ -121,8 +121,7 @@ static void choose_files(struct thin *t)
 		for (size_t k = 0; in->objects && k < KP_COUNT(wrapped); k++)
 			f->wrap |= strcmp(wrapped[k], in->objects->library) == 0;
 	}
-	if (t->n_files)
-		kp_sort(t->files, t->n_files, KP_BY_NUMBER(struct thin_file, entry));
+	kp_sort(t->files, t->n_files, KP_BY_NUMBER(struct thin_file, entry));
 	t->rewritten = xcalloc(t->n_files, sizeof(*t->rewritten));
 	for (size_t i = 0; i < t->n_files; i++)
 		if (t->files[i].gone)

@@ -50,44 +50,6 @@ static void base_target(const struct library_object *o, size_t i,
 	kp_target_format(&target, out);
 }
 
-/*
- * The tree for the file O of a database: of the --family that contains all its architectures, or
- * their bases; of the family that its library gives it; or of the only GPU, with whatever features,
- * that it is for, whose name is in BASE.  NULL: it has to be where each GPU finds it.  The user names
- * GPUs, files also state features and steppings.
- */
-static const char *tree_of_object(const struct families *families,
-				  const struct library_object *o,
-				  char base[KP_TARGET_TEXT_MAX], bool *is_family)
-{
-	const struct family *common = NULL;
-	char other[KP_TARGET_TEXT_MAX];
-	bool same = true; /* all architectures have one family, or none has one */
-	bool one = true;
-
-	base_target(o, 0, base);
-	for (size_t i = 0; i < o->n_arches; i++) {
-		const struct family *family;
-
-		library_object_target(o, i, other);
-		family = families_find(families, other);
-		base_target(o, i, other);
-		family = family ? family : families_find(families, other);
-		same &= family && (i == 0 || family == common);
-		common = family;
-		one &= strcmp(base, other) == 0;
-	}
-	*is_family = same || *o->family;
-	if (same)
-		return common->name;
-	if (*o->family)
-		return tree_of_family(o->family);
-	return one && strcmp(base, KP_ARCH_GENERIC) != 0 &&
-			       !kp_generic_members(kp_span_str(base))
-		       ? base
-		       : NULL;
-}
-
 /* --- archives that exist ----------------------------------------------------------- */
 
 bool old_archive_is(const struct scan_entry *e)
@@ -196,25 +158,52 @@ static void add_arch(struct output_tree *tree, const char *arch)
 static kpack_error_t place_files(const struct packing *p, struct partition *out,
 				 struct kpackx_error *why)
 {
+	const struct families *families = &p->args.families;
 	kpack_error_t err = KPACK_SUCCESS;
 
+	/*
+	 * A file of a database goes to the tree of the --family that contains all its architectures,
+	 * or their bases; of the family that its library gives it; or of the only GPU, with whatever
+	 * features, that it is for.  Else it has to be where each GPU finds it.  The user names GPUs,
+	 * files also state features and steppings.
+	 */
 	for (size_t i = 0; p->scan.found.objects && i < p->scan.files.count; i++) {
 		const struct library_object *o = p->scan.found.objects[i];
 		size_t *number = &out->tree_of[p->scan.file_entries[i]];
-		char base[KP_TARGET_TEXT_MAX];
+		char base[KP_TARGET_TEXT_MAX], other[KP_TARGET_TEXT_MAX];
+		bool same = true; /* all architectures have one family, or none has one */
+		bool one = true;
+		const struct family *common = NULL;
 		const char *name;
-		bool family;
 
 		if (!o || *number == PARTITION_NONE ||
 		    strcmp(o->arches[0], KP_ARCH_GENERIC) == 0)
 			continue;
-		name = tree_of_object(&p->args.families, o, base, &family);
-		if (!name)
-			continue;
-		KP_TRY(take_tree(out, name, family, number, why));
+		base_target(o, 0, base);
 		for (size_t k = 0; k < o->n_arches; k++) {
-			base_target(o, k, base);
-			add_arch(&out->items[*number], base);
+			const struct family *family;
+
+			library_object_target(o, k, other);
+			family = families_find(families, other);
+			base_target(o, k, other);
+			family = family ? family : families_find(families, other);
+			same &= family && (k == 0 || family == common);
+			common = family;
+			one &= strcmp(base, other) == 0;
+		}
+		if (same)
+			name = common->name;
+		else if (*o->family)
+			name = tree_of_family(o->family);
+		else if (one && strcmp(base, KP_ARCH_GENERIC) != 0 &&
+			 !kp_generic_members(kp_span_str(base)))
+			name = base;
+		else
+			continue;
+		KP_TRY(take_tree(out, name, same || *o->family, number, why));
+		for (size_t k = 0; k < o->n_arches; k++) {
+			base_target(o, k, other);
+			add_arch(&out->items[*number], other);
 		}
 	}
 	for (size_t i = 0; i < p->scan.n_entries && !err; i++) {
@@ -222,8 +211,7 @@ static kpack_error_t place_files(const struct packing *p, struct partition *out,
 
 		if (out->tree_of[i] != PARTITION_GENERIC ||
 		    !old_archive_is(&p->scan.entries[i]) ||
-		    old_archive_open(p->scan.entries[i].path, &p->args.families, &a,
-				     NULL))
+		    old_archive_open(p->scan.entries[i].path, families, &a, NULL))
 			continue;
 		if (strcmp(a.part, KP_ARCH_GENERIC) != 0) {
 			err = take_tree(out, a.part, a.family, &out->tree_of[i], why);

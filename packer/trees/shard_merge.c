@@ -130,39 +130,6 @@ static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
 
 /* --- archives ---------------------------------------------------------------------------- */
 
-/* List the names of all parts' archives, each once. */
-static kpack_error_t list_archives(struct part_merge *m, struct kpackx_error *why)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < m->n_parts; i++) {
-		KP_AUTO_FREE char *dir =
-			xasprintf("%s/" KP_ARCHIVES_DIR, m->parts[i].dir);
-		struct kpackx_error fault = {0};
-		char **paths = NULL;
-		size_t count = 0;
-
-		if (below_archives_find(dir, &paths, &count, &fault) &&
-		    fault.sys_errno != ENOENT)
-			return kp_fail(why, fault.code, "%s: %s", dir, fault.text);
-		for (size_t k = 0; k < count; k++) {
-			xgrow(&m->names, m->n_names, &m->names_cap, sizeof(*m->names));
-			m->names[m->n_names++] = xstrdup(kp_path_name(paths[k]));
-			free(paths[k]);
-		}
-		free(paths);
-	}
-	kp_sort(m->names, m->n_names, KP_AS_TEXT);
-	for (size_t i = 0; i < m->n_names; i++) {
-		if (n && strcmp(m->names[n - 1], m->names[i]) == 0)
-			free(m->names[i]);
-		else
-			m->names[n++] = m->names[i];
-	}
-	m->n_names = n;
-	return KPACK_SUCCESS;
-}
-
 /*
  * Write the archive NAME from those of the parts.  It is copied if it is in OUT what it is in a
  * part: INPUT had it and nobody added to it, so that every part has a copy; or only one part
@@ -283,9 +250,35 @@ static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 	kpack_error_t err = KPACK_SUCCESS;
 	struct tree_item item;
 	struct stat st;
+	size_t n = 0;
 
 	KP_TRY(open_parts(m, why));
-	KP_TRY(list_archives(m, why));
+	/* the names of all parts' archives, each once */
+	for (size_t i = 0; i < m->n_parts; i++) {
+		KP_AUTO_FREE char *its =
+			xasprintf("%s/" KP_ARCHIVES_DIR, m->parts[i].dir);
+		struct kpackx_error fault = {0};
+		char **paths = NULL;
+		size_t count = 0;
+
+		if (below_archives_find(its, &paths, &count, &fault) &&
+		    fault.sys_errno != ENOENT)
+			return kp_fail(why, fault.code, "%s: %s", its, fault.text);
+		for (size_t k = 0; k < count; k++) {
+			xgrow(&m->names, m->n_names, &m->names_cap, sizeof(*m->names));
+			m->names[m->n_names++] = xstrdup(kp_path_name(paths[k]));
+			free(paths[k]);
+		}
+		free(paths);
+	}
+	kp_sort(m->names, m->n_names, KP_AS_TEXT);
+	for (size_t i = 0; i < m->n_names; i++) {
+		if (n && strcmp(m->names[n - 1], m->names[i]) == 0)
+			free(m->names[i]);
+		else
+			m->names[n++] = m->names[i];
+	}
+	m->n_names = n;
 	tree_write_begin(&m->tree, m->options->out, false);
 	KP_TRY(tree_write_root(&m->tree, why));
 	KP_TRY(leftovers_lock(m->tree.root, &m->tree.lock, why));

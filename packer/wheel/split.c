@@ -47,38 +47,6 @@ static kpack_error_t open_temp(const char *base, struct temp_dir *out,
 	return temp_dir_open(out, base, KP_TEMP_WHEEL, why);
 }
 
-/* Check what can be checked before any work, and make the directories. */
-static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
-{
-	const struct wheel_split_args *args = s->args;
-	const char *const dirs[] = {args->output, args->tmp_dir};
-	struct dos_time time;
-	kpack_error_t err = KPACK_SUCCESS;
-	struct stat st;
-
-	KP_TRY(dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &time, why));
-	/* what is written must not be inside an input directory */
-	for (size_t i = 0; i < 2 * args->n_inputs; i++) {
-		const char *input = args->inputs[i / 2], *dir = dirs[i % 2];
-
-		if (dir && below_stat(input, &st) == 0 && S_ISDIR(st.st_mode))
-			err = output_check_beside(input, dir, why);
-		if (err)
-			return kp_fail_prefix(why, err, "%s: %s", input, dir);
-	}
-	/* a run that fails removes what it made, and no directory of the user */
-	s->made = below_lstat(args->output, &st) < 0 && errno == ENOENT;
-	KP_TRY(below_make_root(args->output, 0777, why));
-	s->n_before = below_scandir(args->output, &s->before, NULL);
-	KP_TRY(open_temp(args->output, &s->staging, why));
-	KP_TRY(make_dir(&s->staging, "out", &s->dir, why));
-	if (!args->tmp_dir)
-		return KPACK_SUCCESS;
-	err = below_root(args->tmp_dir, why);
-	return err ? kp_fail_prefix(why, err, "%s", args->tmp_dir)
-		   : open_temp(args->tmp_dir, &s->work, why);
-}
-
 /* --- what has the names of outputs ---------------------------------------------------- */
 
 /* The members of a wheel that has the name of an output, as they are listed one by one. */
@@ -201,19 +169,47 @@ static kpack_error_t compose_names(const struct split *s, const struct wheel_nam
 	return KPACK_SUCCESS;
 }
 
-/* Open all inputs, and check that they can become one host wheel, whose name is free. */
+/*
+ * Check what can be checked before any work, make the directories, and open all inputs, which must
+ * become one host wheel, whose name is free.
+ */
 static kpack_error_t open_sources(struct split *s, struct kpackx_error *why)
 {
 	const struct wheel_split_args *args = s->args;
+	const char *const dirs[] = {args->output, args->tmp_dir};
 	struct wheel_output host;
+	struct dos_time time;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct stat st;
 
+	KP_TRY(dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &time, why));
+	/* what is written must not be inside an input directory */
+	for (size_t i = 0; i < 2 * args->n_inputs; i++) {
+		const char *input = args->inputs[i / 2], *dir = dirs[i % 2];
+
+		if (dir && below_stat(input, &st) == 0 && S_ISDIR(st.st_mode))
+			err = output_check_beside(input, dir, why);
+		if (err)
+			return kp_fail_prefix(why, err, "%s: %s", input, dir);
+	}
+	/* a run that fails removes what it made, and no directory of the user */
+	s->made = below_lstat(args->output, &st) < 0 && errno == ENOENT;
+	KP_TRY(below_make_root(args->output, 0777, why));
+	s->n_before = below_scandir(args->output, &s->before, NULL);
+	KP_TRY(open_temp(args->output, &s->staging, why));
+	KP_TRY(make_dir(&s->staging, "out", &s->dir, why));
+	if (args->tmp_dir) {
+		err = below_root(args->tmp_dir, why);
+		if (err)
+			return kp_fail_prefix(why, err, "%s", args->tmp_dir);
+		KP_TRY(open_temp(args->tmp_dir, &s->work, why));
+	}
 	s->sources = xcalloc(args->n_inputs, sizeof(*s->sources));
 	for (size_t i = 0; i < args->n_inputs; i++) {
 		char *dir = xasprintf("%s/%zu",
 				      s->work.path ? s->work.path : s->staging.path, i);
-		kpack_error_t err = wheel_source_open(args, args->inputs[i], dir,
-						      &s->sources[i], why);
 
+		err = wheel_source_open(args, args->inputs[i], dir, &s->sources[i], why);
 		s->n_sources++;
 		if (err)
 			return kp_fail_prefix(why, err, "%s", args->inputs[i]);
@@ -225,40 +221,6 @@ static kpack_error_t open_sources(struct split *s, struct kpackx_error *why)
 	KP_TRY(wheel_items_check(s->sources, s->n_sources, s->prefer, why));
 	KP_TRY(compose_names(s, &s->sources[0].name, &host, why));
 	return check_free(s, WHEEL_OUTPUT_HOST, host.final, NULL, why);
-}
-
-/* Pack each input; returns the exit status. */
-static int pack_sources(struct split *s)
-{
-	const char *dist = s->sources[0].info.name;
-	char group[WHEEL_NAME_MAX + 1];
-	int status = EXIT_OK;
-
-	if (s->args->group) {
-		snprintf(group, sizeof(group), "%s", s->args->group);
-	} else if (!dist_name_normal(dist, '_', group)) {
-		report_error(NULL, "'%s' cannot be the name of a group: give --group",
-			     dist);
-		return EXIT_FAULT;
-	}
-	for (size_t i = 0; !status && i < s->n_sources; i++) {
-		struct wheel_source *source = &s->sources[i];
-		static const char *const signatures[] = {"RECORD.jws", "RECORD.p7s"};
-		size_t member;
-
-		for (size_t k = 0; !s->args->quiet && k < KP_COUNT(signatures); k++) {
-			KP_AUTO_FREE char *path =
-				xasprintf("%s/%s", source->info.dir, signatures[k]);
-
-			if (wheel_in_find(source->in, path, &member))
-				report_error(
-					source->path,
-					"note: %s is left out: it signs the old RECORD",
-					path);
-		}
-		status = wheel_source_pack(source, group);
-	}
-	return status;
 }
 
 /* --- output wheels ---------------------------------------------------------------------- */
@@ -526,13 +488,34 @@ int wheel_split_run(const struct wheel_split_args *args)
 {
 	struct split s = {.args = args, .staging = {.fd = -1}, .work = {.fd = -1}};
 	struct kpackx_error why = {0};
-	kpack_error_t err = open_places(&s, &why);
+	kpack_error_t err = open_sources(&s, &why);
+	char group[WHEEL_NAME_MAX + 1];
 	int status = EXIT_OK;
 
-	if (!err)
-		err = open_sources(&s, &why);
-	if (!err)
-		status = pack_sources(&s);
+	if (!err && args->group) {
+		snprintf(group, sizeof(group), "%s", args->group);
+	} else if (!err && !dist_name_normal(s.sources[0].info.name, '_', group)) {
+		report_error(NULL, "'%s' cannot be the name of a group: give --group",
+			     s.sources[0].info.name);
+		status = EXIT_FAULT;
+	}
+	for (size_t i = 0; !err && !status && i < s.n_sources; i++) {
+		struct wheel_source *source = &s.sources[i];
+		static const char *const signatures[] = {"RECORD.jws", "RECORD.p7s"};
+		size_t member;
+
+		for (size_t k = 0; !args->quiet && k < KP_COUNT(signatures); k++) {
+			KP_AUTO_FREE char *path =
+				xasprintf("%s/%s", source->info.dir, signatures[k]);
+
+			if (wheel_in_find(source->in, path, &member))
+				report_error(
+					source->path,
+					"note: %s is left out: it signs the old RECORD",
+					path);
+		}
+		status = wheel_source_pack(source, group);
+	}
 	if (!err && !status)
 		err = write_wheels(&s, &why);
 	if (err) {

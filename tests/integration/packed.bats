@@ -3,6 +3,16 @@
 
 load databases.bash
 
+# kpack pack with OPTIONS... says TEXT on stderr, nothing on stdout, and fails.
+fails() { # TEXT OPTION...
+	local text=$1
+	shift
+	status=0
+	kpack pack "$@" >refused.out 2>refused.err || status=$?
+	[ "$status" = 1 ] && grep -qF -e "$text" refused.err && [ ! -s refused.out ] ||
+		{ echo "exit $status:"; cat refused.err; return 1; }
+}
+
 # Here with names that /proc/mounts escapes.
 teardown() {
 	cd /

@@ -7,19 +7,7 @@
 
 load packing
 
-examples=$KPACK_BIN/contrib/examples
-
 split() { kpack split -q "$@"; }
-
-# loads WANT LIBRARY AGENT [WRAPPERS]: what its kernels return
-loads() {
-	local sanitizer got # which Python is without
-	sanitizer=$(ldd "$examples/libamdhip64.so.5" | awk '$1 ~ /^lib[at]san/ { print $3 }')
-	got=$(LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$3 env LD_PRELOAD="$sanitizer" \
-		ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" $python "$tools/launch.py" \
-		--wrappers "${4-2}" --devices 1 "$PWD/$2" 2>told | sed 's/.*: //' | paste -sd ' ')
-	[ "$got" = "$1" ] || { echo "$2 $3: $got, not $1"; cat told; return 1; }
-}
 
 install_over() { # ROOT TREE...
 	rm -rf "$1"
