@@ -432,7 +432,7 @@ static kpack_error_t settle_fields(struct merge_plan *p, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* --- is there room, and is it right? -------------------------------------------------------- */
+/* --- is it right? --------------------------------------------------------------------------- */
 
 /*
  * Decode what is not dropped: frames are copied as they are, and what is damaged must not
@@ -477,7 +477,7 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 			     struct kpackx_error *why)
 {
 	struct merge_plan *p = *out = xcalloc(1, sizeof(*p));
-	KP_AUTO_FREE struct kp_rank *ranks = NULL;
+	struct kp_rank *ranks;
 	uint64_t toc;
 	bool framed;
 
@@ -528,6 +528,7 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 	qsort_r(p->order, p->n_order, sizeof(*p->order), by_rank, ranks);
 	for (size_t i = 0; i < p->n_order; i++)
 		p->objects[p->order[i]].position = (uint32_t)i;
+	free(ranks);
 	KP_TRY(merge_share(p, why));
 	/*
 	 * One archive must have room for all of it.  The writer would refuse it, too, but only after

@@ -3,7 +3,7 @@
  * Carry out the plan of a merge: find the objects that are stored with equal bytes; then write the
  * objects in one of three ways, and the entries.
  *
- *	copy_frames		zstd-per-kernel and none: stored bytes as they are, in long runs
+ *	merge_plan_write	zstd-per-kernel and none: stored bytes as they are, in long runs
  *	write_all_shared	zstd-shared: the blocks of the source that has most of them, as far
  *				as all of their bytes stay; other objects are compressed again
  *	encode_objects		another scheme, or a level: decode everything and store it anew

@@ -445,7 +445,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	check_gpus(s);
 	for (size_t i = 0; i < s->b.fat.elf.n_wrappers; i++)
 		check_wrapper(s, i);
-	/* what is not installed, and no check above reported; judge_absent judges it */
+	/* what is not installed, and no check above reported; judge_rest judges it */
 	for (size_t i = 0; i < s->arches.count; i++)
 		if (!s->arches.installed[i] && !s->codes[i].lost &&
 		    !reach_has_broken(&s->reach, s->arches.items[i]))

@@ -8,7 +8,7 @@
 static int setup(void **state)
 {
 	assert_ok(scratch_begin(state));
-	make("dir/", "dir/file=old", "link>dir/file", "dangling>dir/none", NULL);
+	make("dir/", "dir/file=old", "link>dir/file", NULL);
 	return 0;
 }
 
