@@ -28,47 +28,15 @@ static kpack_error_t fail_mismatch(struct kpackx_error *why)
 		       "seek table: a row does not match its frame");
 }
 
-/*
- * Find out what the parts are.  The magic of a frame cannot be a block's header: it would
- * state more than 128 KiB.
- */
-static kpack_error_t find_form(struct kp_chunks *c, struct kpackx_error *why)
-{
-	uint8_t room[KP_FRAME_HEADER_MAX];
-	struct kp_frame_header h;
-	struct kp_span head;
-
-	if (c->n < 2)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_source_head(&c->stored, c->offsets[1], room, sizeof(room), &head, why));
-	if (kp_frame_header_read(head, &h))
-		return KPACK_SUCCESS;
-	KP_TRY(kp_source_head(&c->stored, 0, room, sizeof(room), &head, why));
-	if (!kp_frame_header_read(head, &h) || h.skippable || h.dictionary ||
-	    h.content != c->size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "seek table: not of one frame of %llu bytes, nor of "
-			       "several frames",
-			       (unsigned long long)c->size);
-	c->one_frame = true;
-	c->header = h.size;
-	if (!h.checksum)
-		return KPACK_SUCCESS;
-	c->footer = sizeof(c->sum);
-	if (c->offsets[c->n] < c->footer)
-		return fail_mismatch(why);
-	KP_TRY(kp_source_read(&c->stored, c->offsets[c->n] - c->footer, room, c->footer,
-			      why));
-	c->sum = kp_le32(room);
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t kp_chunks_open(struct kp_chunks *c, const struct kp_source *stored,
 			     uint64_t chunk, uint64_t size, struct kpackx_error *why)
 {
 	uint64_t want, table, row_size, begin, at = 0;
 	uint8_t foot[KP_SEEK_FOOT], head[KP_SEEK_HEAD];
+	uint8_t room[KP_FRAME_HEADER_MAX];
 	KP_AUTO_FREE uint8_t *rows = NULL;
+	struct kp_frame_header h;
+	struct kp_span s;
 	uint32_t n;
 
 	*c = (struct kp_chunks){.stored = *stored, .chunk = chunk, .size = size};
@@ -132,7 +100,33 @@ kpack_error_t kp_chunks_open(struct kp_chunks *c, const struct kp_source *stored
 	/* a chunk has a checksum in the table, whose bytes were compared with their hashes */
 	if (c->checksums)
 		c->stored.hashes = NULL;
-	return find_form(c, why);
+	if (n < 2)
+		return KPACK_SUCCESS;
+
+	/*
+	 * What the parts are: frames, or the blocks of one.  The magic of a frame cannot be a
+	 * block's header: it would state more than 128 KiB.
+	 */
+	KP_TRY(kp_source_head(&c->stored, c->offsets[1], room, sizeof(room), &s, why));
+	if (kp_frame_header_read(s, &h))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_head(&c->stored, 0, room, sizeof(room), &s, why));
+	if (!kp_frame_header_read(s, &h) || h.skippable || h.dictionary ||
+	    h.content != size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: not of one frame of %llu bytes, nor of "
+			       "several frames",
+			       (unsigned long long)size);
+	c->one_frame = true;
+	c->header = h.size;
+	if (!h.checksum)
+		return KPACK_SUCCESS;
+	c->footer = sizeof(c->sum);
+	if (at < c->footer)
+		return fail_mismatch(why);
+	KP_TRY(kp_source_read(&c->stored, at - c->footer, room, c->footer, why));
+	c->sum = kp_le32(room);
+	return KPACK_SUCCESS;
 }
 
 void kp_chunks_fini(struct kp_chunks *c)

@@ -410,31 +410,6 @@ static bool add_entry(struct parser *p, struct kp_span key, struct kp_span arch,
 /* --- one key ------------------------------------------------------------------------ */
 
 /*
- * The architecture in a key, as kpack's design paper has it ("rocblas/gfx1100/kernel"): its
- * first component that looks like an architecture.
- */
-static bool arch_in_key(struct kp_span key, struct kp_span *arch)
-{
-	size_t begin = 0;
-
-	for (size_t i = 0; i <= key.size; i++) {
-		struct kp_span s = {key.data + begin, i - begin};
-
-		if (i < key.size && key.data[i] != '/')
-			continue;
-		if ((s.size > 3 &&
-		     (kp_span_starts(s, "gfx", 3) || kp_span_starts(s, "sm_", 3))) ||
-		    (s.size > 8 && kp_span_starts(s, "compute_", 8)) ||
-		    kp_span_is(s, "amdgcnspirv")) {
-			*arch = s;
-			return true;
-		}
-		begin = i + 1;
-	}
-	return false;
-}
-
-/*
  * Whether the map at the cursor is itself an entry, without the arch level: one of its
  * keys is a field of entries and has a value that is not a map.  An architecture's value
  * is always a map.
@@ -468,6 +443,7 @@ static bool parse_binary(struct parser *p)
 	const char *fault = NULL;
 	struct raw_entry r;
 	uint32_t pairs, n;
+	size_t begin = 0;
 
 	if (kp_mp_peek(&p->c) != KP_MP_STR)
 		return kp_mp_skip(&p->c) && kp_mp_skip(&p->c);
@@ -491,8 +467,21 @@ static bool parse_binary(struct parser *p)
 	if (is_bare_entry(p, pairs)) {
 		if (!parse_entry(p, pairs, &r, key, none))
 			return false;
-		if (arch_in_key(key, &arch))
-			return add_entry(p, key, arch, &r);
+		/*
+		 * The architecture is in the key, as kpack's design paper has it
+		 * ("rocblas/gfx1100/kernel"): the first component that looks like one.
+		 */
+		for (size_t i = 0; i <= key.size; i++) {
+			if (i < key.size && key.data[i] != '/')
+				continue;
+			arch = (struct kp_span){key.data + begin, i - begin};
+			if ((arch.size > 3 && (kp_span_starts(arch, "gfx", 3) ||
+					       kp_span_starts(arch, "sm_", 3))) ||
+			    (arch.size > 8 && kp_span_starts(arch, "compute_", 8)) ||
+			    kp_span_is(arch, "amdgcnspirv"))
+				return add_entry(p, key, arch, &r);
+			begin = i + 1;
+		}
 		kp_faults_add_entry(&p->toc->faults, key, none, true,
 				    "no architecture, neither under the key nor in it");
 		return true;

@@ -204,54 +204,48 @@ static int cmp_arch(const void *a, const void *b, void *rank)
 	return KP_ORDER(x->binary, y->binary);
 }
 
-/* Sort N entries of one binary by arch, stably; keep the last of equal ones. */
-static size_t sort_arches(struct kp_toc *toc, struct kp_toc_entry *run, size_t n,
-			  uint16_t *rank)
+/* Sort each binary's entries by arch, stably, and close the gaps of dropped entries. */
+static void sort_entries(struct kp_toc *toc, uint16_t *rank)
 {
 	/* with more entries, inserting costs more than it saves */
 	enum { INSERT_MAX = 16 };
-	uint32_t binary = run->binary;
-	size_t kept = 0;
-
-	/* most keys have a few architectures, for which a call of qsort_r is dear */
-	for (size_t i = 1; i < n && n <= INSERT_MAX; i++) {
-		struct kp_toc_entry e = run[i];
-		size_t at = i;
-
-		for (; at && rank[run[at - 1].arch] > rank[e.arch]; at--)
-			run[at] = run[at - 1];
-		run[at] = e;
-	}
-	if (n > INSERT_MAX) {
-		for (size_t i = 0; i < n; i++)
-			run[i].binary = (uint32_t)i; /* the position, meanwhile */
-		qsort_r(run, n, sizeof(*run), cmp_arch, rank);
-		for (size_t i = 0; i < n; i++)
-			run[i].binary = binary;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (kept && run[i].arch == run[kept - 1].arch) {
-			kp_toc_entry_fault(toc, &run[i], false, "twice, the last counts");
-			kept--;
-		}
-		run[kept++] = run[i];
-	}
-	return kept;
-}
-
-/* Sort each binary's entries, and close the gaps of dropped entries. */
-static void sort_entries(struct kp_toc *toc, uint16_t *rank)
-{
 	size_t begin = 0, to = 0;
 
 	while (begin < toc->n_entries) {
 		struct kp_toc_entry *run = toc->entries + begin;
+		uint32_t binary = run->binary;
 		bool ascends = true;
-		size_t n = 1, kept;
+		size_t n = 1, kept = 0;
 
-		for (; begin + n < toc->n_entries && run[n].binary == run->binary; n++)
+		for (; begin + n < toc->n_entries && run[n].binary == binary; n++)
 			ascends &= rank[run[n - 1].arch] < rank[run[n].arch];
-		kept = ascends ? n : sort_arches(toc, run, n, rank);
+		/* most keys have a few architectures, for which a call of qsort_r is dear */
+		for (size_t i = 1; !ascends && n <= INSERT_MAX && i < n; i++) {
+			struct kp_toc_entry e = run[i];
+			size_t at = i;
+
+			for (; at && rank[run[at - 1].arch] > rank[e.arch]; at--)
+				run[at] = run[at - 1];
+			run[at] = e;
+		}
+		if (!ascends && n > INSERT_MAX) {
+			for (size_t i = 0; i < n; i++)
+				run[i].binary = (uint32_t)i; /* the position, meanwhile */
+			qsort_r(run, n, sizeof(*run), cmp_arch, rank);
+			for (size_t i = 0; i < n; i++)
+				run[i].binary = binary;
+		}
+		/* keep the last of equal ones */
+		for (size_t i = 0; !ascends && i < n; i++) {
+			if (kept && run[i].arch == run[kept - 1].arch) {
+				kp_toc_entry_fault(toc, &run[i], false,
+						   "twice, the last counts");
+				kept--;
+			}
+			run[kept++] = run[i];
+		}
+		if (ascends)
+			kept = n;
 		if (to != begin)
 			memmove(toc->entries + to, run, kept * sizeof(*run));
 		to += kept;

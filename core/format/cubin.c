@@ -130,15 +130,20 @@ static void cubin_fini(struct cubin *cubin)
 
 /* ---- target ---- */
 
-/* The letter after "sm_NN" in the command line TEXT, NN being SM; "": none, or no such word. */
-static const char *variant_in(struct kp_span text, unsigned sm)
+static void set_arch(const struct cubin *cubin, char arch[KP_TARGET_TEXT_MAX])
 {
 	static const char letters[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+	struct kp_span text = cubin->options, compat;
+	const char *variant = "";
+	struct kp_window w;
 	char name[16];
 
-	snprintf(name, sizeof(name), "sm_%u", sm);
-	while (text.size) {
+	if (!cubin->sm)
+		return;
+	/* the letter after "sm_NN" in the command line */
+	snprintf(name, sizeof(name), "sm_%u", cubin->sm);
+	while (!cubin->old && text.size && !*variant) {
 		struct kp_span word = text;
 
 		word.size = 0;
@@ -147,23 +152,11 @@ static const char *variant_in(struct kp_span text, unsigned sm)
 			word.size++;
 		text = kp_span_tail(text, word.size + (word.size < text.size));
 		if (kp_span_take(&word, name) && kp_span_is_one_of(word, "a f"))
-			return word.data[0] == 'a' ? "a" : "f";
+			variant = word.data[0] == 'a' ? "a" : "f";
 	}
-	return "";
-}
-
-static void set_arch(const struct cubin *cubin, char arch[KP_TARGET_TEXT_MAX])
-{
-	const char *variant;
-	struct kp_window w;
-	struct kp_span compat;
-
-	if (!cubin->sm)
-		return;
-	variant = cubin->old
-			  ? (cubin->sections.header.e_flags & OLD_ACCELERATED ? "a" : "")
-			  : variant_in(cubin->options, cubin->sm);
-	if (!cubin->old && !*variant) {
+	if (cubin->old) {
+		variant = cubin->sections.header.e_flags & OLD_ACCELERATED ? "a" : "";
+	} else if (!*variant) {
 		/* .nv.compat begins with 02 09 VV 00, where VV is 1 only for sm_NNa */
 		compat = section_head(&w, cubin, ".nv.compat");
 		if (compat.size >= 4 && memcmp(compat.data, "\x02\x09\x01", 3) == 0)

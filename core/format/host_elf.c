@@ -141,35 +141,6 @@ static bool get_loose_section(struct loose *r, unsigned i, struct kp_section *s,
 	return true;
 }
 
-/* Append the sections with device code; what cannot be read of the table is left out. */
-static kpack_error_t add_loose_sections(const struct kp_source *src,
-					struct kp_container *c,
-					struct kp_containers *list,
-					struct kpackx_error *why)
-{
-	char text[64]; /* names are cut off */
-	struct kp_section s, names;
-	uint64_t name, ignored;
-	struct kp_source part;
-	struct kp_span head;
-	struct loose r;
-
-	KP_TRY(open_loose(&r, src, why));
-	if (!r.shoff || !get_loose_section(&r, r.names, &names, &ignored) ||
-	    !kp_source_sub(src, names.offset, names.size, &part))
-		return KPACK_SUCCESS;
-	for (unsigned i = 1; i < r.shnum && get_loose_section(&r, i, &s, &name); i++) {
-		if (name >= names.size || !kp_range_ok(src->size, s.offset, s.size) ||
-		    kp_source_head(&part, name, (uint8_t *)text, sizeof(text) - 1, &head,
-				   NULL))
-			continue;
-		text[head.size] = '\0';
-		s.name = text;
-		KP_TRY(add_section(&s, c, list, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 /* ---- segments ---- */
 
 struct segments {
@@ -368,8 +339,29 @@ static kpack_error_t salvage_host_elf(const struct kp_source *src, struct kp_con
 				      struct kp_containers *list,
 				      struct kpackx_error *why)
 {
+	char text[64]; /* names are cut off */
+	struct kp_section s, names;
+	uint64_t name, ignored;
+	struct kp_source part;
+	struct kp_span head;
+	struct loose r;
+	bool readable;
+
 	c->size = c->payload_size = src->size;
-	KP_TRY(add_loose_sections(src, c, list, why));
+	KP_TRY(open_loose(&r, src, why));
+	/* the sections with device code; what cannot be read of the table is left out */
+	readable = r.shoff && get_loose_section(&r, r.names, &names, &ignored) &&
+		   kp_source_sub(src, names.offset, names.size, &part);
+	for (unsigned i = 1;
+	     readable && i < r.shnum && get_loose_section(&r, i, &s, &name); i++) {
+		if (name >= names.size || !kp_range_ok(src->size, s.offset, s.size) ||
+		    kp_source_head(&part, name, (uint8_t *)text, sizeof(text) - 1, &head,
+				   NULL))
+			continue;
+		text[head.size] = '\0';
+		s.name = text;
+		KP_TRY(add_section(&s, c, list, why));
+	}
 	return c->n_images ? KPACK_SUCCESS
 			   : search_segments(src, TABLE_UNREADABLE, c, list, why);
 }

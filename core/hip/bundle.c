@@ -66,25 +66,6 @@ static int memory_file(const struct binary *b, size_t size)
 	return fd;
 }
 
-/*
- * Make filled memory unchangeable.  Only a mapping that was never writable allows the
- * file to be sealed; a private one costs no memory, because nobody writes to it.
- */
-static void seal_memory(int fd, void **at, size_t size)
-{
-	void *sealed;
-
-	if (mprotect(*at, size, PROT_READ) || fd < 0)
-		return;
-	sealed = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (sealed == MAP_FAILED)
-		return;
-	munmap(*at, size);
-	*at = sealed;
-	(void)fcntl(fd, F_ADD_SEALS,
-		    F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
-}
-
 /* ---- layout ---- */
 
 static uint64_t aligned_offset(uint64_t offset)
@@ -106,6 +87,7 @@ static kpack_error_t try_fill(struct binary *b, struct parts *p, struct bundle *
 	/* the header's rows, and the texts that they point to */
 	struct kp_bundle_row rows[PARTS_MAX + 1] = {{.id = kp_span_str(HOST_ID)}};
 	char ids[PARTS_MAX][ID_MAX];
+	void *sealed = MAP_FAILED;
 	uint64_t size;
 	size_t i;
 	int fd;
@@ -160,7 +142,19 @@ static kpack_error_t try_fill(struct binary *b, struct parts *p, struct bundle *
 		munmap(bundle->at, bundle->size);
 		err = KPACK_SUCCESS;
 	} else {
-		seal_memory(fd, &bundle->at, bundle->size);
+		/*
+		 * Make it unchangeable.  Only a mapping that was never writable allows the file
+		 * to be sealed; a private one costs no memory, because nobody writes to it.
+		 */
+		if (!mprotect(bundle->at, bundle->size, PROT_READ) && fd >= 0)
+			sealed = mmap(NULL, bundle->size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (sealed != MAP_FAILED) {
+			munmap(bundle->at, bundle->size);
+			bundle->at = sealed;
+			(void)fcntl(fd, F_ADD_SEALS,
+				    F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_SHRINK |
+					    F_SEAL_GROW);
+		}
 		*done = true;
 	}
 out:

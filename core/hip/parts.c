@@ -112,36 +112,34 @@ static char end_of_name(const char *path, const char *name)
 	return end == '.' || end == ':' ? end : '\0';
 }
 
-/*
- * How likely it is that the code for GPU should be in F: a file with its name, or its generic
- * target's, exists; one for the bare processor does not; one with features, or for the
- * generic target, does not; the name is another.
- */
-static int likelihood(const struct kp_lookup_file *f, const struct kp_target *gpu)
-{
-	const char *generic = kp_processor_generic(kp_span_str(gpu->processor));
-	char end = end_of_name(f->path, gpu->processor);
-
-	if (!end && !end_of_name(f->path, generic))
-		return 0;
-	if (f->held || f->why.sys_errno != ENOENT)
-		return 3;
-	return end == '.' ? 2 : 1;
-}
-
 /* Add the likeliest of the candidates, and why it has no code for GPU. */
 static void add_likely(struct kp_line *line, const struct binary *b,
 		       const struct kp_target *gpu)
 {
+	const char *generic = kp_processor_generic(kp_span_str(gpu->processor));
 	const struct kp_lookup_file *best = NULL;
 	int most = -1;
 
 	for (size_t i = 0; i < b->files.n_files; i++) {
-		int likely = likelihood(&b->files.files[i], gpu);
+		const struct kp_lookup_file *f = &b->files.files[i];
+		char end = end_of_name(f->path, gpu->processor);
+		int likely;
+
+		/*
+		 * A file with its name, or its generic target's, exists; one for the bare processor
+		 * does not; one with features, or for the generic target, does not; the name is
+		 * another.
+		 */
+		if (!end && !end_of_name(f->path, generic))
+			likely = 0;
+		else if (f->held || f->why.sys_errno != ENOENT)
+			likely = 3;
+		else
+			likely = end == '.' ? 2 : 1;
 
 		if (likely > most) {
 			most = likely;
-			best = &b->files.files[i];
+			best = f;
 		}
 	}
 	if (!best) {

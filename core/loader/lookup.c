@@ -70,35 +70,29 @@ static kpack_error_t check_one(const char *part, bool around, struct kpackx_erro
 }
 
 /*
- * Check the root, then each directory of the canonical PATH, then PATH: nobody can
- * exchange what was checked.  AROUND: the last directory is not the one that matters.
+ * Replace *PATH by its canonical form, and check the root, then each directory of that, then all of
+ * it.  AROUND: the last directory is not the one that matters.
  */
-static kpack_error_t check_all(char *path, bool around, struct kpackx_error *why)
-{
-	char *last = strrchr(path, '/');
-
-	KP_TRY(check_one("/", around || last != path, why));
-	for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
-		kpack_error_t err;
-
-		*p = '\0';
-		err = check_one(path, around || p != last, why);
-		*p = '/';
-		KP_TRY(err);
-	}
-	return check_one(path, false, why);
-}
-
-/* Replace *PATH by its canonical form, and check that. */
 static kpack_error_t check_path(char **path, bool around, struct kpackx_error *why)
 {
-	char *real = realpath(*path, NULL);
+	char *real = realpath(*path, NULL), *last;
 
 	if (!real)
 		return kp_fail_errno(why, errno, "cannot open");
 	free(*path);
 	*path = real;
-	return check_all(real, around, why);
+	/* nobody can exchange what was checked */
+	last = strrchr(real, '/');
+	KP_TRY(check_one("/", around || last != real, why));
+	for (char *p = strchr(real + 1, '/'); p; p = strchr(p + 1, '/')) {
+		kpack_error_t err;
+
+		*p = '\0';
+		err = check_one(real, around || p != last, why);
+		*p = '/';
+		KP_TRY(err);
+	}
+	return check_one(real, false, why);
 }
 
 kpack_error_t kp_trusted_file(char **path, struct kpackx_error *why)

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/base/bounds.h"
+#include "core/base/file.h"
 #include "core/base/mountinfo.h"
 #include "core/base/span.h"
 #include "process.h"
@@ -30,59 +31,46 @@ static size_t run_size(const char *at, size_t left)
 	return n < left ? n : left;
 }
 
-/*
- * Copy many runs in one call, each run as one iovec element: the kernel copies an element
- * whole or not at all.  Returns -1 and errno on failure; EFAULT: nothing is readable.
- */
-static ssize_t copy_direct(const char *at, void *buf, size_t size)
-{
-	struct iovec to = {buf, 0}, from[RUNS];
-	unsigned n = 0;
-
-	for (; n < RUNS && to.iov_len < size; n++) {
-		const char *start = at + to.iov_len;
-
-		from[n].iov_base = (void *)start;
-		from[n].iov_len = run_size(start, size - to.iov_len);
-		to.iov_len += from[n].iov_len;
-	}
-	return process_vm_readv(getpid(), &to, 1, from, n, 0);
-}
-
-/* Copy one run through a pipe, for sandboxes that forbid process_vm_readv. */
-static ssize_t copy_piped(const char *at, void *buf, size_t size)
-{
-	ssize_t n;
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
-		return -1;
-	n = write(fds[1], at, run_size(at, size));
-	if (n > 0)
-		n = read(fds[0], buf, (size_t)n);
-	close(fds[0]);
-	close(fds[1]);
-	return n;
-}
-
 kpack_error_t kp_probe(const void *at, void *buf, size_t size, size_t *got,
 		       struct kpackx_error *why)
 {
-	const char *from = at;
+	char *to = buf;
 	size_t done = 0;
+	ssize_t n;
+	int fds[2];
 
 	if (size > UINTPTR_MAX - (uintptr_t)at)
 		size = UINTPTR_MAX - (uintptr_t)at;
-	while (done < size) {
-		ssize_t n = copy_direct(from + done, (char *)buf + done, size - done);
+	for (; done < size; done += (size_t)n) {
+		const char *from = (const char *)at + done;
+		struct iovec local = {to + done, 0}, remote[RUNS];
+		unsigned count = 0;
 
-		if (n < 0 && errno != EFAULT)
-			n = copy_piped(from + done, (char *)buf + done, size - done);
+		/*
+		 * Many runs in one call, each as one iovec element: the kernel copies an element
+		 * whole or not at all.  EFAULT: nothing is readable.
+		 */
+		for (; count < RUNS && local.iov_len < size - done; count++) {
+			const char *start = from + local.iov_len;
+
+			remote[count].iov_base = (void *)start;
+			remote[count].iov_len =
+				run_size(start, size - done - local.iov_len);
+			local.iov_len += remote[count].iov_len;
+		}
+		n = process_vm_readv(getpid(), &local, 1, remote, count, 0);
+		/* one run through a pipe, for sandboxes that forbid process_vm_readv */
+		if (n < 0 && errno != EFAULT && pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0) {
+			n = write(fds[1], from, run_size(from, size - done));
+			if (n > 0)
+				n = read(fds[0], to + done, (size_t)n);
+			kp_close_keeping_errno(fds[0]);
+			kp_close_keeping_errno(fds[1]);
+		}
 		if (n < 0 && errno != EFAULT)
 			return kp_fail_errno(why, errno, "cannot read memory");
 		if (n <= 0)
 			break;
-		done += (size_t)n;
 	}
 	*got = done;
 	return KPACK_SUCCESS;

@@ -113,28 +113,6 @@ static kpack_error_t put_object(struct apply *a, const struct sink *s,
 	return put(a, s, p->at, to + p->from, (size_t)p->size);
 }
 
-/* Write the header of a bundle, without the images that are not there. */
-static kpack_error_t put_header(struct apply *a, const struct sink *s,
-				const struct kp_part *p)
-{
-	const struct kp_recipe_container *c = &a->r->containers[p->number];
-	KP_AUTO_FREE struct kp_bundle_row *rows = NULL;
-	KP_AUTO_FREE uint8_t *header = NULL;
-	size_t n = 0;
-
-	KP_TRY(kp_new(&rows, c->n_images, "a bundle", a->why));
-	KP_TRY(kp_new(&header, (size_t)p->size, "a bundle", a->why));
-	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
-		const struct kp_recipe_image *image = &a->r->images[i];
-
-		if (is_there(a, i))
-			rows[n++] = (struct kp_bundle_row){
-				kp_span_str(image->id), image->at - p->at, image->size};
-	}
-	kp_bundle_header_write(rows, n, header);
-	return put(a, s, p->at, header, (size_t)p->size);
-}
-
 /*
  * A header of container NUMBER, at AT, that is not made from its images has been written as it
  * was and ends before END: let the entries of images that are not there be empty.  A code object cannot be left out
@@ -217,46 +195,6 @@ out:
 }
 
 /*
- * Compress PLAIN, the payload of part NUMBER.  If it gets other bytes, and more than it had
- * room for, higher levels are tried.
- */
-static kpack_error_t encode(struct apply *a, size_t number, struct kp_span plain,
-			    bool whole, uint8_t **out, size_t *size)
-{
-	/* the level that was found, then higher ones; long windows cost nothing but time */
-	static const int levels[] = {0, 5, 7, 9, 15, 19};
-	struct kp_ccob_form form = a->r->forms[a->r->parts[number].number].form;
-	size_t next = number + 1 + a->r->parts[number].inside;
-	uint64_t room = a->r->parts[number].size;
-	int first = form.level;
-
-	/* up to what follows it: zeros that aligned the next container are room, too */
-	if (next < a->r->n_parts && a->r->parts[next].kind == KP_PART_ZEROS)
-		room += a->r->parts[next].size;
-	/* the hash in its header is of the payload, which lacks an object now */
-	if (!whole)
-		form.hash = kp_ccob_hash(plain);
-	for (size_t i = 0; i < KP_COUNT(levels); i++) {
-		if (levels[i] && (levels[i] <= first ||
-				  (levels[i] > 9 && form.method != KP_CCOB_ZSTD)))
-			continue;
-		if (levels[i]) {
-			form.level = levels[i];
-			form.long_range = form.method == KP_CCOB_ZSTD;
-		}
-		KP_TRY(kp_ccob_encode(&form, plain, out, size, a->why));
-		if (*size <= room)
-			return KPACK_SUCCESS;
-		free(*out);
-		*out = NULL;
-	}
-	return kp_fail(a->why, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "a compressed bundle had %" PRIu64 " bytes, and this compressor "
-		       "needs %zu: kpack pack --keep-containers keeps what restores it",
-		       room, *size);
-}
-
-/*
  * Make the payload of part NUMBER, a compressed bundle: the parts behind it.  Compress that, or apply
  * the difference that was kept.  In a temporary file, mapped, the payload's pages are those of a
  * file, which the system can take back; zeros are not written there.
@@ -265,7 +203,11 @@ static kpack_error_t put_compressed(struct apply *a, const struct sink *s, size_
 {
 	const struct kp_part *p = &a->r->parts[number];
 	const struct kp_recipe_form *f = &a->r->forms[p->number];
+	static const int levels[] = {0, 5, 7, 9, 15, 19};
+	struct kp_ccob_form form = f->form;
 	size_t missing = a->result->n_missing, size = (size_t)p->size;
+	size_t next = number + 1 + p->inside;
+	uint64_t room = p->size;
 	int fd = p->from >= LARGE && kp_spills(p->from) ? kp_spill_open() : -1;
 	struct kp_outfile file = kp_spill_outfile(fd);
 	struct sink inner = {.file = &file};
@@ -296,7 +238,36 @@ static kpack_error_t put_compressed(struct apply *a, const struct sink *s, size_
 	if (whole && f->kept)
 		KP_TRY(apply_difference(a, p, plain, &data));
 	if (!data) {
-		KP_TRY(encode(a, number, plain, whole, &data, &size));
+		/* up to what follows it: zeros that aligned the next container are room, too */
+		if (next < a->r->n_parts && a->r->parts[next].kind == KP_PART_ZEROS)
+			room += a->r->parts[next].size;
+		/* the hash in its header is of the payload, which lacks an object now */
+		if (!whole)
+			form.hash = kp_ccob_hash(plain);
+		size = SIZE_MAX;
+		/*
+		 * If it gets other bytes, and more than it had room for, higher levels than the one
+		 * that was found are tried; long windows cost nothing but time.
+		 */
+		for (size_t i = 0; i < KP_COUNT(levels) && size > room; i++) {
+			if (levels[i] && (levels[i] <= f->form.level ||
+					  (levels[i] > 9 && form.method != KP_CCOB_ZSTD)))
+				continue;
+			if (levels[i]) {
+				form.level = levels[i];
+				form.long_range = form.method == KP_CCOB_ZSTD;
+			}
+			free(data);
+			data = NULL;
+			KP_TRY(kp_ccob_encode(&form, plain, &data, &size, a->why));
+		}
+		if (size > room)
+			return kp_fail(
+				a->why, KPACK_ERROR_NOT_IMPLEMENTED,
+				"a compressed bundle had %" PRIu64
+				" bytes, and this compressor needs %zu: kpack pack "
+				"--keep-containers keeps what restores it",
+				room, size);
 		if (whole && !(size == p->size && is_same(f, data, size)))
 			a->result->n_recompressed++;
 	}
@@ -314,6 +285,10 @@ static kpack_error_t put_parts(struct apply *a, const struct sink *s, size_t fir
 	for (size_t i = first; i < end; i++) {
 		const struct kp_source *changed = a->source->changed;
 		const struct kp_part *p = &a->r->parts[i];
+		KP_AUTO_FREE struct kp_bundle_row *rows = NULL;
+		KP_AUTO_FREE uint8_t *header = NULL;
+		const struct kp_recipe_container *c;
+		size_t n;
 
 		switch (p->kind) {
 		case KP_PART_COPY:
@@ -336,8 +311,22 @@ static kpack_error_t put_parts(struct apply *a, const struct sink *s, size_t fir
 		case KP_PART_CONTAINER:
 			a->container = p->number;
 			break;
-		case KP_PART_HEADER:
-			KP_TRY(put_header(a, s, p));
+		case KP_PART_HEADER: /* without the images that are not there */
+			c = &a->r->containers[p->number];
+			n = 0;
+			KP_TRY(kp_new(&rows, c->n_images, "a bundle", a->why));
+			KP_TRY(kp_new(&header, (size_t)p->size, "a bundle", a->why));
+			for (size_t k = c->first_image; k < c->first_image + c->n_images;
+			     k++) {
+				const struct kp_recipe_image *image = &a->r->images[k];
+
+				if (is_there(a, k))
+					rows[n++] = (struct kp_bundle_row){
+						kp_span_str(image->id), image->at - p->at,
+						image->size};
+			}
+			kp_bundle_header_write(rows, n, header);
+			KP_TRY(put(a, s, p->at, header, (size_t)p->size));
 			break;
 		case KP_PART_COMPRESSED:
 			KP_TRY(put_compressed(a, s, i));

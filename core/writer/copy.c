@@ -253,36 +253,32 @@ static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 	return KPACK_SUCCESS;
 }
 
-/* Append the bytes of M to the unique bytes, block by block. */
-static kpack_error_t append_move(const struct blocks_copy *c, const struct range *m,
-				 struct kpackx_error *why)
-{
-	for (uint64_t at = m->begin, end; at < m->end; at = end) {
-		uint64_t block = at / KP_SHARE_BLOCK;
-		struct kp_span data;
-		struct kp_frame *f;
-		kpack_error_t err;
-
-		end = (block + 1) * KP_SHARE_BLOCK;
-		end = end < m->end ? end : m->end;
-		KP_TRY(kp_pool_get(c->from, c->from->first_block + (uint32_t)block, &f,
-				   why));
-		data = (struct kp_span){kp_frame_bytes(f) + at % KP_SHARE_BLOCK,
-					(size_t)(end - at)};
-		err = kp_share_append(c->w->share, data, c->others, why);
-		kp_pool_put(f);
-		if (err)
-			return err;
-	}
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t add_objects(struct blocks_copy *c, struct kpackx_error *why)
 {
-	for (int other = 0; other < 2; other++)
-		for (size_t i = 0; i < c->n_moves; i++)
-			if (c->moves[i].whole != other)
-				KP_TRY(append_move(c, &c->moves[i], why));
+	for (size_t i = 0; i < 2 * c->n_moves; i++) {
+		const struct range *m = &c->moves[i % c->n_moves];
+
+		/* whole blocks first, then all others, block by block */
+		if (m->whole != (i < c->n_moves))
+			continue;
+		for (uint64_t at = m->begin, end; at < m->end; at = end) {
+			uint64_t block = at / KP_SHARE_BLOCK;
+			struct kp_span data;
+			struct kp_frame *f;
+			kpack_error_t err;
+
+			end = (block + 1) * KP_SHARE_BLOCK;
+			end = end < m->end ? end : m->end;
+			KP_TRY(kp_pool_get(c->from,
+					   c->from->first_block + (uint32_t)block, &f,
+					   why));
+			data = (struct kp_span){kp_frame_bytes(f) + at % KP_SHARE_BLOCK,
+						(size_t)(end - at)};
+			err = kp_share_append(c->w->share, data, c->others, why);
+			kp_pool_put(f);
+			KP_TRY(err);
+		}
+	}
 	for (uint32_t i = 0; i < c->n_objects; i++) {
 		KP_TRY(kp_writer_place(c->w, c->from->objects[c->objects[i]].size, why));
 		KP_TRY(move_object(c, c->objects[i], why));

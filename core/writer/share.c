@@ -320,25 +320,7 @@ static size_t least_of(size_t a, uint64_t b)
 	return a < b ? a : (size_t)b;
 }
 
-/* Lengthen M to the left, as far as the bytes are equal. */
-static kpack_error_t extend_left(struct adding *a, struct match *m)
-{
-	const uint8_t *buf = a->f->buf;
-	size_t n, i;
-
-	do {
-		n = least_of(least_of(COMPARE, m->at - a->done), m->pos);
-		KP_TRY(kp_unique_read(&a->s->unique, m->pos - n, a->f->buf, n, a->why));
-		for (i = 0; i < n && buf[n - 1 - i] == a->data[m->at - 1 - i];)
-			i++;
-		m->at -= i;
-		m->pos -= i;
-		m->size += i;
-	} while (n && i == n);
-	return KPACK_SUCCESS;
-}
-
-/* The same to the right, as far as END of the object. */
+/* Lengthen M to the right, as far as the bytes are equal, and to END of the object. */
 static kpack_error_t extend_right(struct adding *a, struct match *m, size_t end)
 {
 	const uint8_t *buf = a->f->buf;
@@ -379,13 +361,22 @@ static kpack_error_t try_place(struct adding *a, size_t end, uint64_t hash, bool
 	const struct anchor *seen =
 		f->n_slots ? anchor_slot(f->slots, f->n_slots, hash | 1) : NULL;
 	struct match m = {.at = end};
-	size_t decides;
+	size_t decides, n, i;
 
 	*taken = false;
 	if (!seen || seen->hash != (hash | 1))
 		return KPACK_SUCCESS;
 	m.pos = seen->pos;
-	KP_TRY(extend_left(a, &m));
+	/* to the left, as far as the bytes are equal */
+	do {
+		n = least_of(least_of(COMPARE, m.at - a->done), m.pos);
+		KP_TRY(kp_unique_read(&a->s->unique, m.pos - n, f->buf, n, a->why));
+		for (i = 0; i < n && f->buf[n - 1 - i] == a->data[m.at - 1 - i];)
+			i++;
+		m.at -= i;
+		m.pos -= i;
+		m.size += i;
+	} while (n && i == n);
 	if (m.size < WINDOW || !is_reachable(a, &m))
 		return KPACK_SUCCESS;
 	/*

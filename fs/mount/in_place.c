@@ -160,41 +160,6 @@ static bool unmount_tree(const char *tree, const struct mounted_list *keep)
 	return fine;
 }
 
-/*
- * What a daemon that died has left is unmounted, so that it is mounted anew.  A mount is asked for the
- * file system's size, and for names, because an overlay asks only one of its layers for the size, and
- * the kernel may know the names.
- */
-static bool unmount_dead(struct mounted_list *list)
-{
-	size_t kept = 0;
-	bool fine = true;
-
-	for (size_t i = 0; i < list->count; i++) {
-		const struct mounted *m = &list->items[i];
-		struct statvfs size;
-		bool dead = statvfs(m->path, &size) < 0 &&
-			    (errno == ENOTCONN || errno == ECONNABORTED);
-		DIR *dir = opendir(m->path);
-
-		dead |= !dir && errno == ENOTCONN;
-		errno = 0;
-		while (dir && readdir(dir))
-			continue;
-		dead |= dir && (errno == ENOTCONN || errno == ECONNABORTED);
-		if (dir)
-			closedir(dir);
-		if (!dead) {
-			list->items[kept++] = *m;
-			continue;
-		}
-		fine &= unmount(m);
-		free(m->path);
-	}
-	list->count = kept;
-	return fine;
-}
-
 /* --- where to mount ------------------------------------------------------------------- */
 
 struct place {
@@ -553,6 +518,8 @@ enum end in_place_mount(struct settings *s, mount_program *mount)
 	const char *tree = s->mountpoint;
 	int fd = s->place ? s->place : open(tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	enum end end = NO_MOUNT;
+	bool fine = true;
+	size_t kept = 0;
 
 	if (fd < 0) {
 		log_about(LOG_ERR, tree, strerror(errno));
@@ -563,7 +530,36 @@ enum end in_place_mount(struct settings *s, mount_program *mount)
 	if (s->place && !s->shared && fuse_opt_add_arg(&s->args, "-oallow_other"))
 		goto out;
 	s->shared |= s->place != 0;
-	if (!find_mounted(tree, &p.mounted) || !unmount_dead(&p.mounted))
+	if (!find_mounted(tree, &p.mounted))
+		goto out;
+	/*
+	 * What a daemon that died has left is unmounted, so that it is mounted anew.  A mount is
+	 * asked for the file system's size, and for names, because an overlay asks only one of its
+	 * layers for the size, and the kernel may know the names.
+	 */
+	for (size_t i = 0; i < p.mounted.count; i++) {
+		const struct mounted *m = &p.mounted.items[i];
+		struct statvfs size;
+		bool dead = statvfs(m->path, &size) < 0 &&
+			    (errno == ENOTCONN || errno == ECONNABORTED);
+		DIR *dir = opendir(m->path);
+
+		dead |= !dir && errno == ENOTCONN;
+		errno = 0;
+		while (dir && readdir(dir))
+			continue;
+		dead |= dir && (errno == ENOTCONN || errno == ECONNABORTED);
+		if (dir)
+			closedir(dir);
+		if (!dead) {
+			p.mounted.items[kept++] = *m;
+			continue;
+		}
+		fine &= unmount(m);
+		free(m->path);
+	}
+	p.mounted.count = kept;
+	if (!fine)
 		goto out;
 	for (size_t i = 0; i < p.mounted.count; i++)
 		log_about(LOG_WARNING, p.mounted.items[i].path,

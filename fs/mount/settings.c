@@ -378,48 +378,7 @@ static void mend_arguments(int *argc, char **argv, bool helper)
 	}
 }
 
-/* Read all options; the operands become S's sources.  false: logged. */
-static bool read_options(struct settings *s)
-{
-	struct fuse_opt table[2 * KP_COUNT(options) + KP_COUNT(ignored) + 1];
-	struct fuse_args *args = &s->args;
-	size_t n = 0;
-
-	for (size_t i = 0; i < KP_COUNT(options); i++) {
-		if (options[i].kind == HELP_ONLY)
-			continue;
-		table[n++] = (struct fuse_opt){options[i].name, -1U, (int)i};
-		if (options[i].also)
-			table[n++] = (struct fuse_opt){options[i].also, -1U, (int)i};
-	}
-	for (size_t i = 0; i < KP_COUNT(ignored); i++)
-		table[n++] = (struct fuse_opt){ignored[i], -1U, FUSE_OPT_KEY_DISCARD};
-	table[n] = (struct fuse_opt){NULL, 0, 0};
-	if (fuse_opt_parse(args, s, table, parse_option))
-		return false;
-	/* If libfuse keeps an option, it keeps the "--" before the operands, too, and then
-	 * does not know it. */
-	if (args->argc >= 2 && strcmp(args->argv[args->argc - 1], "--") == 0) {
-		free(args->argv[--args->argc]);
-		args->argv[args->argc] = NULL;
-	}
-	return true;
-}
-
 /* --- paths ---------------------------------------------------------------------------- */
-
-/*
- * Whether this process mounts by itself, as root.  Root without this capability, as in
- * containers, needs fusermount3, which takes a path.
- */
-static bool mounts_as_root(void)
-{
-	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	return geteuid() == 0 && syscall(SYS_capget, &header, caps) == 0 &&
-	       caps[0].effective >> CAP_SYS_ADMIN & 1;
-}
 
 /*
  * Make the mount point an absolute path.  Root mounts on what is open, as another user may exchange
@@ -427,6 +386,8 @@ static bool mounts_as_root(void)
  */
 static enum end take_mountpoint(struct settings *s)
 {
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
 	char name[32], path[PATH_MAX], *full = NULL;
 	const char *why = NULL;
 	struct stat st;
@@ -437,7 +398,12 @@ static enum end take_mountpoint(struct settings *s)
 	/* mount.fuse3 may have mounted already: /dev/fd/N is then its connection. */
 	if (strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
 		return OK;
-	if (!mounts_as_root()) {
+	/*
+	 * Root mounts by itself.  Without this capability, as in containers, it needs
+	 * fusermount3, which takes a path.
+	 */
+	if (geteuid() != 0 || syscall(SYS_capget, &header, caps) != 0 ||
+	    !(caps[0].effective >> CAP_SYS_ADMIN & 1)) {
 		full = realpath(s->mountpoint, NULL);
 	} else if ((fd = kp_firm_path_open(s->mountpoint, &firm)) >= 0) {
 		s->place = fd;
@@ -558,8 +524,11 @@ static bool add_named_option(struct settings *s, const char *name, const char *v
 enum end settings_parse(struct settings *s, int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
+	struct fuse_opt table[2 * KP_COUNT(options) + KP_COUNT(ignored) + 1];
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	struct fuse_args *args = &s->args;
 	enum end end;
+	size_t n = 0;
 
 	s->helper = strncmp(slash ? slash + 1 : argv[0], "mount.", 6) == 0;
 	s->look.uid = (uid_t)-1;
@@ -568,8 +537,25 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	s->threads = cores > 0 && cores < 1024 ? (unsigned)cores : 1;
 	mend_arguments(&argc, argv, s->helper);
 	s->args = (struct fuse_args)FUSE_ARGS_INIT(argc, argv);
-	if (!read_options(s))
+	for (size_t i = 0; i < KP_COUNT(options); i++) {
+		if (options[i].kind == HELP_ONLY)
+			continue;
+		table[n++] = (struct fuse_opt){options[i].name, -1U, (int)i};
+		if (options[i].also)
+			table[n++] = (struct fuse_opt){options[i].also, -1U, (int)i};
+	}
+	for (size_t i = 0; i < KP_COUNT(ignored); i++)
+		table[n++] = (struct fuse_opt){ignored[i], -1U, FUSE_OPT_KEY_DISCARD};
+	table[n] = (struct fuse_opt){NULL, 0, 0};
+	/* the operands become sources */
+	if (fuse_opt_parse(args, s, table, parse_option))
 		return USAGE;
+	/* If libfuse keeps an option, it keeps the "--" before the operands, too, and then
+	 * does not know it. */
+	if (args->argc >= 2 && strcmp(args->argv[args->argc - 1], "--") == 0) {
+		free(args->argv[--args->argc]);
+		args->argv[args->argc] = NULL;
+	}
 	if (s->help || s->version)
 		return OK;
 	end = take_operands(s);

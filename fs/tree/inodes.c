@@ -333,29 +333,6 @@ static void free_shifts(struct shift *list)
 	}
 }
 
-/*
- * Put LIST, the shifts of this swap, before those of earlier swaps, of which the oldest are
- * forgotten, as far as all together have more than SHIFTED_MAX names.
- */
-static void remember_shifts(struct inodes *in, struct shift *list)
-{
-	struct shift **at = &list;
-	size_t names = 0;
-
-	while (*at)
-		at = &(*at)->next;
-	*at = in->shifts;
-	in->shifts = list;
-	in->swaps++;
-	for (at = &in->shifts; *at; at = &(*at)->next) {
-		names += (*at)->count;
-		if (names > SHIFTED_MAX && at != &in->shifts)
-			break;
-	}
-	free_shifts(*at);
-	*at = NULL;
-}
-
 /* --- numbers that are taken ------------------------------------------------------- */
 
 /*
@@ -577,7 +554,8 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 	struct holdings revived = {
 		0}; /* archives whose last retired inode is shown again */
 	struct tree_node node, found;
-	struct shift *shifts = NULL;
+	struct shift *shifts = NULL, **last_shift;
+	size_t shifted = 0;
 	bool fine = true;
 
 	if (!lookups) {
@@ -598,7 +576,22 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 	pthread_mutex_lock(&in->lock);
 	in->now = next;
 	in->lookups = lookups;
-	remember_shifts(in, shifts);
+	/*
+	 * The shifts of this swap come before those of earlier ones, of which the oldest are
+	 * forgotten, as far as all together have more than SHIFTED_MAX names.
+	 */
+	for (last_shift = &shifts; *last_shift;)
+		last_shift = &(*last_shift)->next;
+	*last_shift = in->shifts;
+	in->shifts = shifts;
+	in->swaps++;
+	for (last_shift = &in->shifts; *last_shift; last_shift = &(*last_shift)->next) {
+		shifted += (*last_shift)->count;
+		if (shifted > SHIFTED_MAX && last_shift != &in->shifts)
+			break;
+	}
+	free_shifts(*last_shift);
+	*last_shift = NULL;
 	/* Carry the look-ups over to the new edition.  A retired inode that it has is revived; a
 	 * node of the last edition that it has not is retired. */
 	for (size_t i = 0; in->n_retired && i < BUCKETS; i++)

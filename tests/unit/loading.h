@@ -42,19 +42,27 @@ static inline void text_add(char *text, size_t cap, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* The path of NAME in the directory; the last two of a thread stay. */
+static inline const char *in_dir(const char *name)
+{
+	static _Thread_local char paths[2][128];
+	static _Thread_local unsigned next;
+	char *path = paths[next++ % 2];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
+	return path;
+}
+
 /* Write a file with these bytes into the directory, atomically. */
 static inline void write_file(const char *name, const void *data, size_t size)
 {
-	char path[128], tmp[128];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	snprintf(tmp, sizeof(tmp), "%s/tmp", dir);
-	f = fopen(tmp, "w");
+	f = fopen(in_dir("tmp"), "w");
 	assert_non_null(f);
 	assert_int_equal(fwrite(data, 1, size, f), size);
 	assert_int_equal(fclose(f), 0);
-	assert_int_equal(rename(tmp, path), 0);
+	assert_int_equal(rename(in_dir("tmp"), in_dir(name)), 0);
 }
 
 /* GFX_ARCHES as in the TOC: "'a', 'b'". */
@@ -176,7 +184,7 @@ struct request {
 static inline kpack_error_t ask(kpack_cache_t cache, const struct request *r, void **data,
 				size_t *size, struct kpackx_error *why)
 {
-	char binary[64], text[4][64];
+	char text[4][64];
 	const char *archs[4];
 	struct marker m = marker_of(r->name, r->paths);
 	size_t n = (size_t)sscanf(r->archs, "%63s %63s %63s %63s", text[0], text[1],
@@ -185,9 +193,8 @@ static inline kpack_error_t ask(kpack_cache_t cache, const struct request *r, vo
 
 	for (size_t i = 0; i < n; i++)
 		archs[i] = text[i];
-	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
-	err = kpackx_load_code_object(cache, m.at, binary, r->index, archs, n, data, size,
-				      why);
+	err = kpackx_load_code_object(cache, m.at, in_dir("fake.so"), r->index, archs, n,
+				      data, size, why);
 	marker_free(&m);
 	return err;
 }
@@ -281,10 +288,9 @@ static inline size_t count_open(const char *name)
 	DIR *fds = opendir("/proc/self/fd");
 	struct dirent *d;
 	size_t n = 0;
-	char path[300], want[64];
+	char path[300];
 
 	assert_non_null(fds);
-	snprintf(want, sizeof(want), "%s/%s", dir, name);
 	while ((d = readdir(fds))) {
 		char link[300];
 		ssize_t size;
@@ -294,7 +300,7 @@ static inline size_t count_open(const char *name)
 		if (size <= 0)
 			continue;
 		path[size] = '\0';
-		if (strcmp(path, want) != 0)
+		if (strcmp(path, in_dir(name)) != 0)
 			continue;
 		assert_true(fcntl(atoi(d->d_name), F_GETFD) & FD_CLOEXEC);
 		n++;

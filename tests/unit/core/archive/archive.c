@@ -41,30 +41,6 @@ TEST(a_plain_archive_may_be_larger_than_4_gib)
 	ab_free(&a);
 }
 
-/* Wherever a file ends early, that is what its user is told. */
-TEST(truncated_archives_are_called_so)
-{
-	struct ab a = ab_new(64);
-	struct kpack_archive *archive = NULL;
-	size_t toc;
-
-	ab_put(&a, "code", 4);
-	toc = a.size;
-	ab_toc(&a, "{'toc': {'k#0': {'x': @0}}, 'blobs': [{'offset': 64, 'size': 4}, "
-		   "{'offset': 64, 'size': 4}]}");
-	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
-	kp_archive_close(archive);
-	for (size_t size = a.size; --size >= 16;) {
-		struct ab cut = {.bytes = a.bytes, .size = size};
-
-		assert_int_equal(ab_open(&cut, &archive, &why),
-				 size > toc ? KPACK_ERROR_MSGPACK_PARSE_FAILED
-					    : KPACK_ERROR_INVALID_FORMAT);
-		assert_has(why.text, "truncated: ");
-	}
-	ab_free(&a);
-}
-
 #define XXH3 "x'000102030405060708090a0b0c0d0e0f'"
 
 /* Metadata maps, and what they say that decoding needs; HASH: the last byte, -1: none. */

@@ -132,17 +132,43 @@ static kpack_error_t decode(const struct kpack_archive *a, size_t size,
 
 static void assert_ranges(const struct kpack_archive *a, size_t size)
 {
-	const size_t at[] = {0,    1,       size / 2, CHUNK - 3, size ? size - 1 : 0,
-			     size, SIZE_MAX};
+	const struct {
+		uint64_t at;
+		size_t size;
+	} ranges[] = {
+		{0, 0},
+		{0, 7},
+		{1, 7},
+		{size / 2, 7},
+		{CHUNK - 3, 7},
+		{size - !!size, 7},
+		{size, 0},
+		{size, 7},
+		{size + 1, 1},
+		{0, size},
+		{0, SIZE_MAX},
+		{1, size},
+		{4095, 4098},
+		{65536, 65537},
+		{131072, 200000},
+		{UINT64_MAX, SIZE_MAX},
+		{UINT64_MAX - 4, 10},
+	};
 
-	for (size_t i = 0; i < COUNT(at); i++) {
-		uint8_t buf[7];
-		size_t got = 9, left = at[i] < size ? size - at[i] : 0;
+	for (size_t i = 0; i < COUNT(ranges); i++) {
+		size_t left = ranges[i].at < size ? size - (size_t)ranges[i].at : 0;
+		size_t want = left < ranges[i].size ? left : ranges[i].size, got = 9;
+		uint8_t *buf =
+			malloc(want + 1); /* exactly the bytes that may be written */
 
-		assert_int_equal(kp_entry_read_range(a, 0, at[i], buf, 7, &got, &why),
+		buf[want] = 0xee;
+		assert_int_equal(kp_entry_read_range(a, 0, ranges[i].at, buf,
+						     ranges[i].size, &got, &why),
 				 KPACK_SUCCESS);
-		assert_int_equal(got, left < 7 ? left : 7);
-		assert_memory_equal(buf, data + (left ? at[i] : 0), got);
+		assert_int_equal(got, want);
+		assert_memory_equal(buf, data + (want ? ranges[i].at : 0), want);
+		assert_int_equal(buf[want], 0xee);
+		free(buf);
 	}
 }
 

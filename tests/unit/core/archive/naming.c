@@ -126,8 +126,6 @@ TEST(the_papers_keys_have_paths)
 		const char *key, *arch, *path; /* NULL: none */
 	} keys[] = {
 		{"rocblas/gfx1100/k_1", "gfx1100", "rocblas/library/gfx1100/k_1.co"},
-		{"hipblaslt/gfx1100/k", "gfx1100",
-		 "hipblaslt/library/TensileLibrary/gfx1100/k.co"},
 		{"aotriton/gfx90a:xnack+/a/b", "gfx90a:xnack+",
 		 "aotriton/kernels/gfx90a:xnack+/a/b.hsaco"},
 		{"fft/gfx1100/1024/single/kernel", "gfx1100", NULL},

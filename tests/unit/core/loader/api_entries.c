@@ -172,7 +172,7 @@ TEST(the_papers_calls_have_its_shape)
 	kpack_free_kernel(NULL, NULL);
 }
 
-/* --- parts ---------------------------------------------------------------------------- */
+/* --- parts: which there are, and of what, is in tests/unit/core/archive/entry.c ------------- */
 
 enum { SIZE = 700000 };
 
@@ -194,50 +194,6 @@ static void check_range(kpack_archive_t archive, const uint8_t *data, uint64_t o
 		assert_memory_equal(buf, data + offset, want);
 	assert_int_equal(buf[want], 0xee);
 	free(buf);
-}
-
-/* The ways in which bytes may be stored are in tests/unit/core/archive/entry.c. */
-TEST(ranges_are_parts_of_the_entry)
-{
-	static const struct {
-		uint64_t offset;
-		size_t size;
-	} cases[] = {
-		{0, 0},
-		{0, 1},
-		{0, SIZE - 1},
-		{0, SIZE},
-		{0, SIZE_MAX},
-		{1, SIZE},
-		{SIZE - 1, 2},
-		{SIZE, 0},
-		{SIZE, 1},
-		{SIZE + 1, 1},
-		{UINT64_MAX, SIZE_MAX},
-		{UINT64_MAX - 4, 10},
-		{4096, 4096},
-		{4095, 4098},
-		{65536, 65537},
-		{131072, 200000},
-		{SIZE - SIZE % 4096, SIZE % 4096},
-	};
-	uint8_t *data = ab_data(SIZE, 3);
-
-	for (int how = 0; how < 3; how++) {
-		struct ab s =
-			how == 2 ? ab_seekable(data, SIZE, 4096, true) : (struct ab){0};
-		kpack_archive_t archive;
-
-		if (how == 0) /* a frame whose window is too wide to hold */
-			ab_put_wide(&s, data, SIZE, 28);
-		else if (how == 1)
-			ab_put_frame(&s, data, SIZE);
-		archive = ab_entry(false, &s, SIZE, how == 2 ? "{'chunk': 4096}" : "{}");
-		for (size_t i = 0; i < COUNT(cases); i++)
-			check_range(archive, data, cases[i].offset, cases[i].size);
-		kpack_close(archive);
-	}
-	free(data);
 }
 
 /* A range is given away only if the checksum that covers it matches. */

@@ -386,19 +386,6 @@ TEST(an_aborted_archive_leaves_what_was)
 	assert_int_equal(count_names(dir), 0);
 }
 
-TEST(a_finished_archive_replaces_what_was)
-{
-	struct ab earlier = earlier_archive(), a;
-	kpackx_writer_t w = opened_writer(NULL);
-
-	add_ok(w, NAMED(.type = "co"));
-	a = finished(w);
-	assert_non_null(memmem(a.bytes, a.size, "gfx906", 6));
-	assert_null(memmem(a.bytes, a.size, "gfx942", 6));
-	ab_free(&a);
-	ab_free(&earlier);
-}
-
 static void limit_files(rlim_t size)
 {
 	struct rlimit limit;

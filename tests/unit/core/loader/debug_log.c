@@ -12,12 +12,10 @@ static void ask_for_damage(void)
 	static const char entry[] = "lib/x.so#0 gfx900: "; /* the lines print it anyway */
 	struct kpackx_error why = {0};
 	kpack_archive_t a;
-	char path[128];
 	void *data;
 	size_t size;
 
-	snprintf(path, sizeof(path), "%s/damaged.kpack", dir);
-	assert_int_equal(kpack_open(path, &a), KPACK_SUCCESS);
+	assert_int_equal(kpack_open(in_dir("damaged.kpack"), &a), KPACK_SUCCESS);
 	assert_int_equal(kpackx_get_kernel(a, "lib/x.so#0", "gfx900", &data, &size, &why),
 			 KPACK_ERROR_DECOMPRESSION_FAILED);
 	kpack_close(a);
@@ -276,7 +274,7 @@ TEST(entries_that_were_refused_are_named)
 
 TEST(search_paths_that_are_too_long_are_logged)
 {
-	char arch[KP_NAME_MAX], text[3 * KP_NAME_MAX], binary[64];
+	char arch[KP_NAME_MAX], text[3 * KP_NAME_MAX];
 	const char *archs[] = {arch};
 	struct marker m = marker_of("lib/x.so", "@GFXARCH@.kpack");
 	int saved = dup(STDERR_FILENO), fd = memfd_create("stderr", MFD_CLOEXEC);
@@ -287,13 +285,12 @@ TEST(search_paths_that_are_too_long_are_logged)
 
 	memset(arch, 'a', sizeof(arch) - 1);
 	arch[sizeof(arch) - 1] = '\0';
-	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
 	setenv("ROCM_KPACK_DEBUG", "1", 1);
 	dup2(fd, STDERR_FILENO);
 	cache = new_cache();
-	assert_int_equal(
-		kpack_load_code_object(cache, m.at, binary, 0, archs, 1, &data, &size),
-		KPACK_ERROR_ARCHIVE_NOT_FOUND);
+	assert_int_equal(kpack_load_code_object(cache, m.at, in_dir("fake.so"), 0, archs,
+						1, &data, &size),
+			 KPACK_ERROR_ARCHIVE_NOT_FOUND);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
 	n = pread(fd, text, sizeof(text) - 1, 0);

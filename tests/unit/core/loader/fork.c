@@ -58,10 +58,8 @@ static struct kp_cache cache;
 static bool get_and_put(void)
 {
 	struct kp_cached *e;
-	char path[128];
 
-	snprintf(path, sizeof(path), "%s/a.kpack", dir);
-	if (kp_cache_get(&cache, path, &e, NULL))
+	if (kp_cache_get(&cache, in_dir("a.kpack"), &e, NULL))
 		return false;
 	kp_cache_put(e);
 	return true;
@@ -164,10 +162,7 @@ static void fill_contents(void)
 
 static const char *path_of(const struct scheme *s)
 {
-	static char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, s->name);
-	return path;
+	return in_dir(s->name);
 }
 
 static void write_objects(const struct scheme *s)

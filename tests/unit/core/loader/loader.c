@@ -165,22 +165,20 @@ TEST(archs_may_be_null_and_many)
 	kpack_cache_t cache = new_cache();
 	void *data = NULL;
 	size_t size = 0;
-	char binary[64];
 
 	for (int i = 2; i < N; i++) {
 		snprintf(text[i], sizeof(text[i]), "gfx%d:sramecc+:xnack-", 10000 + i);
 		archs[i] = text[i];
 	}
 	archs[1] = "";
-	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
-	assert_int_equal(
-		kpack_load_code_object(cache, m.at, binary, 0, archs, 2, &data, &size),
-		KPACK_ERROR_ARCHIVE_NOT_FOUND);
+	assert_int_equal(kpack_load_code_object(cache, m.at, in_dir("fake.so"), 0, archs,
+						2, &data, &size),
+			 KPACK_ERROR_ARCHIVE_NOT_FOUND);
 	assert_null(data);
 	archs[N - 1] = "gfx90a:xnack-";
-	assert_int_equal(
-		kpack_load_code_object(cache, m.at, binary, 0, archs, N, &data, &size),
-		KPACK_SUCCESS);
+	assert_int_equal(kpack_load_code_object(cache, m.at, in_dir("fake.so"), 0, archs,
+						N, &data, &size),
+			 KPACK_SUCCESS);
 	assert_memory_equal(data, "GENERIC_GFX90A", 14);
 	kpack_free_code_object(data);
 	marker_free(&m);
@@ -261,12 +259,11 @@ static void check_marker(const void *at, kpack_error_t want)
 	const char *archs[] = {"gfx900"};
 	struct kpackx_error why = {0};
 	void *data = NULL;
-	char binary[64];
 	size_t size;
 	kpack_error_t err;
 
-	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
-	err = kpackx_load_code_object(cache, at, binary, 0, archs, 1, &data, &size, &why);
+	err = kpackx_load_code_object(cache, at, in_dir("fake.so"), 0, archs, 1, &data,
+				      &size, &why);
 	if (err != want || why.code != want)
 		fail_msg("%s, not %s: %s", kpackx_error_name(err),
 			 kpackx_error_name(want), why.text);
@@ -407,16 +404,14 @@ static const struct {
 
 TEST(the_environment_decides)
 {
-	char from[64], to[64], name[64];
+	char name[64];
 
-	snprintf(from, sizeof(from), "%s/a.kpack", dir);
-	snprintf(to, sizeof(to), "%s/a\\\\b\\", dir);
-	assert_int_equal(link(from, to), 0);
+	assert_int_equal(link(in_dir("a.kpack"), in_dir("a\\\\b\\")), 0);
 	for (size_t i = 0; i < COUNT(settings); i++) {
 		snprintf(name, sizeof(name), "ROCM_KPACK_%s", settings[i].variable);
 		check_with(name, settings[i].value, &settings[i].request);
 	}
-	unlink(to);
+	unlink(in_dir("a\\\\b\\"));
 	/* a list makes the prefix not count */
 	setenv("ROCM_KPACK_PATH_PREFIX", "/ignored", 1);
 	check_with("ROCM_KPACK_PATH", "@/a.kpack", &settings[0].request);
@@ -478,14 +473,14 @@ TEST(the_reason_of_damage_names_the_archive)
 	struct request r = {"lib/shared.so", 0, "gfx900 gfx906",
 			    "noop.kpack damaged.kpack damaged2.kpack", DAMAGE};
 	struct kpackx_error why = {0};
-	char want[128];
+	const char *want;
 	void *data = NULL;
 	size_t size;
 
 	write_archive("damaged2.kpack", "'gfx900'",
 		      OBJECTS({"lib/shared.so#0", "gfx900", NULL}));
-	snprintf(want, sizeof(want), "%s/damaged.kpack: lib/shared.so#0 gfx900: ", dir);
 	assert_int_equal(ask(cache, &r, &data, &size, &why), r.code);
+	want = in_dir("damaged.kpack: lib/shared.so#0 gfx900: ");
 	assert_int_equal(strncmp(why.text, want, strlen(want)), 0);
 	kpack_cache_destroy(cache);
 }
@@ -565,10 +560,7 @@ static bool collect(const char *arch, void *user_data)
 
 static kpack_error_t enumerate(const char *name, struct archs *a)
 {
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return kpack_enumerate_architectures(path, collect, a);
+	return kpack_enumerate_architectures(in_dir(name), collect, a);
 }
 
 TEST(architectures_are_enumerated)

@@ -122,14 +122,13 @@ static int make_archive(void **state)
 	static const struct kpackx_object o = {
 		.binary = "lib/x.so", .arch = "gfx900", .data = data, .size = SIZE};
 	kpackx_writer_t w;
-	char archive_path[64];
 
 	make_dir(state);
 	for (size_t i = 0; i < SIZE; i++)
 		data[i] = (char)(i * i >> 7);
-	snprintf(archive_path, sizeof(archive_path), "%s/a.kpack", dir);
 	snprintf(binary_path, sizeof(binary_path), "%s/x.so", dir);
-	assert_int_equal(kpackx_writer_open(archive_path, NULL, &w, NULL), KPACK_SUCCESS);
+	assert_int_equal(kpackx_writer_open(in_dir("a.kpack"), NULL, &w, NULL),
+			 KPACK_SUCCESS);
 	assert_int_equal(kpackx_writer_add(w, &o, NULL), KPACK_SUCCESS);
 	assert_int_equal(kpackx_writer_finish(w, NULL), KPACK_SUCCESS);
 	its_marker = marker_of("lib/x.so", "a.kpack");

@@ -6,26 +6,17 @@
 
 static void make_subdir(const char *name)
 {
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	assert_int_equal(mkdir(path, 0755), 0);
+	assert_int_equal(mkdir(in_dir(name), 0755), 0);
 }
 
 static void make_link(const char *to, const char *name)
 {
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	assert_int_equal(symlink(to, path), 0);
+	assert_int_equal(symlink(to, in_dir(name)), 0);
 }
 
 static void drop(const char *name)
 {
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	assert_int_equal(remove(path), 0);
+	assert_int_equal(remove(in_dir(name)), 0);
 }
 
 /* Write an archive with one object for gfx900, whose contents are SAYS. */
@@ -131,10 +122,8 @@ TEST(directories_are_listed_at_each_load)
 {
 	struct request found = {"lib/x.so", 0, "gfx900", "no.kpack", NULL, 0};
 	kpack_cache_t cache;
-	char path[128];
 
-	snprintf(path, sizeof(path), "%s/later", dir);
-	setenv("ROCM_KPACK_PATH", path, 1);
+	setenv("ROCM_KPACK_PATH", in_dir("later"), 1);
 	cache = new_cache();
 	unsetenv("ROCM_KPACK_PATH");
 	check(cache, &missing);
@@ -181,23 +170,21 @@ TEST(the_reason_names_directories)
 /* Root can read every directory, so it switches to another user for this test. */
 TEST(a_directory_that_is_closed_is_passed_over)
 {
-	char path[128];
 	uid_t user = geteuid();
 
 	make_subdir("closed");
 	put("closed/x.kpack", "CLOSED");
 	assert_int_equal(chmod(dir, 0755), 0);
-	snprintf(path, sizeof(path), "%s/closed", dir);
-	assert_int_equal(chmod(path, 0311), 0);
+	assert_int_equal(chmod(in_dir("closed"), 0311), 0);
 	if (user == 0)
 		assert_int_equal(seteuid(65534), 0);
 	check_list("ROCM_KPACK_PATH", "@/closed:@/single.kpack", "SINGLE");
-	setenv("ROCM_KPACK_PATH", path, 1);
+	setenv("ROCM_KPACK_PATH", in_dir("closed"), 1);
 	check_text(&missing, "no archive to look for lib/x.so#0 in; "
 			     "@/closed: cannot open: Permission denied");
 	unsetenv("ROCM_KPACK_PATH");
 	assert_int_equal(seteuid(user), 0);
-	assert_int_equal(chmod(path, 0755), 0);
+	assert_int_equal(chmod(in_dir("closed"), 0755), 0);
 }
 
 SUITE(make_places, remove_dir);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which repeats are found.  What is written is read again in tests/golden/shared-blocks and
- * by the properties.
+ * Which repeats are found, and which dictionaries copied.  What is written, and what is copied of
+ * real archives, is read again in tests/golden/shared-blocks and by the properties.
  */
 #include "core/writer/writer.h"
 #include "tests/unit/unit.h"
@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
+#include "core/archive/shared.h"
+#include "core/writer/encode.h"
 #include "core/base/bounds.h"
 #include "core/base/scheme.h"
 #include "core/writer/internal.h"
@@ -114,4 +117,91 @@ TEST(short_repeats_of_old_blocks_are_stored_again)
 	kp_share_free(s);
 	close(dir);
 	free(data);
+}
+
+/* --- which dictionaries are copied --------------------------------------------------- */
+
+enum { COPIED = 5 };
+
+static uint8_t parts[COPIED * KP_SHARE_BLOCK];
+
+/* Write DATA, compressed alone, to FD. */
+static void put_frame(int fd, struct kp_encoder *e, struct kp_span data,
+		      struct kp_shared_layout *l, uint8_t **sizes)
+{
+	static uint8_t frame[2 * KP_SHARE_BLOCK];
+	size_t n;
+
+	must(kp_encode(e, data, 0, frame, sizeof(frame), &n, &why));
+	assert_int_equal(write(fd, frame, n), n);
+	kp_put_le32(*sizes, (uint32_t)n);
+	*sizes += 4;
+	l->size += n;
+}
+
+/* Of an archive with one object, all blocks but a byte: can the object be copied? */
+static bool copies_with_dictionary(const uint8_t *dictionary, size_t size)
+{
+	static const uint8_t objects_table[] = {1, 0xfe, 0xff, 0xff, 4};
+	uint8_t sizes[4 * COPIED + 4], *at = sizes;
+	struct kp_shared_layout l = {
+		.block_size = KP_SHARE_BLOCK,
+		.unique_size = COPIED * KP_SHARE_BLOCK,
+		.dictionary_size = size,
+		.frames = {sizes, sizeof(sizes)},
+		.objects = {objects_table, sizeof(objects_table)},
+	};
+	int fd = memfd_create("blocks", MFD_CLOEXEC);
+	const uint32_t list[] = {0};
+	struct kp_writer *w = open_writer(KP_COMPRESSION_ZSTD_SHARED);
+	struct kp_encoder *e;
+	struct kp_shared *s;
+	bool done;
+
+	must(kp_encoder_new(1, &e, &why));
+	put_frame(fd, e, (struct kp_span){dictionary, size}, &l, &at);
+	for (size_t i = 0; i < COPIED; i++)
+		put_frame(fd, e,
+			  (struct kp_span){parts + i * KP_SHARE_BLOCK, KP_SHARE_BLOCK},
+			  &l, &at);
+	must(kp_shared_open(fd, l.size, &l, &s, &why));
+	assert_int_equal(s->objects[0].size, l.unique_size - 1);
+	must(kp_writer_add_blocks(w, s, list, 1, 0, &done, &why));
+	must(kp_writer_finish(w, &why));
+	kp_writer_close(w);
+	kp_shared_close(s);
+	kp_encoder_free(e);
+	close(fd);
+	return done;
+}
+
+/*
+ * A new dictionary has a quarter of the unique bytes; more is copied where it takes little.
+ * One that begins as a trained one would not be taken for content by zstd.
+ */
+TEST(dictionaries_are_copied_or_not)
+{
+	static uint8_t zeros[2 * KP_SHARE_BLOCK],
+		trained[1000] = {0x37, 0xa4, 0x30, 0xec},
+		nearly[1000] = {0x37, 0xa4, 0x30, 0xed};
+	const struct {
+		const uint8_t *bytes;
+		size_t size;
+		bool copied;
+	} cases[] = {
+		{parts, 1,
+		 true}, /* shorter than the number that a trained one begins with */
+		{parts, KP_SHARE_BLOCK * 5 / 4, true},
+		{parts, KP_SHARE_BLOCK * 2, false},
+		{zeros, KP_SHARE_BLOCK * 2, true},
+		{trained, sizeof(trained), false},
+		{trained, 4, false},
+		{nearly, sizeof(nearly), true},
+	};
+
+	for (uint32_t i = 0, x = 1; i < sizeof(parts); i++, x = x * 1664525 + 1013904223)
+		parts[i] = (uint8_t)((x >> 24) % 50);
+	for (size_t i = 0; i < COUNT(cases); i++)
+		assert_int_equal(copies_with_dictionary(cases[i].bytes, cases[i].size),
+				 cases[i].copied);
 }

@@ -31,8 +31,8 @@ static size_t open_files(void)
 	return n;
 }
 
-/* Messages in which the other side controls every byte. */
-TEST(whatever_comes_is_judged, setup, teardown)
+/* The fuzz target link has other messages in which the other side controls every byte. */
+TEST(messages_are_whole, setup, teardown)
 {
 	const struct link_message m = {
 		.word = LINK_REFUSED, .fd = -1, .path = "path", .text = "text"};
@@ -46,20 +46,6 @@ TEST(whatever_comes_is_judged, setup, teardown)
 	for (ssize_t n = 1; n < size; n++) {
 		assert_int_equal(send(ends[0], good, (size_t)n, 0), n);
 		assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_WRONG);
-	}
-	srand(1);
-	for (int i = 0; i < 20000; i++) {
-		char bad[sizeof(room)];
-
-		memcpy(bad, good, (size_t)size);
-		for (int k = rand() % 4; k >= 0; k--)
-			bad[rand() % size] = (char)rand();
-		assert_int_equal(send(ends[0], bad, (size_t)size, 0), size);
-		if (link_receive(ends[1], false, &room, &got) != LINK_DONE)
-			continue;
-		assert_true(got.word < LINK_WORDS);
-		assert_true(got.path + strlen(got.path) < got.text);
-		assert_true(got.text + strlen(got.text) < room.bytes + sizeof(room));
 	}
 }
 

@@ -36,8 +36,11 @@ static struct origin *archive(const char *toc)
 	return o;
 }
 
-/* An edition of these archives; takes over the holdings. */
-static struct edition *edition_of(bool first, struct holdings *h)
+/*
+ * An edition of the archives in the list, which ends with NULL; takes over their
+ * references.
+ */
+static struct edition *edition(bool first, ...)
 {
 	struct logged_conflicts warned = {0};
 	struct edition_options options = {
@@ -47,20 +50,8 @@ static struct edition *edition_of(bool first, struct holdings *h)
 		.first = first,
 	};
 	struct tree_taken taken = {inodes_taken, in};
-	struct edition *e = edition_new(h, &options, first ? NULL : &taken);
-
-	logged_conflicts_fini(&warned);
-	assert_non_null(e);
-	return e;
-}
-
-/*
- * An edition of the archives in the list, which ends with NULL; takes over their
- * references.
- */
-static struct edition *edition(bool first, ...)
-{
 	struct holdings h = {0};
+	struct edition *e;
 	struct origin *o;
 	va_list list;
 
@@ -68,7 +59,10 @@ static struct edition *edition(bool first, ...)
 	while ((o = va_arg(list, struct origin *)))
 		assert_true(holdings_add(&h, o));
 	va_end(list);
-	return edition_of(first, &h);
+	e = edition_new(&h, &options, first ? NULL : &taken);
+	logged_conflicts_fini(&warned);
+	assert_non_null(e);
+	return e;
 }
 
 static void on_idle(void *user, const struct origin *o)
