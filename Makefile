@@ -163,6 +163,8 @@ units: $(units) ## build the unit tests
 stub: $(stub)
 loaders: $(loaders) ## build the programs that open kernel databases as the libraries do
 bench-programs: $(bench)
+bench-check: ## compare page faults and processor time of kpack with limits
+	contrib/bench/check
 examples: $(examples)
 
 # Every object depends on the flags that it was compiled with.
@@ -609,7 +611,7 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: all units stub loaders bench-programs examples check check-all check-build check-units \
+.PHONY: all units stub loaders bench-programs bench-check examples check check-all check-build check-units \
 	check-integration check-golden check-properties check-sweep check-model check-python check-layering check-abi check-help check-install check-real check-switches check-distributions \
 	check-reproducible fuzz fuzz-build fuzz-run dist fmt lint demo install uninstall install-dropin \
 	uninstall-dropin clean help FORCE

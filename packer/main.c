@@ -4,6 +4,7 @@
  * NAME, and called as one of clang's or AMD's tools it replaces that tool.
  */
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,21 @@ static const struct command commands[] = {
 	{cmd_offload_packager, &cmd_offload_packager_help},
 	{cmd_bulk_unbundle, &cmd_bulk_unbundle_help},
 };
+
+/*
+ * Larger blocks of memory go back to the system at once.  Smaller ones are used again: the
+ * system would have to clear new ones, with a page fault for each 4 KiB.  Each thread has a
+ * heap, whose free end is given back when it is longer than HEAP_KEEPS, but for HEAP_ENDS:
+ * without these an empty heap would be unmapped, and made again for the next object.
+ */
+static void keep_memory(void)
+{
+	enum { MALLOC_KEEPS = 32 << 20, HEAP_KEEPS = 16 << 20, HEAP_ENDS = 12 << 20 };
+
+	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
+	mallopt(M_TOP_PAD, HEAP_ENDS);
+}
 
 enum { N_COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -156,6 +172,7 @@ int main(int argc, char **argv)
 		if (!c)
 			return EXIT_USAGE;
 	}
+	keep_memory();
 	/* each archive and each directory operand stays open */
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
 		limit.rlim_cur = limit.rlim_max;

@@ -40,7 +40,7 @@ def input_file(name):
 
 
 def run(*argv, **kwargs):
-    """Run a program: (seconds, peak RSS in MiB, CPU seconds).  A failure ends the benchmark."""
+    """Run a program: (seconds, peak RSS in MiB, CPU seconds, minor faults).  A failure ends the benchmark."""
     start = time.monotonic()
     child = subprocess.Popen(argv, stdout=kwargs.pop("stdout", subprocess.DEVNULL), **kwargs)
     _, status, usage = os.wait4(child.pid, 0)
@@ -48,7 +48,7 @@ def run(*argv, **kwargs):
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode != 0:
         sys.exit("%s: exit %d" % (" ".join(argv), child.returncode))
-    return wall, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
+    return wall, usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime, usage.ru_minflt
 
 
 def output(*argv):

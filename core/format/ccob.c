@@ -89,15 +89,19 @@ static kpack_error_t fail_zlib(const struct decoder *d, int code,
 
 #endif
 
-/* DECODED is the size that the header states. */
+/*
+ * DECODED is the size that the header states.  WHOLE: all is decoded into one buffer, without
+ * a window if the frame has just that size.  *IDLE: as for kp_frames_open, is taken over.
+ */
 static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_t decoded,
+				 bool whole, struct kp_frames **idle,
 				 struct decoder **out, struct kpackx_error *why)
 {
 	uint8_t buf[KP_FRAME_HEADER_MAX];
 	struct decoder *d = calloc(1, sizeof(*d));
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_span head;
-	uint64_t stated;
+	uint64_t stated = 0;
 
 	if (!d)
 		return kp_fail_memory(why, sizeof(*d), "a decoder");
@@ -109,8 +113,15 @@ static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_
 				      "the zstd frame says %" PRIu64
 				      " bytes, the header %" PRIu64,
 				      stated, decoded);
+		if (idle) {
+			d->zstd = *idle;
+			*idle = NULL;
+		}
+		whole = whole && stated == decoded;
 		if (!err)
-			err = kp_frames_open(&d->zstd, &d->src, KP_FRAMES_PIECES, why);
+			err = kp_frames_open(&d->zstd, &d->src,
+					     whole ? KP_FRAMES_WHOLE : KP_FRAMES_PIECES,
+					     why);
 		if (!err) {
 			/* a window takes no more memory than the payload, whose size is checked */
 			kp_frames_narrow_windows(d->zstd, decoded);
@@ -217,7 +228,7 @@ kpack_error_t kp_zlib_decode(const struct kp_source *src, uint8_t *out, size_t s
 	if (!KP_WITH_ZLIB)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "compressed with zlib: built without zlib");
-	KP_TRY(decoder_new(false, src, size, &d, why));
+	KP_TRY(decoder_new(false, src, size, false, NULL, &d, why));
 	err = decoder_fill(d, out, size, why);
 	if (!err)
 		err = decoder_finish(d, why);
@@ -227,13 +238,38 @@ kpack_error_t kp_zlib_decode(const struct kp_source *src, uint8_t *out, size_t s
 
 /* ---- the end of version 1 ---- */
 
+/* What follows in .hip_fatbin is padding or a container, and begins like no frame. */
+static kpack_error_t measure_zstd(const struct kp_source *src, uint64_t *size,
+				  struct kpackx_error *why)
+{
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header header;
+	struct kp_window window;
+	struct kp_span head;
+	uint64_t frame;
+
+	kp_window_init(&window, src);
+	*size = 0;
+	do {
+		KP_TRY(kp_frame_measure(&window, *size, &header, &frame, why));
+		if (frame > src->size - *size)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "zstd data of %" PRIu64
+				       " bytes passes the end at %" PRIu64,
+				       frame, src->size);
+		*size += frame;
+		KP_TRY(kp_source_head(src, *size, buf, sizeof(buf), &head, why));
+	} while (kp_frame_header_read(head, &header));
+	return KPACK_SUCCESS;
+}
+
 #if KP_WITH_ZLIB
 /* Only decoding finds the end; the decoded bytes are discarded.  DECODED bounds the work. */
 static kpack_error_t measure_zlib(const struct kp_source *src, uint64_t decoded,
 				  uint64_t *size, struct kpackx_error *why)
 {
 	struct decoder *d = NULL;
-	kpack_error_t err = decoder_new(false, src, decoded, &d, why);
+	kpack_error_t err = decoder_new(false, src, decoded, false, NULL, &d, why);
 	uint8_t discard[16384];
 	size_t got;
 
@@ -273,13 +309,9 @@ static bool probe_ccob(struct kp_span head)
 static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 			       struct kp_source *data, struct kpackx_error *why)
 {
-	uint8_t b[KP_CCOB_HEADER_MAX], buf[KP_FRAME_HEADER_MAX];
-	uint64_t compressed, size, end;
-	struct kp_frame_header frame;
-	struct kp_window window;
+	uint8_t b[KP_CCOB_HEADER_MAX];
 	unsigned version, number;
-	struct kp_span head;
-	bool more;
+	uint64_t compressed;
 
 	KP_TRY(kp_source_read(src, 0, b, 8, why));
 	version = kp_le16(b + 4);
@@ -322,27 +354,13 @@ static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 				       h->decoded, compressed, method_name(h->zstd));
 		if (version > 1)
 			return KPACK_SUCCESS;
-			/* no field states where the data of version 1 end */
+		/* no field states where the data of version 1 end */
+		if (h->zstd)
+			KP_TRY(measure_zstd(data, &compressed, why));
 #if KP_WITH_ZLIB
-		if (!h->zstd)
+		else
 			KP_TRY(measure_zlib(data, h->decoded, &compressed, why));
 #endif
-		/* what follows in .hip_fatbin is padding or a container, and begins like no
-		 * frame */
-		kp_window_init(&window, data);
-		for (more = h->zstd, end = 0; more;
-		     more = kp_frame_header_read(head, &frame)) {
-			KP_TRY(kp_frame_measure(&window, end, &frame, &size, why));
-			if (size > compressed - end)
-				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-					       "zstd data of %" PRIu64
-					       " bytes passes the end at %" PRIu64,
-					       size, compressed);
-			end += size;
-			KP_TRY(kp_source_head(data, end, buf, sizeof(buf), &head, why));
-		}
-		if (h->zstd)
-			compressed = end;
 		h->size = h->header_size + compressed;
 		version = 2; /* now it is known */
 	}
@@ -385,53 +403,30 @@ static kpack_error_t parse_ccob(const struct kp_source *src, struct kp_container
 	KP_TRY(open_ccob(src, &h, &data, why));
 	c->size = h.size;
 	c->payload_size = h.decoded;
-	KP_TRY(decoder_new(h.zstd, &data, h.decoded, &d, why));
+	KP_TRY(decoder_new(h.zstd, &data, h.decoded, false, NULL, &d, why));
 	err = kp_bundle_list(more_from_decoder, d, h.decoded, c, list, &end, why);
 	decoder_free(d);
 	return err;
 }
 
-/*
- * A decoder that spills holds as many bytes as a frame may refer back to, 128 MiB for
- * those of compilers, so that such decoders work one after another.
- */
-static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
-
-/*
- * Decode into memory, or into a file without a name if the payload is large.  The whole header is
- * read again: the file may have changed since it was listed.
- */
-static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_container *c,
-			       kp_image_fault *fault, void *arg, struct kp_payload *out,
-			       struct kpackx_error *why)
+/* Decode into memory, or into a file without a name if the payload is large. */
+static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *data,
+				struct kp_frames **idle, struct kp_payload *out,
+				struct kpackx_error *why)
 {
-	KP_AUTO_FREE uint8_t *bytes = NULL;
+	size_t size = (size_t)h->decoded, n;
+	int fd = kp_spills(h->decoded) ? kp_spill_open() : -1;
+	struct kp_outfile file = kp_spill_outfile(fd);
+	size_t room = fd >= 0 ? SPILL_SIZE : size;
+	KP_AUTO_FREE uint8_t *bytes = kp_large_alloc(room);
 	struct decoder *d = NULL;
-	struct kp_outfile file;
-	struct kp_source data;
-	size_t size, room, n;
 	kpack_error_t err;
-	struct ccob h;
-	bool spills;
-	int fd;
 
-	(void)fault, (void)arg;
-	KP_TRY(open_ccob(src, &h, &data, why));
-	if (h.size != c->size || h.decoded != c->payload_size)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
-	size = (size_t)h.decoded;
-	spills = kp_spills(size);
-	if (spills)
-		pthread_mutex_lock(&spilling_decoder);
-	fd = spills ? kp_spill_open() : -1;
-	file = kp_spill_outfile(fd);
-	room = fd >= 0 ? SPILL_SIZE : size;
-	bytes = malloc(room);
 	if (fd >= 0) {
 		out->spilled = true;
 		out->source = kp_source_fd(fd, 0, size);
 	}
-	err = bytes ? decoder_new(h.zstd, &data, size, &d, why)
+	err = bytes ? decoder_new(h->zstd, data, size, fd < 0, idle, &d, why)
 		    : kp_fail_memory(why, room, "a decoded bundle");
 	for (uint64_t at = 0; !err && at < size; at += n) {
 		n = size - at < room ? (size_t)(size - at) : room;
@@ -441,6 +436,10 @@ static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_cont
 	}
 	if (!err)
 		err = decoder_finish(d, why);
+	if (d && d->zstd && idle) {
+		*idle = d->zstd;
+		d->zstd = NULL;
+	}
 	decoder_free(d);
 	if (err) {
 		kp_payload_fini(out);
@@ -449,8 +448,35 @@ static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_cont
 		out->source = kp_source_memory(bytes, size);
 		bytes = NULL;
 	}
-	if (spills)
-		pthread_mutex_unlock(&spilling_decoder);
+	return err;
+}
+
+/*
+ * A decoder that spills holds as many bytes as a frame may refer back to, 128 MiB for
+ * those of compilers, so that such decoders work one after another, and have the same memory:
+ * a new window would cost a page fault for each 4 KiB.
+ */
+static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
+static struct kp_frames *spilling_frames; /* NULL: none yet, or a decoder has it */
+
+/* Read the whole header again: the file may have changed since it was listed. */
+static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_container *c,
+			       kp_image_fault *fault, void *arg, struct kp_payload *out,
+			       struct kpackx_error *why)
+{
+	struct kp_source data;
+	kpack_error_t err;
+	struct ccob h;
+
+	(void)fault, (void)arg;
+	KP_TRY(open_ccob(src, &h, &data, why));
+	if (h.size != c->size || h.decoded != c->payload_size)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
+	if (!kp_spills(h.decoded))
+		return decode_all(&h, &data, NULL, out, why);
+	pthread_mutex_lock(&spilling_decoder);
+	err = decode_all(&h, &data, &spilling_frames, out, why);
+	pthread_mutex_unlock(&spilling_decoder);
 	return err;
 }
 

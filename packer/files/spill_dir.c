@@ -7,19 +7,11 @@
  */
 #include "spill_dir.h"
 #include <fcntl.h>
-#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "below.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
-
-/*
- * Larger blocks of memory go back to the system at once.  Smaller ones are used again: the
- * system would have to clear new ones.  Each thread has a heap, whose end is given back when
- * it is free and longer than HEAP_KEEPS.
- */
-enum { MALLOC_KEEPS = 32 << 20, HEAP_KEEPS = 16 << 20 };
 
 /* The directory; -1: none.  As core has it, there is one for the whole process. */
 static int spill_fd = -1;
@@ -29,8 +21,6 @@ void spill_dir_begin(const char *dir)
 	void *map = MAP_FAILED;
 	int fd;
 
-	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
-	mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
 	spill_dir_end(); /* of a tree that was packed before */
 	spill_fd = below_open_following(dir, O_RDONLY | O_DIRECTORY);
 	if (spill_fd < 0)

@@ -69,16 +69,13 @@ struct packer {
 	struct key_suffixes names;
 };
 
-/* Bytes of a larger object are freed when it is packed: few threads need as many at once. */
-static const size_t RAW_KEPT = 4 << 20;
-
 /* A thread's own data. */
 struct worker {
 	struct kp_encoder *encoder; /* of the lower level */
 	struct kp_encoder *high;    /* NULL: there is no higher one */
 	struct kp_encoder *density; /* of KP_DENSITY_LEVEL, if there is, or for samples */
 	struct kp_scratch scratch;
-	uint8_t *raw;
+	uint8_t *raw; /* an object, and behind it its frame */
 	size_t raw_cap;
 };
 
@@ -516,12 +513,14 @@ static kpack_error_t pack_in_memory(const struct packer *p, struct worker *w,
 	struct kp_content content;
 	struct kp_source source;
 	kpack_error_t err;
+	uint8_t *frame;
 	bool shared;
 
-	if (size > w->raw_cap || !w->raw) {
+	cap = plain ? 0 : kp_encode_bound(size, 0);
+	if (size + cap > w->raw_cap || !w->raw) {
 		free(w->raw); /* the old content is not needed: do not copy it */
-		w->raw = malloc(size + 1);
-		w->raw_cap = w->raw ? size : 0;
+		w->raw = malloc(size + cap + 1);
+		w->raw_cap = w->raw ? size + cap : 0;
 		if (!w->raw)
 			return kp_fail_memory(why, size, "an object");
 	}
@@ -530,6 +529,7 @@ static kpack_error_t pack_in_memory(const struct packer *p, struct worker *w,
 	input_close_image(o->input, o->image);
 	if (err)
 		return err;
+	frame = w->raw;
 	source = kp_source_memory(w->raw, size);
 	KP_TRY(describe_object(o, &source, out, why));
 	content = kp_content_of((struct kp_span){w->raw, size}, 0);
@@ -539,18 +539,16 @@ static kpack_error_t pack_in_memory(const struct packer *p, struct worker *w,
 	if (shared)
 		return KPACK_SUCCESS;
 	KP_TRY(measure_debug(p, w, o, out, why));
-	cap = plain ? size : kp_encode_bound(size, 0);
-	out->stored = malloc(cap + 1);
-	if (!out->stored)
-		return kp_fail_memory(why, cap, "a frame");
-	if (plain) {
-		memcpy(out->stored, w->raw, size);
-	} else {
+	if (!plain) {
 		KP_TRY(choose_encoder(p, w, &source, &encoder, why));
-		KP_TRY(kp_encode(encoder, (struct kp_span){w->raw, size}, 0, out->stored,
-				 cap, &used, why));
+		frame = w->raw + size;
+		KP_TRY(kp_encode(encoder, (struct kp_span){w->raw, size}, 0, frame, cap,
+				 &used, why));
 	}
-	out->stored = kp_large_trim(out->stored, used + 1);
+	out->stored = malloc(used + 1);
+	if (!out->stored)
+		return kp_fail_memory(why, used, "a frame");
+	memcpy(out->stored, frame, used);
 	out->object.stored = (struct kp_span){out->stored, used};
 	return KPACK_SUCCESS;
 }
@@ -590,7 +588,8 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 			input_close_image(o->input, o->image);
 		}
 	}
-	if (w->raw_cap > RAW_KEPT) {
+	/* a block that was touched costs no page faults; all threads together keep bounded bytes */
+	if (w->raw_cap > BUDGET / p->options->jobs) {
 		free(w->raw);
 		w->raw = NULL;
 		w->raw_cap = 0;
