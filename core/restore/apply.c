@@ -230,8 +230,9 @@ static kpack_error_t encode(struct apply *a, size_t number, struct kp_span plain
 	uint64_t room = a->r->parts[number].size;
 	int first = form.level;
 
-	/* up to what follows it: zeros that aligned the next container are room, too */
-	if (next < a->r->n_parts && a->r->parts[next].kind == KP_PART_ZEROS)
+	/* up to what follows it: zeros that aligned the next container are room, too, in its section */
+	if (next < a->r->n_parts && next != a->r->section_end &&
+	    a->r->parts[next].kind == KP_PART_ZEROS)
 		room += a->r->parts[next].size;
 	/* the hash in its header is of the payload, which lacks an object now */
 	if (!whole)
