@@ -423,6 +423,8 @@ c_files := $(sort $(shell find core fs packer tests contrib/bench contrib/exampl
 sources := $(call c_below,core fs packer)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
+# functions that a page of another name describes: their pages lead to it
+functions3 = $(filter-out $(basename $(notdir $(pages3))),$(shell sed -n 's/^\.It Ft .* Fn \(kpackx*_[a-z_]*\).*/\1/p' $(pages3)))
 pages5  := $(wildcard core/*.5 packer/*.5)
 pages7  := $(wildcard core/hip/*.7 fs/*.7 packer/*.7)
 pages8  := $(wildcard fs/*.8)
@@ -536,6 +538,8 @@ install: ## install the built files, the library privately: PREFIX=/usr/local LI
 	ln -sfr $(bin)/kpackfs $(sbin)/mount.kpackfs
 	$(if $(pages),install -m 644 $(pages) $(man1dir))
 	$(if $(pages3),install -m 644 $(pages3) $(man3dir))
+	for f in $(functions3); do printf '.so man3/%s\n' $$(cd core && grep -l "^\.It Ft .* Fn $$f " *.3) | \
+		install -m 644 /dev/stdin $(man3dir)/$$f.3 || exit 1; done
 	$(if $(pages5),install -m 644 $(pages5) $(man5dir))
 	$(if $(pages7),install -m 644 $(pages7) $(man7dir))
 	$(if $(pages8),install -m 644 $(pages8) $(man8dir))
@@ -563,7 +567,7 @@ install: ## install the built files, the library privately: PREFIX=/usr/local LI
 uninstall: ## remove the installed files
 	rm -f $(bin)/kpackfs $(bin)/kpack $(addprefix $(bin)/,$(links)) $(sbin)/mount.kpackfs \
 		$(addprefix $(clangdir)/,$(clang_links)) \
-		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3))) \
+		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3)) $(addsuffix .3,$(functions3))) \
 		$(addprefix $(man5dir)/,$(notdir $(pages5))) $(addprefix $(man7dir)/,$(notdir $(pages7))) \
 		$(addprefix $(man8dir)/,$(notdir $(pages8))) $(lib)/$(private)/libkpack_hip.so \
 		$(DESTDIR)$(libexecdir)/kpackfs/libkpack_hip.so \

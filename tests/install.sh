@@ -213,7 +213,7 @@ hold()
 }
 t "pages are there" hold share/man/man1/kpackfs.1 share/man/man1/kpack.1 share/man/man1/kpack-pack.1 share/man/man1/kpack-mark.1 \
 	share/man/man1/kpack-offload-bundler.1 share/man/man1/kpack-offload-packager.1 share/man/man7/libkpack_hip.7 \
-	share/man/man8/mount.kpackfs.8 share/man/man5/kpack-format.5 share/man/man3/rocm_kpack.3
+	share/man/man8/mount.kpackfs.8 share/man/man5/kpack-format.5 share/man/man3/rocm_kpack.3 share/man/man3/kpackx_read_range.3
 t "completions are there" hold $bash/kpack share/zsh/site-functions/_kpack share/fish/vendor_completions.d/kpack.fish
 t "units, hooks and modules are there" hold share/kpackfs/systemd/mnt-kernels.mount share/kpackfs/systemd/mnt-kernels.automount share/kpackfs/dpkg/apt.conf share/kpackfs/dpkg/dpkg.cfg \
 	lib/systemd/system/kpackfs@.service lib/systemd/user/kpackfs@.service lib/systemd/system/kpackfs-in-place@.service \

@@ -239,7 +239,8 @@ static kpack_error_t put_compressed(struct apply *a, const struct sink *s, size_
 		KP_TRY(apply_difference(a, p, plain, &data));
 	if (!data) {
 		/* up to what follows it: zeros that aligned the next container are room, too */
-		if (next < a->r->n_parts && a->r->parts[next].kind == KP_PART_ZEROS)
+		if (next < a->r->n_parts && next != a->r->section_end &&
+		    a->r->parts[next].kind == KP_PART_ZEROS)
 			room += a->r->parts[next].size;
 		/* the hash in its header is of the payload, which lacks an object now */
 		if (!whole)

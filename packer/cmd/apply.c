@@ -210,6 +210,13 @@ static bool prune_archives(struct policy_tree *t)
 		status = report_why(t->policy->name, &why);
 	else if (n)
 		status = prune_run(&prune);
+	for (size_t i = 0; i < prune.n_archives && !status; i++) {
+		const struct prune_archive *a = &prune.archives[i];
+
+		for (int k = PRUNE_STAYS + 1; k < PRUNE_REASONS; k++)
+			t->n_pruned += a->n_entries[k];
+		t->pruned_bytes += a->before > a->after ? a->before - a->after : 0;
+	}
 	prune_close(&prune);
 	if (status)
 		return false;
@@ -403,10 +410,18 @@ static int apply_policy(const struct policy_run *a, const struct policy *p)
 			sums = policy_tree_sums(&t);
 			saved = sums.saved > saved ? sums.saved - saved : 0;
 			print_name(p);
+			if (t.n_pruned)
+				printf("%zu object%s that nothing needs any more left "
+				       "the archives, %s freed\n",
+				       t.n_pruned, plural(t.n_pruned),
+				       report_size(t.pruned_bytes, size));
 			if (!sums.fresh[STATE_CHANGED] && !sums.fresh[STATE_REMOVED] &&
 			    !sums.fresh[STATE_PACKED] && !saved) {
-				puts("nothing changed");
+				if (!t.n_pruned)
+					puts("nothing changed");
 			} else {
+				if (t.n_pruned)
+					print_name(p);
 				printf("%zu file%s changed, %zu removed, %zu packed, %s "
 				       "freed\n",
 				       sums.fresh[STATE_CHANGED],

@@ -76,11 +76,10 @@ static void report_thin(const struct thin_command *c)
 	KP_AUTO_FREE const char **changed = xcalloc(t->n_files + 1, sizeof(*changed));
 	char *rest, *name;
 	json_t *files = c->json ? json_array() : NULL, *packages;
-	size_t n = 0, binaries = 0, databases = 0, nameless = 0;
+	size_t n = 0, n_rows = 0, binaries = 0, databases = 0, nameless = 0;
 	uint64_t before = 0, after = 0;
+	char less[24], stays[24];
 
-	if (!c->json)
-		printf("%16s %16s  file\n", freed, "stays");
 	for (size_t i = 0; i < t->n_files; i++) {
 		const struct thin_file *f = &t->files[i];
 		const char *path = t->scan.entries[f->entry].relative;
@@ -106,8 +105,10 @@ static void report_thin(const struct thin_command *c)
 					  "size_before", (json_int_t)f->before,
 					  "size_after", (json_int_t)f->after));
 		else if (f->gone) { /* else a file of a database, which went whole */
-			printf("%16" PRIu64 " %16" PRIu64 "  ", f->before - f->after,
-			       f->after);
+			if (!n_rows++)
+				printf("%16s %16s  file\n", freed, "stays");
+			printf("%16s %16s  ", report_size(f->before - f->after, less),
+			       report_size(f->after, stays));
 			report_text(path);
 			putchar('\n');
 		}
@@ -127,9 +128,9 @@ static void report_thin(const struct thin_command *c)
 				      packages));
 		return;
 	}
-	printf("%zu binar%s, %zu file%s of kernel databases: %" PRIu64 " bytes %s\n",
-	       binaries, plural_y(binaries), databases, plural(databases), before - after,
-	       freed);
+	printf("%zu binar%s, %zu file%s of kernel databases: %s %s\n", binaries,
+	       plural_y(binaries), databases, plural(databases),
+	       report_size(before - after, less), freed);
 	if (t->n_stuck)
 		printf("%zu file%s more code of other GPUs, in a form that stays\n",
 		       t->n_stuck, t->n_stuck == 1 ? " has" : "s have");
@@ -262,6 +263,10 @@ int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 	/* databases stay files, whose content the scan need not check */
 	args->libraries.plain = true;
 	args->progress = !c.quiet && !c.json;
+	if (args->progress && !c.undo && !args->dry && !args->output && !args->keep)
+		report_error(args->tree,
+			     "note: without --keep, what goes comes back only by "
+			     "reinstalling");
 	status = c.undo ? undo_thin(&c) : thin_run(&c.thin);
 	if (!status && !c.undo && (c.json || !c.quiet))
 		report_thin(&c);

@@ -58,7 +58,8 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 	/* remove the ACL that the directory gives to new files */
 	if (fremovexattr(to, ACL) < 0 && errno != ENODATA && errno != ENOTSUP)
 		return kp_fail_errno(why, errno, "cannot remove an ACL");
-	if (fchmod(to, mode) < 0)
+	/* a user may give attributes only to a file that is writable, even to one's own */
+	if (fchmod(to, (mode & 0777) | S_IWUSR) < 0)
 		return kp_fail_errno(why, errno, "cannot keep its permissions");
 	n = flistxattr(from, names, XATTR_MAX);
 	if (n < 0 && errno != ENOTSUP)
@@ -90,6 +91,8 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 			continue;
 		return kp_fail_errno(why, errno, "cannot keep its attribute %s", name);
 	}
+	if (fchmod(to, mode) < 0)
+		return kp_fail_errno(why, errno, "cannot keep its permissions");
 	if (futimens(to, times) < 0)
 		return kp_fail_errno(why, errno, "cannot keep its times");
 	return KPACK_SUCCESS;

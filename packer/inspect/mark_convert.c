@@ -195,7 +195,8 @@ static void restore_file(struct mark_restore *m, const char *file, const char *o
 	/* large bundles, before they are compressed, are where the binary will be */
 	spill_dir_begin(dir);
 	if (!err && r.n_missing && !m->allow_missing) {
-		restore_report_missing(&r, "");
+		restore_report_missing(
+			&r, "; --archive says where, --allow-missing leaves it out");
 		m->n_faults++;
 		goto out;
 	}

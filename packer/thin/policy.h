@@ -131,7 +131,9 @@ struct policy_tree {
 	bool anew; /* the policy or the GPUs changed: all files are to be looked at */
 	size_t n_new,
 		n_gone; /* files that came or changed, and that went, since the last run */
-	char **mounts;  /* where kpackfs is mounted in the tree */
+	size_t n_pruned;       /* objects that this run removed from the archives, and */
+	uint64_t pruned_bytes; /* what that freed */
+	char **mounts;         /* where kpackfs is mounted in the tree */
 	size_t n_mounts, mounts_cap;
 };
 

@@ -26,7 +26,11 @@ kpack_error_t wheel_source_open(const struct wheel_split_args *args, const char 
 	if (below_mkdir(dir, 0777) < 0)
 		return below_fail(why, "%s: cannot make the directory", dir);
 	KP_TRY(below_root_if_directory(path, why));
-	out->unpacked = below_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	if (below_stat(path, &st) < 0)
+		return below_fail(why,
+				  "it cannot be read; it must be a .whl file, or the "
+				  "directory that one was unpacked to");
+	out->unpacked = S_ISDIR(st.st_mode);
 	/* a directory has no name that says anything: METADATA and WHEEL give it one below */
 	if (out->unpacked) {
 		KP_TRY(wheel_pack_directory(path, dir, args->jobs, &out->file, why));

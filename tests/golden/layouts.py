@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """layouts.py odd DIR: libraries with odd containers; layouts.py lies FILE DIR: FILE with each part of its layout replaced."""
+import hashlib
 import itertools
 import os
 import struct
@@ -87,7 +88,11 @@ def odd():
     for name, how in (("checksum", dict(level=7, write_checksum=True)),
                       ("best", dict(compression_params=zstandard.ZstdCompressionParameters(
                           strategy=9, search_log=9, chain_log=18, hash_log=18, target_length=4096, min_match=3, write_content_size=False)))):
-        files["foreign-" + name] = join([ccob(text, **how), ccob(large, **how), ccob(bundle, **how)], 4096)
+        files["foreign-" + name] = join([ccob(text, **how), ccob(large, **how), ccob(bundle, **how)], 4096, 99)
+    # nor is there room for ours, which state the size of a payload that cannot be compressed
+    noise = one("gfx1100", "", 64)[:64] + b"".join(hashlib.sha256(b"%d" % i).digest() for i in range(2200))
+    files["foreign-short"] = join([ccob(raw_bundle([(HIP + "gfx1100", noise)], 8), compression_params=
+                                        zstandard.ZstdCompressionParameters(write_content_size=False))], 4096)
     return {name: mkfat.shared_library(*f) for name, f in files.items()}
 
 

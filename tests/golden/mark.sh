@@ -44,8 +44,8 @@ hosts() {
 		kpack mark convert --keep-device-code --kernel-name k --search-path s $f kept/$n >said 2>&1 || cat said
 		kpack mark restore -o back/$n packed/$n >said 2>&1 || cat said
 		cmp -s $f back/$n && same="" || same="not the same"
-		echo $n $(cat packed/$n long/$n short/$n kept/$n 2>/dev/null | sha256sum | cut -c 1-16) \
-			$(cat back/$n thin/$n | sha256sum | cut -c 1-8) $(stat -c %s $f packed/$n long/$n short/$n thin/$n) $same
+		echo $n $(cat packed/$n long/$n short/$n kept/$n 2>/dev/null | sha256sum | cut -c 1-32) \
+			$($oracle --hash packed/$n long/$n short/$n) $(cat back/$n thin/$n | sha256sum | cut -c 1-8) $(stat -c %s $f packed/$n long/$n short/$n thin/$n) $same
 	done
 	for d in long kept back thin; do $oracle --alone $d; done
 	rm -rf fat packed long short kept back thin said

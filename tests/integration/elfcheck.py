@@ -5,11 +5,13 @@
 elfcheck.py [--stripped] FAT CONVERTED     one line per fault, exit status 1 if there is any;
                                            two directories: for each file in the first
 elfcheck.py --alone FILE                   check only rules for every ELF file; or of all in a directory
+elfcheck.py --hash FILE...                 print a hash of segments and sections without the recipe, whose
+                                           size depends on the version of zstd
 
   --stripped   a tool has changed CONVERTED since: unloaded sections, the order of section
                headers and the place of the program headers may differ
 """
-import argparse, os, random, struct, sys
+import argparse, hashlib, os, random, struct, sys
 
 PAGE = 4096
 SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOBITS, SHT_REL, SHT_DYNSYM, SHT_RELR = 2, 3, 4, 8, 9, 11, 19
@@ -517,8 +519,16 @@ def main():
     p = argparse.ArgumentParser(usage=__doc__)
     p.add_argument("--stripped", action="store_true")
     p.add_argument("--alone", action="store_true")
+    p.add_argument("--hash", action="store_true")
     p.add_argument("files", nargs="+")
     o = p.parse_args()
+    if o.hash:
+        elfs = [Elf(path) for path in o.files]
+        text = repr([([(h.type, h.flags, h.addr, h.filesz, h.memsz, h.align) for h in e.phdrs],
+                      [(s.name, s.type, s.flags, s.addr, s.memsz, s.link, s.info, s.align, s.entsize, e.content(s))
+                       for s in e.sections if s.name != LAYOUT]) for e in elfs])
+        print(hashlib.sha256(text.encode()).hexdigest()[:16])
+        return 0
     old, new = None if o.alone else o.files[0], o.files[-1]
     if not os.path.isdir(new):
         return check(old, new, o.stripped)

@@ -45,7 +45,7 @@ needs() { # PROGRAM...
 dpkg_in() { # ROOT ARGUMENT...
 	mkdir -p "$1/db/updates" "$1/db/info"
 	touch "$1/db/status"
-	dpkg --root="$1" --admindir="$1/db" --instdir="$1" --log="$1/db/log" --force-not-root --force-script-chrootless \
+	PATH=$PATH:/usr/sbin:/sbin dpkg --root="$1" --admindir="$1/db" --instdir="$1" --log="$1/db/log" --force-not-root --force-script-chrootless \
 		--no-triggers "${@:2}"
 }
 
