@@ -388,20 +388,21 @@ static kpack_error_t relocate_wrapper(void *arg, const struct kp_elf_reloc *relo
 
 /* ---- the whole ---- */
 
-/* Read the sections of a PE as those of an ELF; their names stay in r->pe. */
-static kpack_error_t read_pe(struct elf_reader *r, struct kpackx_error *why)
+/* List the sections of PE as those of an ELF, with their own names. */
+static kpack_error_t list_pe(const struct kp_pe *pe, struct kp_sections *out,
+			     struct kpackx_error *why)
 {
-	const struct kp_pe *pe = &r->pe;
+	enum { NAME = sizeof(pe->sections->name) };
 
-	r->format = "pe";
-	KP_TRY(kp_pe_open(&r->src, &r->pe, why));
-	r->in.count = pe->n + 1;
-	KP_TRY(kp_new(&r->in.items, r->in.count, "sections", why));
-	for (size_t i = 0; i < pe->n; i++) {
-		const struct kp_pe_section *s = &pe->sections[i];
+	KP_TRY(kp_new(&out->items, pe->n + 1, "sections", why));
+	KP_TRY(kp_new(&out->names, (pe->n + 1) * NAME, "sections", why));
+	out->items[0].name = out->names;
+	out->count = pe->n + 1;
+	for (size_t i = 1; i <= pe->n; i++) {
+		const struct kp_pe_section *s = &pe->sections[i - 1];
 
-		r->in.items[i + 1] = (struct kp_section){
-			.name = s->name,
+		out->items[i] = (struct kp_section){
+			.name = memcpy(out->names + i * NAME, s->name, NAME),
 			.type = s->size ? SHT_PROGBITS : SHT_NOBITS,
 			.flags = SHF_ALLOC |
 				 (s->flags & KP_PE_EXECUTE ? SHF_EXECINSTR : 0),
@@ -409,12 +410,26 @@ static kpack_error_t read_pe(struct elf_reader *r, struct kpackx_error *why)
 			.offset = s->offset,
 			.size = kp_pe_bytes(s)};
 	}
-	r->out->pe = true;
-	r->in.header.e_type = pe->library ? ET_DYN : ET_EXEC;
-	r->in.header.e_machine = pe->machine == KP_PE_X86_64  ? EM_X86_64
-				 : pe->machine == KP_PE_ARM64 ? EM_AARCH64
-							      : EM_NONE;
+	out->header.e_type = pe->library ? ET_DYN : ET_EXEC;
+	out->header.e_machine = pe->machine == KP_PE_X86_64  ? EM_X86_64
+				: pe->machine == KP_PE_ARM64 ? EM_AARCH64
+							     : EM_NONE;
 	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_elf_sections(const struct kp_source *src, struct kp_sections *out,
+			      struct kpackx_error *why)
+{
+	KP_AUTO(kp_pe) pe = {0};
+	struct kp_span head;
+	uint8_t magic[2];
+
+	*out = (struct kp_sections){0};
+	KP_TRY(kp_source_head(src, 0, magic, sizeof(magic), &head, why));
+	if (!kp_span_begins(head, "MZ"))
+		return kp_sections_read(src, out, why);
+	KP_TRY(kp_pe_open(src, &pe, why));
+	return list_pe(&pe, out, why);
 }
 
 /* The loader adds to the word at RVA what it adds to all addresses. */
@@ -473,8 +488,14 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 
 	*out = (struct kp_elf){0};
 	KP_TRY(kp_source_head(&r.src, 0, magic, sizeof(magic), &head, why));
-	KP_TRY(kp_span_begins(head, "MZ") ? read_pe(&r, why)
-					  : kp_elf_open(fd, size, &r.in, why));
+	if (kp_span_begins(head, "MZ")) {
+		out->pe = true;
+		r.format = "pe";
+		KP_TRY(kp_pe_open(&r.src, &r.pe, why));
+		KP_TRY(list_pe(&r.pe, &r.in, why));
+	} else {
+		KP_TRY(kp_elf_open(fd, size, &r.in, why));
+	}
 	out->type = r.in.header.e_type;
 	out->machine = r.in.header.e_machine;
 	r.relocatable = out->type == ET_REL;

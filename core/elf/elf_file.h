@@ -88,6 +88,13 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 			  struct kpackx_error *why);
 void kp_elf_fini(struct kp_elf *elf);
 
+/*
+ * List the sections of the host binary SRC, as kp_sections_read does those of an ELF.  Those of a PE
+ * are all loaded, and may pass the end of SRC.
+ */
+kpack_error_t kp_elf_sections(const struct kp_source *src, struct kp_sections *out,
+			      struct kpackx_error *why);
+
 /* The wrapper whose pointer is at VADDR, or NULL. */
 struct kp_elf_wrapper *kp_elf_wrapper_at(const struct kp_elf *elf, uint64_t vaddr);
 

@@ -92,9 +92,10 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 		if (!hipk && w.source == KP_POINTER_UNRESOLVED)
 			return kp_elf_machine_of(elf->machine)
 				       ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-						 "wrapper %zu: its pointer is set from "
-						 "outside this file",
-						 i)
+						 "wrapper %zu: its pointer %s", i,
+						 elf->pe ? "has no base relocation"
+							 : "is set from outside this "
+							   "file")
 				       : kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 						 "wrapper %zu: the relocations of "
 						 "machine %u are not known",

@@ -66,6 +66,9 @@ kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,
 kpack_error_t kp_fatbin_nest(int fd, uint64_t size, bool sections, struct kp_fatbin *out,
 			     struct kpackx_error *why);
 
+/* Whether wrappers of a host binary of FORMAT lead into its section NAME. */
+bool kp_fatbin_is_section(const struct kp_format *format, const char *name);
+
 /* The `unlisted` of a binary with CUDA code. */
 extern const char kp_fatbin_cuda[];
 

@@ -59,13 +59,21 @@ static kpack_error_t nest_bare(struct kp_fatbin *fat, struct kpackx_error *why)
 
 /* ---- device code in other sections ---- */
 
+bool kp_fatbin_is_section(const struct kp_format *format, const char *name)
+{
+	return format == &kp_format_pe
+		       ? strncmp(name, KP_PE_FATBIN, strlen(KP_PE_FATBIN)) == 0
+		       : format == &kp_format_host_elf &&
+				 strcmp(name, KP_FATBIN_SECTION) == 0;
+}
+
 /* Whether SECTION has bytes, and is not the .hip_fatbin whose containers are listed. */
 static bool is_other(const struct kp_fatbin *fat, const struct kp_image *section)
 {
 	return section->size && section->id &&
 	       (fat->kind != KP_FATBIN_ELF ||
-		(fat->elf.pe ? strncmp(section->id, KP_PE_FATBIN, strlen(KP_PE_FATBIN))
-			     : strcmp(section->id, KP_FATBIN_SECTION)) != 0);
+		!kp_fatbin_is_section(fat->elf.pe ? &kp_format_pe : &kp_format_host_elf,
+				      section->id));
 }
 
 /* Append the containers in SECTION, whose offsets then count from the file's start. */

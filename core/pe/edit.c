@@ -224,12 +224,16 @@ static kpack_error_t find_tail(struct kp_pe_edit *ed, bool unsign,
 		ed->tail_end = from;
 	}
 	KP_TRY(read_debug(ed, rows, &n, why));
-	for (off = ed->tail; off < ed->tail_end && !ed->pinned; off = end) {
+	for (off = ed->tail;; off = end) {
 		KP_TRY(skip_zeros(&ed->file, &off, ed->tail_end, why));
+		if (off >= ed->tail_end)
+			return KPACK_SUCCESS;
 		end = known_end(ed, rows, n, off);
-		ed->pinned = off < ed->tail_end && !end;
+		if (!end) {
+			ed->pinned = true;
+			return KPACK_SUCCESS;
+		}
 	}
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_pe_edit_open(int fd, uint64_t size, bool unsign, struct kp_pe_edit *out,
@@ -374,6 +378,8 @@ static bool place_in_gap(struct kp_pe_edit *ed, struct kp_pe_part *part, size_t 
 
 kpack_error_t kp_pe_edit_place(struct kp_pe_edit *ed, struct kpackx_error *why)
 {
+	static const char no_headers[] = "there is no room for the headers of more "
+					 "sections";
 	uint64_t old_table = ed->in.table + ed->in.n * SECTION;
 	uint64_t table = ed->in.table + ed->n * SECTION, off = old_table;
 	uint64_t at, end = ed->in.headers_size;
@@ -391,7 +397,7 @@ kpack_error_t kp_pe_edit_place(struct kp_pe_edit *ed, struct kpackx_error *why)
 			table < ed->in.headers_size ? table : ed->in.headers_size, why));
 	if ((table > old_table && off < table && off < ed->in.headers_size) ||
 	    ed->headers_size > ed->parts[0].s.rva)
-		return refuse(why, "there is no room for the headers of more sections");
+		return refuse(why, no_headers);
 	KP_TRY(sort_parts(ed, &order, why));
 	at = ed->headers_size;
 	for (size_t i = 0; i < ed->n && !ed->pinned; i++) {
@@ -413,8 +419,9 @@ kpack_error_t kp_pe_edit_place(struct kp_pe_edit *ed, struct kpackx_error *why)
 		struct kp_pe_part *p = &ed->parts[i];
 
 		p->s.offset = p->is_new || !p->s.size ? 0 : (uint32_t)p->from;
-		if ((p->is_new && p->s.size && !place_in_gap(ed, p, i)) ||
-		    (p->s.offset && p->s.offset < ed->headers_size))
+		if (p->s.offset && p->s.offset < ed->headers_size)
+			return refuse(why, no_headers);
+		if (p->is_new && p->s.size && !place_in_gap(ed, p, i))
 			return refuse(why,
 				      "there is no room before the bytes behind its "
 				      "sections, which may be found by their offset");

@@ -162,10 +162,11 @@ kpack_error_t kp_pe_each_reloc(const struct kp_source *src, const struct kp_pe *
 
 	if (!left)
 		return KPACK_SUCCESS;
-	if (!kp_pe_find(pe, pe->directories[KP_PE_RELOCS].rva, left, &at))
+	if (!kp_pe_find(pe, pe->directories[KP_PE_RELOCS].rva, left, &at) ||
+	    !kp_range_ok(src->size, at, left))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "pe: %" PRIu32 " bytes of base relocations at 0x%" PRIx32
-			       " are not in a section",
+			       " are not in a section and in the file",
 			       left, pe->directories[KP_PE_RELOCS].rva);
 	kp_window_init(&w, src);
 	for (; left >= 8; at += block, left -= block) {
