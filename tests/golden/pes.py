@@ -316,6 +316,14 @@ def amd(pe, code_removed=True):
     return bytes(d)
 
 
+def real():
+    """of lld and GNU ld"""
+    data = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
+    for name in ["hosts/" + n for n in sorted(os.listdir(data + "/hosts")) if n[-4:] in (".dll", ".exe")] + ["samples/windows.dll"]:
+        with open(os.path.join(data, name), "rb") as f:
+            yield os.path.basename(name), f.read()
+
+
 def amds():
     yield "a.dll", amd(Pe(n=2))
     yield "small.dll", amd(Pe(size=500), code_removed=False)
@@ -324,7 +332,7 @@ def amds():
 def main():
     kind, where = sys.argv[1:]
     os.makedirs(where, exist_ok=True)
-    for name, data in {"good": good, "bad": bad, "cut": cut, "amd": amds}[kind]():
+    for name, data in {"good": good, "bad": bad, "cut": cut, "real": real, "amd": amds}[kind]():
         with open(os.path.join(where, name), "wb") as f:
             f.write(data)
 

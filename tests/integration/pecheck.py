@@ -6,7 +6,7 @@ pecheck.py [--run] FAT CONVERTED     one line per fault, exit status 1 if there 
                                      two directories: for each file in both
 pecheck.py --alone [--run] FILE      check only rules for every file; or of all in a directory
 
-Both are mapped at another address, as the loader does.  --run: and their functions are called, which pes.py has made.
+Both are mapped at another address, as the loader does.  --run: and the functions that they export are called, answer and wrappers.
 """
 import ctypes, mmap, os, platform, struct, sys
 
@@ -137,9 +137,21 @@ class Pe:
         if self.symbols and self.data[self.symbols:self.symbols + 5] != b".file":
             fault("no symbols at %d", self.symbols)
 
+    def exports(self, memory):
+        rva, size = self.dirs[0]
+        if not size:
+            return {}
+        n, functions, names, ordinals = struct.unpack_from("<IIII", memory, rva + 24)
+
+        def name(at):
+            return memory[at:memory.index(b"\0", at)].decode()
+        return {name(struct.unpack_from("<I", memory, names + 4 * i)[0]): struct.unpack_from(
+            "<I", memory, functions + 4 * struct.unpack_from("<H", memory, ordinals + 2 * i)[0])[0] for i in range(n)}
+
     def run(self):
         """call answer and wrappers, where the loader would put them, and follow the pointers"""
-        if self.machine != 0x8664 or platform.machine() != "x86_64":
+        exports = self.exports(self.map(self.base))
+        if "answer" not in exports or self.machine != 0x8664 or platform.machine() != "x86_64":
             return
         area = mmap.mmap(-1, self.image, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
         base = ctypes.addressof(ctypes.c_char.from_buffer(area))
@@ -152,15 +164,14 @@ class Pe:
                 return
         memory = bytes(self.map(base))
         ctypes.memmove(base, memory, len(memory))
-        text = base + self.find(".text").rva
-        if ctypes.CFUNCTYPE(ctypes.c_int)(text)() != 42:
+        if ctypes.CFUNCTYPE(ctypes.c_int)(base + exports["answer"])() != 42:
             fault("answer is another one")
-        at = ctypes.CFUNCTYPE(ctypes.c_void_p)(text + 16)()
+        at = ctypes.CFUNCTYPE(ctypes.c_void_p)(base + exports["wrappers"])()
         magic, version, pointer, index = struct.unpack("<IIQQ", ctypes.string_at(at, 24))
         start = ctypes.string_at(pointer, 40)
         good = start[:1] == b"\x82" and b"kpack_search_paths" in start if magic == HIPK else start[:24] == b"__CLANG_OFFLOAD_BUNDLE__"
-        if magic not in (HIPF, HIPK) or version != 1 or index or not good:
-            fault("the first wrapper leads to %r", start)
+        if magic not in (HIPF, HIPK) or version != 1 or index > 1 or not good:
+            fault("a wrapper leads to %r", start)
 
 
 def compare(a, b):
@@ -201,6 +212,8 @@ def compare(a, b):
     expected = a.data_size - (0 if kept else code.raw) + marker.raw + b.find(".kpackrc").raw
     if b.data_size != expected:
         fault("SizeOfInitializedData is %d, and not %d", b.data_size, expected)
+    if a.exports(x) != b.exports(y):
+        fault("exports: %r", b.exports(y))
     if b.dirs != [(0, 0) if i == 4 else d for i, d in enumerate(a.dirs)]:
         fault("data directories: %r", b.dirs)
     if bool(a.check) != bool(b.check) or a.n_symbols != b.n_symbols:
