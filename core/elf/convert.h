@@ -95,6 +95,7 @@ struct kp_restore_options {
 	const uint64_t *offsets; /* per wrapper: offset of its container in the section */
 	kp_convert_fill_fn *write; /* SIZE bytes */
 	void *arg;
+	bool drop_signature; /* as in struct kp_convert_options */
 };
 
 /*

@@ -144,7 +144,7 @@ kpack_error_t kp_pe_plan_fat(int fd, uint64_t size, const struct kp_fatbin *fat,
 {
 	struct kp_pe_part *code;
 
-	KP_TRY(open_code(fd, size, false, ed, &code, why));
+	KP_TRY(open_code(fd, size, options->drop_signature, ed, &code, why));
 	KP_TRY(kp_pe_edit_drop(ed, KP_PE_LAYOUT, why));
 	KP_TRY(kp_pe_edit_drop(ed, KP_PE_MARKER, why));
 	if (options->size > code->s.memory)

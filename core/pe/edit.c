@@ -212,8 +212,8 @@ static kpack_error_t find_tail(struct kp_pe_edit *ed, bool unsign,
 	}
 	ed->tail_end = ed->file.size;
 	if (bytes && !unsign)
-		return refuse(why, "is signed, and would not be when it is changed: "
-				   "pack and mark convert can --drop-signature");
+		return refuse(why, "is signed, and would not be when it is changed "
+				   "(--drop-signature)");
 	if (bytes) {
 		off = from + bytes;
 		if (from < ed->tail || !kp_range_ok(ed->file.size, from, bytes))
@@ -348,20 +348,19 @@ static uint64_t new_offset(const struct kp_pe_edit *ed, uint64_t from)
 }
 
 /*
- * Place PART, which is new, into the first gap of a pinned file: behind the headers or a section
- * that has its place; the first N have.
+ * Place PART, which is new, at the end of the last gap of a pinned file that has room: then the
+ * next edit finds the tail where it was.  Of the new parts the first N have their places.
  */
 static bool place_in_gap(struct kp_pe_edit *ed, struct kp_pe_part *part, size_t n)
 {
-	uint64_t best = UINT64_MAX;
+	uint64_t best = 0;
 
 	for (size_t i = 0; i <= ed->n; i++) {
-		const struct kp_pe_part *p = i ? &ed->parts[i - 1] : NULL;
-		uint64_t at = p ? (uint64_t)p->s.offset + p->s.size : ed->headers_size;
-		bool free = !p || (p->s.size && (!p->is_new || i <= n));
+		uint64_t end = i < ed->n ? ed->parts[i].s.offset : ed->tail, at;
+		bool free = end >= part->s.size;
 
-		at = round_up(at, ed->in.file_align);
-		free &= kp_range_ok(ed->tail, at, part->s.size);
+		at = (end - part->s.size) & ~(uint64_t)(ed->in.file_align - 1);
+		free &= at >= ed->headers_size;
 		for (size_t k = 0; k < ed->n && free; k++) {
 			const struct kp_pe_section *s = &ed->parts[k].s;
 
@@ -369,11 +368,11 @@ static bool place_in_gap(struct kp_pe_edit *ed, struct kp_pe_part *part, size_t 
 			       at + part->s.size <= s->offset ||
 			       at >= (uint64_t)s->offset + s->size;
 		}
-		if (free && at < best)
+		if (free && at > best)
 			best = at;
 	}
 	part->s.offset = (uint32_t)best;
-	return best != UINT64_MAX;
+	return best;
 }
 
 kpack_error_t kp_pe_edit_place(struct kp_pe_edit *ed, struct kpackx_error *why)

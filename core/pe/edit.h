@@ -9,7 +9,7 @@
  * behind a section whose size changes moves, because only the headers and the debug directory
  * name places in the file.  But bytes behind the sections that nothing names may be found by their
  * offset: a file that has some is pinned, that is, nothing moves in it, and what is added goes
- * into a gap, or to the end.
+ * into a gap.
  */
 #ifndef KP_CORE_PE_EDIT_H
 #define KP_CORE_PE_EDIT_H

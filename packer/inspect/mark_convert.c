@@ -53,8 +53,7 @@ static const struct option_help convert_options[] = {
 	 OPTION_TAKE(struct mark_convert, marker, mark_take_path)},
 	{0, "keep-device-code", NULL, "leave the device code in the file",
 	 OPTION_PLACE(struct mark_convert, keep)},
-	{0, "drop-signature", NULL, "convert a signed Windows file, without signature",
-	 OPTION_PLACE(struct mark_convert, unsign)},
+	OPTION_DROP_SIGNATURE(struct mark_convert, unsign),
 	{0},
 };
 

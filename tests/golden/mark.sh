@@ -38,7 +38,7 @@ hosts() {
 	kpack mark set --kernel-name k --search-path s short/* 2>&1
 	$oracle fat short
 	cp -r fat/* thin
-	kpack thin -q --arch gfx1100 thin 2>&1 | grep -v 'would not become smaller'
+	kpack thin -q ${4-} --arch gfx1100 thin 2>&1 | grep -v 'would not become smaller'
 	for f in fat/*; do
 		n=${f##*/}
 		kpack mark convert --keep-device-code ${4-} --kernel-name k --search-path s $f kept/$n >said 2>&1 || cat said

@@ -169,7 +169,7 @@ class Pe:
         at = ctypes.CFUNCTYPE(ctypes.c_void_p)(base + exports["wrappers"])()
         magic, version, pointer, index = struct.unpack("<IIQQ", ctypes.string_at(at, 24))
         start = ctypes.string_at(pointer, 40)
-        good = start[:1] == b"\x82" and b"kpack_search_paths" in start if magic == HIPK else start[:24] == b"__CLANG_OFFLOAD_BUNDLE__"
+        good = start[:1] == b"\x82" and b"kpack_search_paths" in start if magic == HIPK else start[:4] in (b"__CL", b"CCOB")
         if magic not in (HIPF, HIPK) or version != 1 or index > 1 or not good:
             fault("a wrapper leads to %r", start)
 
