@@ -105,8 +105,8 @@ kpack_error_t kp_pe_open(const struct kp_source *src, struct kp_pe *out,
 		memcpy(s->name, p, 8);
 		s->memory = kp_le32(p + 8);
 		s->rva = kp_le32(p + 12);
-		s->size = kp_le32(p + 16);
 		s->offset = kp_le32(p + 20);
+		s->size = s->offset ? kp_le32(p + 16) : 0; /* zeros in memory */
 		s->has_rows = kp_le16(p + 32) || kp_le16(p + 34);
 		s->flags = kp_le32(p + 36);
 		for (unsigned k = 1; *p == '/' && k < 8 && p[k] >= '0' && p[k] <= '9';
