@@ -27,7 +27,9 @@ enum {
 	H_CHECKSUM = 88,
 	H_SIGNATURE = 136 + 8 * KP_PE_SIGNATURE,
 };
-enum { SECTION = 40, DEBUG_ROW = 28, DEBUG_MAX = 64, SECTIONS_MAX = 4096 };
+enum { SECTION = 40, DEBUG_ROW = 28, DEBUG_MAX = 64 };
+/* Windows loads no file with more. */
+enum { SECTIONS_MAX = 96 };
 /* Headers are in memory while they are changed. */
 enum { HEADERS_MAX = 1 << 20 };
 
@@ -138,8 +140,8 @@ static kpack_error_t check_headers(const struct kp_pe *in, uint64_t size,
 			       " bytes, with %zu sections at offset %" PRIu64,
 			       in->headers_size, in->n, in->table);
 	if (!in->n || in->n > SECTIONS_MAX)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "pe: %zu sections",
-			       in->n);
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "pe: %zu sections of at most %d", in->n, SECTIONS_MAX);
 	for (size_t i = 0; i < in->n; i++) {
 		const struct kp_pe_section *s = &in->sections[i];
 
@@ -309,8 +311,9 @@ kpack_error_t kp_pe_edit_add(struct kp_pe_edit *ed, const char *name, uint32_t f
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "pe: there already is a section %s", name);
 	/* images have at most 2 GiB */
-	if (rva > INT32_MAX || bytes.size > INT32_MAX / 2)
-		return refuse(why, "there is no room in memory behind its sections");
+	if (rva > INT32_MAX || bytes.size > INT32_MAX / 2 || ed->n == SECTIONS_MAX)
+		return refuse(why, "there is no room in memory behind its sections, or "
+				   "there are too many");
 	memcpy(part.s.name, name, strlen(name));
 	part.s.rva = (uint32_t)rva;
 	part.s.memory = (uint32_t)bytes.size;

@@ -10,10 +10,10 @@ struct wrapper {
 };
 
 extern const char fat_one[], fat_two[];
-__attribute__((section(".hipFatBinSegment"), used)) volatile struct wrapper wrapper_one = {
-	0x48495046, 1, fat_one, 0};
-__attribute__((section(".hipFatBinSegment"), used)) volatile struct wrapper wrapper_two = {
-	0x48495046, 1, fat_two, 0};
+__attribute__((section(".hipFatBinSegment"),
+	       used)) volatile struct wrapper wrapper_one = {0x48495046, 1, fat_one, 0};
+__attribute__((section(".hipFatBinSegment"),
+	       used)) volatile struct wrapper wrapper_two = {0x48495046, 1, fat_two, 0};
 
 static void print_wrapper(const char *name, const volatile struct wrapper *w)
 {
@@ -30,7 +30,8 @@ int main(int argc, char **argv)
 	print_wrapper("two", &wrapper_two);
 	for (int i = 1; i < argc; i++) {
 		HMODULE library = LoadLibraryA(argv[i]);
-		int (*answer)(void) = library ? (void *)GetProcAddress(library, "answer") : NULL;
+		int (*answer)(void) =
+			library ? (void *)GetProcAddress(library, "answer") : NULL;
 		struct wrapper *(*wrappers)(void) =
 			library ? (void *)GetProcAddress(library, "wrappers") : NULL;
 
