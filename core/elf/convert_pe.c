@@ -9,13 +9,14 @@
 #include "core/base/alloc.h"
 #include "edit.h"
 
+/* Let the wrappers be fat and lead to TARGET and their OFFSETS; NULL: lead to the marker at TARGET. */
 static kpack_error_t point_wrappers(struct kp_pe_edit *ed, const struct kp_elf *elf,
-				    uint32_t magic, uint64_t target,
-				    const uint64_t *offsets, struct kpackx_error *why)
+				    uint64_t target, const uint64_t *offsets,
+				    struct kpackx_error *why)
 {
 	for (size_t i = 0; i < elf->n_wrappers; i++) {
 		const struct kp_elf_wrapper *w = &elf->wrappers[i];
-		bool hipk = magic == KP_WRAPPER_HIPK;
+		uint64_t index = offsets ? 0 : i;
 		uint8_t bytes[KP_WRAPPER_SIZE];
 
 		if (w->source == KP_POINTER_UNRESOLVED)
@@ -23,14 +24,13 @@ static kpack_error_t point_wrappers(struct kp_pe_edit *ed, const struct kp_elf *
 				       "pe: wrapper %zu: its pointer has no base "
 				       "relocation",
 				       i);
-		kp_put_le32(bytes, magic);
+		/* of a file that stays fat the last word stays */
+		if (offsets && w->fields.magic == KP_WRAPPER_HIPF)
+			index = w->fields.index;
+		kp_put_le32(bytes, offsets ? KP_WRAPPER_HIPF : KP_WRAPPER_HIPK);
 		kp_put_le32(bytes + 4, KP_WRAPPER_VERSION);
 		kp_put_le64(bytes + 8, target + (offsets ? offsets[i] : 0));
-		/* of a file that stays fat the last word stays */
-		kp_put_le64(bytes + 16, hipk ? i
-					: w->fields.magic == KP_WRAPPER_HIPF
-						? w->fields.index
-						: 0);
+		kp_put_le64(bytes + 16, index);
 		KP_TRY(kp_pe_edit_patch(ed, w->offset, bytes, sizeof(bytes), why));
 	}
 	return KPACK_SUCCESS;
@@ -134,8 +134,7 @@ kpack_error_t kp_pe_plan_marked(int fd, uint64_t size, const struct kp_fatbin *f
 			       "it would become longer: its device code has %" PRIu64
 			       " bytes, which is less than what takes its place",
 			       fat->elf.fatbin.size);
-	return point_wrappers(ed, &fat->elf, KP_WRAPPER_HIPK, ed->in.base + rva, NULL,
-			      why);
+	return point_wrappers(ed, &fat->elf, ed->in.base + rva, NULL, why);
 }
 
 kpack_error_t kp_pe_plan_fat(int fd, uint64_t size, const struct kp_fatbin *fat,
@@ -165,6 +164,6 @@ kpack_error_t kp_pe_plan_fat(int fd, uint64_t size, const struct kp_fatbin *fat,
 		kp_pe_edit_fill(ed, code, (uint32_t)options->size, options->write,
 				options->arg);
 	KP_TRY(kp_pe_edit_place(ed, why));
-	return point_wrappers(ed, &fat->elf, KP_WRAPPER_HIPF, ed->in.base + code->s.rva,
-			      options->offsets, why);
+	return point_wrappers(ed, &fat->elf, ed->in.base + code->s.rva, options->offsets,
+			      why);
 }

@@ -11,6 +11,7 @@
  * keeps its size in memory, as zeros.
  */
 #include "edit.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -579,9 +580,8 @@ kpack_error_t kp_pe_edit_write(struct kp_pe_edit *ed, struct kp_outfile *out,
 {
 	/* gaps become holes of a sparse file */
 	if (ftruncate(out->fd, (off_t)ed->size))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR,
-			       "%s: cannot become %" PRIu64 " bytes", out->name,
-			       ed->size);
+		return kp_fail_errno(why, errno, "%s: cannot become %" PRIu64 " bytes",
+				     out->name, ed->size);
 	KP_TRY(kp_outfile_copy(out, 0, ed->file.fd, 0, ed->in.headers_size, why));
 	for (size_t i = 0; i < ed->n; i++) {
 		const struct kp_pe_part *p = &ed->parts[i];
