@@ -116,7 +116,7 @@ core   := $(filter-out $(O)/core/hip/%,$(call objs,$(call c_below,core)))
 # .hip_fatbin, but not bundles compressed with zlib.
 core_library := $(call objs,$(call c_below,$(addprefix core/,archive base loader target writer)) $(wildcard core/format/cutile*.c) \
 	$(addprefix core/,$(addsuffix .c,elf/elf_file elf/host_fatbin elf/marker elf/search_path format/bundle \
-	format/code_object format/format format/sections restore/recipe))) $(O)/no-zlib/core/format/ccob.o
+	format/code_object format/format format/sections pe/pe restore/recipe))) $(O)/no-zlib/core/format/ccob.o
 fs     := $(call objs,$(call c_below,fs))
 # What stands before the HIP runtime in other people's processes: of core only what it uses.
 hip    := $(call objs,$(call c_below,$(addprefix core/,archive base hip target)) \

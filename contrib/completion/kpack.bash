@@ -41,19 +41,19 @@ _kpack_mark_commands=(
 _kpack_options() # COMMAND
 {
 	case $1 in
-	pack) echo --archives-only --archive-dir --in-place --undo --allow-missing --keep-device-code --keep-containers --group \
+	pack) echo --archives-only --archive-dir --in-place --undo --allow-missing --keep-device-code --keep-containers --drop-signature --group \
 		--key-prefix --arch --arch-exact --family --scheme --level --effort --chunk --volume-size --databases --libraries \
 		--library-rules --split-rocfft --rows --check --prefer --runtime --shard --jobs --force --json \
 		--quiet --input --output --group-name --gfx-arch-family --gfx-arches --help ;;
 	mark) echo --help ;;
 	mark-show) echo --json --help ;;
-	mark-convert) echo --kernel-name --search-path --keep-device-code --help ;;
+	mark-convert) echo --kernel-name --search-path --keep-device-code --drop-signature --help ;;
 	mark-set) echo --kernel-name --search-path --help ;;
 	mark-check) echo --arch --arch-exact --json --verbose --help ;;
 	mark-restore) echo --output --archive --allow-missing --help ;;
 	mark-strip-safe) echo --check --help ;;
 	split) echo --prefix-manifest --name --archive-dir --gpu-targets --arch-exact --family --databases --keys \
-		--libraries --library-rules --level --jobs --force --json --quiet --batch-artifact-parent-dir \
+		--libraries --library-rules --level --jobs --drop-signature --force --json --quiet --batch-artifact-parent-dir \
 		--artifact-dir --output-dir --artifact-prefix --split-databases --tmp-dir --verbose \
 		--clang-offload-bundler --help ;;
 	merge) echo --output --group --family --prefer --scheme --level --force --skip-faulty \
@@ -65,7 +65,7 @@ _kpack_options() # COMMAND
 	verify) echo --jobs --quiet --tree --arch --arch-exact --libraries --library-rules --help ;;
 	inspect) echo --arch --arch-exact --extract --force --json --kernels --help ;;
 	split-wheel) echo --output --group --overlay-root --device-prefix --family --databases \
-		--requires --prefer --output-format --force --scheme --level \
+		--requires --prefer --output-format --drop-signature --force --scheme --level \
 		--zip-level --jobs --tmp-dir --json --quiet --input --output-dir \
 		--group-name --device-package-prefix --device-requires-dist \
 		--wheel-type --compression --compression-level \
@@ -78,7 +78,7 @@ _kpack_options() # COMMAND
 	offload-packager) echo --image --output --archive --compress --compression-level --format-version \
 		--help --version ;;
 	prune) echo --arch --arch-exact --dry-run --force --json --quiet --help ;;
-	thin) echo --arch --strip-debug --debug-to --keep --undo --compress --runtime --dry-run --libraries --library-rules --jobs --json --quiet --help ;;
+	thin) echo --arch --strip-debug --debug-to --drop-signature --keep --undo --compress --runtime --dry-run --libraries --library-rules --jobs --json --quiet --help ;;
 	apply) echo --policy-dir --state-dir --topology --dry-run --mounts --no-mounts --unmount --quiet --help ;;
 	status) echo --policy-dir --state-dir --topology --json --help ;;
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --installed --dpkg-status --json --help ;;

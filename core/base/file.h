@@ -180,6 +180,11 @@ kpack_error_t kp_outfile_pwrite(struct kp_outfile *out, uint64_t off, const void
 kpack_error_t kp_outfile_copy(struct kp_outfile *out, uint64_t off, int from,
 			      uint64_t from_off, uint64_t len, struct kpackx_error *why);
 
+/* Bytes of a file that is read which the file that is written has at offset TO. */
+struct kp_move {
+	uint64_t from, size, to;
+};
+
 /* Flush to the disk; the file still has no final name. */
 kpack_error_t kp_outfile_sync(struct kp_outfile *out, struct kpackx_error *why);
 

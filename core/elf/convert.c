@@ -153,6 +153,26 @@ static kpack_error_t plan_marked(const struct conversion *c, struct kp_span reci
 	return add_marker(ed, c, recipe, why);
 }
 
+/* A plan for a file of either format. */
+struct plan {
+	struct kp_edit elf;
+	struct kp_pe_edit pe;
+};
+
+static void plan_fini(struct plan *p)
+{
+	kp_edit_fini(&p->elf);
+	kp_pe_edit_fini(&p->pe);
+}
+
+static kpack_error_t make_plan(const struct conversion *c, struct kp_span recipe,
+			       struct plan *p, struct kpackx_error *why)
+{
+	return c->fat->elf.pe ? kp_pe_plan_marked(c->fd, c->size, c->fat, c->options,
+						  recipe, &p->pe, why)
+			      : plan_marked(c, recipe, &p->elf, why);
+}
+
 /*
  * Write a file with a marker.  Its recipe says where it has what of its input: its size can change
  * the plan, and the plan the size.  So plan until it fits in what was planned; zeros follow it.
@@ -164,11 +184,12 @@ static kpack_error_t write_marked(const struct conversion *c, struct kp_outfile 
 	static const uint8_t some[1];
 	struct kp_span planned = {some, o->recipe ? 1 : 0}, recipe = {0};
 	KP_AUTO_FREE uint8_t *bytes = NULL; /* the recipe in the file */
-	KP_AUTO(kp_edit) ed = {0};
+	KP_AUTO(plan) p = {0};
 	KP_AUTO(kp_fatbin) fat = {0};
+	bool pe = c->fat->elf.pe;
 	kpack_error_t err;
 
-	KP_TRY(plan_marked(c, planned, &ed, why));
+	KP_TRY(make_plan(c, planned, &p, why));
 	for (unsigned tries = 0; o->recipe; tries++) {
 		KP_AUTO_FREE struct kp_move *moves = NULL;
 		size_t n;
@@ -176,10 +197,11 @@ static kpack_error_t write_marked(const struct conversion *c, struct kp_outfile 
 		if (tries == 8)
 			return refuse_file(why, "its recipe has another size for each "
 						"plan");
-		KP_TRY(kp_edit_moves(&ed, &moves, &n, why));
+		KP_TRY(pe ? kp_pe_edit_moves(&p.pe, &moves, &n, why)
+			  : kp_edit_moves(&p.elf, &moves, &n, why));
 		KP_TRY(o->recipe(o->recipe_arg, moves, n, &recipe, why));
 		if (bytes && recipe.size <= planned.size) {
-			/* the section that ED borrows gets its contents only now */
+			/* the section that P borrows gets its contents only now */
 			memcpy(bytes, recipe.data, recipe.size);
 			break;
 		}
@@ -188,26 +210,27 @@ static kpack_error_t write_marked(const struct conversion *c, struct kp_outfile 
 		planned.data = bytes = calloc(1, planned.size);
 		if (!bytes)
 			return kp_fail_memory(why, planned.size, "a recipe");
-		KP_TRY(plan_marked(c, planned, &ed, why));
+		KP_TRY(make_plan(c, planned, &p, why));
 	}
-	KP_TRY(kp_edit_write(&ed, out, why));
-	err = kp_fatbin_open(out->fd, ed.out_size, &fat, why);
+	KP_TRY(pe ? kp_pe_edit_write(&p.pe, out, why) : kp_edit_write(&p.elf, out, why));
+	err = kp_fatbin_open(out->fd, pe ? p.pe.size : p.elf.out_size, &fat, why);
 	if (!err)
 		err = kp_fatbin_check_marker(&fat, why);
 	return err ? kp_fail_prefix(why, err, "the converted file is wrong") : err;
 }
 
 kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fat,
-			       bool keep_device_code, struct kpackx_error *why)
+			       const struct kp_convert_options *options,
+			       struct kpackx_error *why)
 {
 	static const uint8_t some[1];
-	struct kp_convert_options o = {.marker = {some, 1},
-				       .keep_device_code = keep_device_code};
-	KP_AUTO(kp_edit) ed = {0};
+	struct kp_convert_options o = *options;
+	KP_AUTO(plan) p = {0};
 
+	o.marker = (struct kp_span){some, 1};
 	KP_TRY(check_kind(fat, why));
-	return plan_marked(&(struct conversion){fd, size, fat, &o},
-			   (struct kp_span){some, 1}, &ed, why);
+	return make_plan(&(struct conversion){fd, size, fat, &o},
+			 (struct kp_span){some, 1}, &p, why);
 }
 
 kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
@@ -266,6 +289,10 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 	bool program, right;
 
 	KP_TRY(kp_fatbin_check_marker(fat, why));
+	*changed = false;
+	/* Windows's loader reads the headers of the file */
+	if (fat->elf.pe)
+		return KPACK_SUCCESS;
 	KP_TRY(kp_convert_headers(fd, size, &program, &right, why));
 	*changed = !right;
 	if (right)
@@ -310,11 +337,16 @@ kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 const struct kp_restore_options *options, struct kp_outfile *out,
 			 struct kpackx_error *why)
 {
+	KP_AUTO(kp_pe_edit) pe = {0};
 	KP_AUTO(kp_edit) ed = {0};
 	size_t fatbin;
 	Elf64_Shdr *s;
 
 	KP_TRY(kp_fatbin_check_marker(fat, why));
+	if (fat->elf.pe) {
+		KP_TRY(kp_pe_plan_fat(fd, size, fat, options, &pe, why));
+		return kp_pe_edit_write(&pe, out, why);
+	}
 	KP_TRY(kp_edit_open(fd, size, &ed, why));
 	kp_edit_drop_section(&ed, KP_LAYOUT_SECTION);
 	KP_TRY(kp_edit_drop_marker(&ed, why));
@@ -353,6 +385,36 @@ kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 	return kp_edit_write(&ed, out, why);
 }
 
+/* Check the file of SIZE bytes that OUT has in the place of FAT. */
+static kpack_error_t check_refilled(const struct kp_outfile *out, uint64_t size,
+				    const struct kp_fatbin *fat, struct kpackx_error *why)
+{
+	KP_AUTO(kp_fatbin) new = {0};
+	kpack_error_t err = kp_fatbin_open(out->fd, size, &new, why);
+
+	if (!err &&
+	    (new.kind != KP_FATBIN_ELF || new.elf.n_wrappers != fat->elf.n_wrappers))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "wrappers are missing");
+	return err ? kp_fail_prefix(why, err, "the new file is wrong") : err;
+}
+
+static kpack_error_t refill_pe(int fd, uint64_t size, const struct kp_fatbin *fat,
+			       const struct kp_restore_options *options,
+			       struct kp_outfile *out, uint64_t *after,
+			       struct kpackx_error *why)
+{
+	KP_AUTO(kp_pe_edit) ed = {0};
+
+	if (options->size > fat->elf.fatbin.size || options->size == 0)
+		return refuse_file(why, "pe: " KP_PE_FATBIN " would not become smaller");
+	KP_TRY(kp_pe_plan_fat(fd, size, fat, options, &ed, why));
+	*after = ed.size;
+	if (!out)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_pe_edit_write(&ed, out, why));
+	return check_refilled(out, ed.size, fat, why);
+}
+
 /* Refill the file of ED, which was opened just now. */
 static kpack_error_t refill_opened(struct kp_edit *ed, const struct kp_fatbin *fat,
 				   const struct kp_restore_options *options,
@@ -361,9 +423,7 @@ static kpack_error_t refill_opened(struct kp_edit *ed, const struct kp_fatbin *f
 {
 	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
 	Elf64_Shdr *s = &ed->sections[section].h;
-	KP_AUTO(kp_fatbin) new = {0};
 	uint64_t end, memory;
-	kpack_error_t err;
 	bool trims;
 	Elf64_Phdr *h;
 
@@ -403,11 +463,7 @@ static kpack_error_t refill_opened(struct kp_edit *ed, const struct kp_fatbin *f
 	if (!out)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_edit_write(ed, out, why));
-	err = kp_fatbin_open(out->fd, ed->out_size, &new, why);
-	if (!err &&
-	    (new.kind != KP_FATBIN_ELF || new.elf.n_wrappers != fat->elf.n_wrappers))
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "wrappers are missing");
-	return err ? kp_fail_prefix(why, err, "the new file is wrong") : err;
+	return check_refilled(out, ed->out_size, fat, why);
 }
 
 kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
@@ -418,6 +474,8 @@ kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 	KP_AUTO(kp_edit) ed = {0};
 
 	KP_TRY(check_kind(fat, why));
+	if (fat->elf.pe)
+		return refill_pe(fd, size, fat, options, out, after, why);
 	/* the second try keeps the place of the section, as plan_marked does */
 	for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED; whole++) {
 		KP_TRY(kp_edit_open(fd, size, &ed, why));

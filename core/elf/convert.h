@@ -10,6 +10,9 @@
  * it keeps its device code.  The section .rocm_kpack_layout, which is not loaded, stores the facts that
  * restoring needs.
  *
+ * In a PE these are .hip_fat, and .kpackrf and .kpackrc, which are behind all sections; the device
+ * code's section stays in memory, as zeros.
+ *
  * All calls read the input at FD, which may be replaced by a rename but must not change,
  * and write to an outfile that the caller has opened and will publish; on failure its
  * contents are unusable.  Unchanged bytes are copied from file to file without passing
@@ -23,11 +26,6 @@
 #define KP_CORE_ELF_CONVERT_H
 
 #include "host_fatbin.h"
-
-/* Bytes of the file that is read which the file that is written has at offset TO. */
-struct kp_move {
-	uint64_t from, size, to;
-};
 
 /*
  * Make the content of .rocm_kpack_layout for a planned file that will have the N MOVES, which
@@ -43,16 +41,18 @@ struct kp_convert_options {
 	kp_convert_recipe_fn *recipe; /* NULL: no section .rocm_kpack_layout */
 	void *recipe_arg;
 	bool keep_device_code; /* keep .hip_fatbin; wrappers point to the marker */
+	bool drop_signature;   /* of a PE, which is refused otherwise */
 };
 
 /*
- * Succeed if FAT can be converted (KEEP_DEVICE_CODE: and keep its device code).
+ * Succeed if FAT can be converted with OPTIONS, whose marker and recipe are not needed yet.
  * NOT_IMPLEMENTED, with the reason: not kind ELF; an unsupported machine or ELF type; no
  * wrapper; some wrappers already converted; segments would have to move in memory; the
  * file would become longer.
  */
 kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fat,
-			       bool keep_device_code, struct kpackx_error *why);
+			       const struct kp_convert_options *options,
+			       struct kpackx_error *why);
 
 /* Write the converted form of FAT (kind ELF, open at FD with SIZE bytes) to OUT. */
 kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
@@ -95,6 +95,7 @@ struct kp_restore_options {
 	const uint64_t *offsets; /* per wrapper: offset of its container in the section */
 	kp_convert_fill_fn *write; /* SIZE bytes */
 	void *arg;
+	bool drop_signature; /* as in struct kp_convert_options */
 };
 
 /*

@@ -22,6 +22,7 @@
 #define KP_CORE_ELF_EDIT_H
 
 #include "convert.h"
+#include "core/pe/edit.h"
 
 /* Bytes of the file that a PT_LOAD maps. */
 struct kp_edit_chunk {
@@ -206,5 +207,20 @@ kpack_error_t kp_edit_write(const struct kp_edit *ed, struct kp_outfile *out,
  */
 kpack_error_t kp_edit_moves(const struct kp_edit *ed, struct kp_move **out, size_t *n,
 			    struct kpackx_error *why);
+
+/* ---- convert_pe.c: the plans of convert.c for PE files ---- */
+
+/*
+ * Plan the file with a marker and, unless it is empty, RECIPE.  NOT_IMPLEMENTED: it would become
+ * longer; something other than the wrappers leads into the device code that goes; it is signed.
+ */
+kpack_error_t kp_pe_plan_marked(int fd, uint64_t size, const struct kp_fatbin *fat,
+				const struct kp_convert_options *options,
+				struct kp_span recipe, struct kp_pe_edit *ed,
+				struct kpackx_error *why);
+/* Plan the file with other contents of the section, and without a marker. */
+kpack_error_t kp_pe_plan_fat(int fd, uint64_t size, const struct kp_fatbin *fat,
+			     const struct kp_restore_options *options,
+			     struct kp_pe_edit *ed, struct kpackx_error *why);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading host ELF files, in four steps: the headers; the sections that matter here, by name; the
+ * Reading host binaries, in four steps: the headers; the sections that matter here, by name; the
  * wrappers, which are in a section of their own or are found by scanning the data; and the
  * relocations, which say what address each wrapper's pointer has at run time.
  *
  * Whatever a header states is checked before it is used.  Many headers may name the same bytes, so
  * that the bytes of all sections that are walked are limited to those of the file.
+ *
+ * Of a PE file the sections are read as if they were an ELF's; only their names differ.
  */
 #include "elf_file.h"
 #include <inttypes.h>
@@ -15,6 +17,7 @@
 #include "core/base/bounds.h"
 #include "core/base/file.h"
 #include "core/base/order.h"
+#include "core/pe/pe.h"
 #include "elf_relr.h"
 
 #ifndef EM_LOONGARCH
@@ -47,7 +50,8 @@ bool kp_elf_host_probe(struct kp_span head)
 {
 	uint16_t machine;
 
-	return kp_elf_probe(head, &machine) && machine != EM_AMDGPU && machine != EM_CUDA;
+	return kp_pe_host_probe(head) || (kp_elf_probe(head, &machine) &&
+					  machine != EM_AMDGPU && machine != EM_CUDA);
 }
 
 kpack_error_t kp_elf_open(int fd, uint64_t size, struct kp_sections *out,
@@ -132,11 +136,16 @@ bool kp_elf_is_reloc(const struct kp_section *s)
 enum { FATBIN, SEGMENT, MARKER, LAYOUT, NAMED };
 static const char *const section_names[NAMED] = {KP_FATBIN_SECTION, ".hipFatBinSegment",
 						 KP_MARKER_SECTION, KP_LAYOUT_SECTION};
+/* In a PE they begin like that, because some linkers cut them off. */
+static const char *const pe_names[NAMED] = {KP_PE_FATBIN, KP_PE_WRAPPERS, KP_PE_MARKER,
+					    KP_PE_LAYOUT};
 
 /* The state of reading one file. */
 struct elf_reader {
 	struct kp_source src;
 	struct kp_sections in;
+	const char *format; /* in messages */
+	struct kp_pe pe;
 	struct kp_elf *out;
 	bool relocatable;    /* ET_REL: addresses are offsets in their section */
 	size_t found[NAMED]; /* indexes; 0: none with bytes, but FATBIN may have none */
@@ -151,14 +160,14 @@ static kpack_error_t check_section(const struct elf_reader *r, const char *what,
 {
 	if (!kp_range_ok(r->src.size, s->offset, s->size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: %s: %" PRIu64 " bytes at offset %" PRIu64
+			       "%s: %s: %" PRIu64 " bytes at offset %" PRIu64
 			       " pass the end of the file at %" PRIu64,
-			       what, s->size, s->offset, r->src.size);
+			       r->format, what, s->size, s->offset, r->src.size);
 	if (!kp_range_ok(UINT64_MAX, s->addr, s->size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: %s: %" PRIu64 " bytes at address 0x%" PRIx64
+			       "%s: %s: %" PRIu64 " bytes at address 0x%" PRIx64
 			       " pass the end of the address space",
-			       what, s->size, s->addr);
+			       r->format, what, s->size, s->addr);
 	return KPACK_SUCCESS;
 }
 
@@ -169,8 +178,8 @@ static kpack_error_t begin_section(struct elf_reader *r, const char *what,
 	KP_TRY(check_section(r, what, s, why));
 	if (s->size > r->src.size - r->walked)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: more %s than the file's %" PRIu64 " bytes hold",
-			       what, r->src.size);
+			       "%s: more %s than the file's %" PRIu64 " bytes hold",
+			       r->format, what, r->src.size);
 	r->walked += s->size;
 	return KPACK_SUCCESS;
 }
@@ -185,8 +194,8 @@ static kpack_error_t add_wrapper(struct elf_reader *r, const struct kp_section *
 
 	if (out->n_wrappers == KP_WRAPPERS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: more than %d wrappers, or words that look like ones",
-			       KP_WRAPPERS_MAX);
+			       "%s: more than %d wrappers, or words that look like ones",
+			       r->format, KP_WRAPPERS_MAX);
 	KP_TRY(kp_room(&out->wrappers, out->n_wrappers, &r->wrappers_cap, "wrappers",
 		       why));
 	out->wrappers[out->n_wrappers++] = (struct kp_elf_wrapper){
@@ -227,11 +236,9 @@ static kpack_error_t read_segment(struct elf_reader *r, struct kpackx_error *why
 		}
 		for (size_t i = 0; i < word; i++)
 			snprintf(hex + 3 * i, 4, " %02x", p[i]);
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_FORMAT,
-			"elf: .hipFatBinSegment: no wrapper at file offset %" PRIu64
-			":%s",
-			s->offset + off, hex);
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: %s: no wrapper at file offset %" PRIu64 ":%s",
+			       r->format, s->name, s->offset + off, hex);
 	}
 	return KPACK_SUCCESS;
 }
@@ -303,7 +310,7 @@ static kpack_error_t relocate_wrapper(void *arg, const struct kp_elf_reloc *relo
 		return KPACK_SUCCESS;
 	if (w->source != KP_POINTER_IN_PLACE)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: two relocations of the word at 0x%" PRIx64,
+			       "%s: two relocations of the word at 0x%" PRIx64, r->format,
 			       w->vaddr + KP_WRAPPER_POINTER);
 	if (reloc->size == 0) {
 		w->source = KP_POINTER_RELR;
@@ -347,9 +354,91 @@ static kpack_error_t relocate_wrapper(void *arg, const struct kp_elf_reloc *relo
 
 /* ---- the whole ---- */
 
+/* List the sections of PE as those of an ELF, with their own names. */
+static kpack_error_t list_pe(const struct kp_pe *pe, struct kp_sections *out,
+			     struct kpackx_error *why)
+{
+	enum { NAME = sizeof(pe->sections->name) };
+
+	KP_TRY(kp_new(&out->items, pe->n + 1, "sections", why));
+	KP_TRY(kp_new(&out->names, (pe->n + 1) * NAME, "sections", why));
+	out->items[0].name = out->names;
+	out->count = pe->n + 1;
+	for (size_t i = 1; i <= pe->n; i++) {
+		const struct kp_pe_section *s = &pe->sections[i - 1];
+
+		out->items[i] = (struct kp_section){
+			.name = memcpy(out->names + i * NAME, s->name, NAME),
+			.type = s->size ? SHT_PROGBITS : SHT_NOBITS,
+			.flags = SHF_ALLOC |
+				 (s->flags & KP_PE_EXECUTE ? SHF_EXECINSTR : 0),
+			.addr = pe->base + s->rva,
+			.offset = s->offset,
+			.size = kp_pe_bytes(s)};
+	}
+	out->header.e_type = pe->library ? ET_DYN : ET_EXEC;
+	out->header.e_machine = pe->machine == KP_PE_X86_64  ? EM_X86_64
+				: pe->machine == KP_PE_ARM64 ? EM_AARCH64
+							     : EM_NONE;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_elf_sections(const struct kp_source *src, struct kp_sections *out,
+			      struct kpackx_error *why)
+{
+	KP_AUTO(kp_pe) pe = {0};
+	struct kp_span head;
+	uint8_t magic[2];
+
+	*out = (struct kp_sections){0};
+	KP_TRY(kp_source_head(src, 0, magic, sizeof(magic), &head, why));
+	if (!kp_span_begins(head, "MZ"))
+		return kp_sections_read(src, out, why);
+	KP_TRY(kp_pe_open(src, &pe, why));
+	return list_pe(&pe, out, why);
+}
+
+/* The loader adds to the word at RVA what it adds to all addresses. */
+static kpack_error_t rebase_wrapper(void *arg, uint32_t rva, unsigned size,
+				    struct kpackx_error *why)
+{
+	struct elf_reader *r = arg;
+
+	return size == 8 ? relocate_wrapper(
+				   r, &(struct kp_elf_reloc){.vaddr = r->pe.base + rva},
+				   why)
+			 : KPACK_SUCCESS;
+}
+
+/*
+ * A pointer that is not rebased leads nowhere in a file that is loaded anywhere.  AMD's converter
+ * leaves the section in memory, and cuts what it has in the file to less than a page.
+ */
+static void finish_pe(struct elf_reader *r)
+{
+	struct kp_elf *out = r->out;
+	size_t n_hipk = 0;
+
+	for (size_t i = 0; i < out->n_wrappers; i++) {
+		struct kp_elf_wrapper *w = &out->wrappers[i];
+
+		n_hipk += w->fields.magic == KP_WRAPPER_HIPK;
+		if (!r->pe.fixed && r->pe.directories[KP_PE_RELOCS].size &&
+		    w->source == KP_POINTER_IN_PLACE)
+			w->source = KP_POINTER_UNRESOLVED;
+	}
+	if (out->has_fatbin && n_hipk && n_hipk == out->n_wrappers &&
+	    out->fatbin.size < r->pe.sections[r->found[FATBIN] - 1].memory) {
+		out->has_fatbin = false;
+		out->fatbin_nobits = true;
+		out->fatbin.size = 0;
+	}
+}
+
 static void elf_reader_fini(struct elf_reader *r)
 {
 	kp_sections_fini(&r->in);
+	kp_pe_fini(&r->pe);
 	if (r->out)
 		kp_elf_fini(r->out);
 }
@@ -357,12 +446,23 @@ static void elf_reader_fini(struct elf_reader *r)
 kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 			  struct kpackx_error *why)
 {
-	KP_AUTO(elf_reader) r = {.src = kp_source_fd(fd, 0, size), .out = out};
+	KP_AUTO(elf_reader)
+	r = {.src = kp_source_fd(fd, 0, size), .format = "elf", .out = out};
 	struct kp_elf_part parts[NAMED] = {0};
+	struct kp_span head;
 	size_t n = 0;
+	uint8_t magic[2];
 
 	*out = (struct kp_elf){0};
-	KP_TRY(kp_elf_open(fd, size, &r.in, why));
+	KP_TRY(kp_source_head(&r.src, 0, magic, sizeof(magic), &head, why));
+	if (kp_span_begins(head, "MZ")) {
+		out->pe = true;
+		r.format = "pe";
+		KP_TRY(kp_pe_open(&r.src, &r.pe, why));
+		KP_TRY(list_pe(&r.pe, &r.in, why));
+	} else {
+		KP_TRY(kp_elf_open(fd, size, &r.in, why));
+	}
 	out->type = r.in.header.e_type;
 	out->machine = r.in.header.e_machine;
 	r.relocatable = out->type == ET_REL;
@@ -370,15 +470,17 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 		const struct kp_section *s = &r.in.items[i];
 		int name = 0;
 
-		while (name < NAMED && strcmp(s->name, section_names[name]) != 0)
+		while (name < NAMED &&
+		       (out->pe ? strncmp(s->name, pe_names[name], strlen(pe_names[name]))
+				: strcmp(s->name, section_names[name])) != 0)
 			name++;
 		/* of sections without bytes, which split debug info has, only .hip_fatbin counts */
 		if (name == NAMED || (s->type == SHT_NOBITS && name != FATBIN))
 			continue;
 		if (r.found[name])
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: two sections %s, %zu and %zu", s->name,
-				       r.found[name], i);
+				       "%s: two sections %s, %zu and %zu", r.format,
+				       s->name, r.found[name], i);
 		r.found[name] = i;
 		out->fatbin_nobits |= s->type == SHT_NOBITS;
 		if (s->type == SHT_NOBITS)
@@ -407,6 +509,10 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 		r.relocs = s;
 		KP_TRY(kp_elf_each_reloc(&r.src, s, relocate_wrapper, &r, why));
 	}
+	if (out->pe && out->n_wrappers)
+		KP_TRY(kp_pe_each_reloc(&r.src, &r.pe, rebase_wrapper, &r, why));
+	if (out->pe)
+		finish_pe(&r);
 	/*
 	 * Drop what scanning found, but whose pointer does not lead into the section that a wrapper's
 	 * must lead into.  Wrappers share no bytes.

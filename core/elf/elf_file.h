@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading host ELF files, as far as fat binaries need it: where the device code and the
- * wrappers are, and the address that each wrapper points to at run time.
+ * Reading host binaries, as far as fat binaries need it: where the device code and the
+ * wrappers are, and the address that each wrapper points to at run time.  They are ELF files, or
+ * Windows's PE32+, which differ in the names of sections, and whose relocations are all as RELR.
  */
 #ifndef KP_CORE_ELF_ELF_FILE_H
 #define KP_CORE_ELF_ELF_FILE_H
@@ -19,10 +20,10 @@
 
 /* How a wrapper's pointer is stored and relocated. */
 enum kp_pointer_source {
-	KP_POINTER_IN_PLACE,  /* stored in the file (non-PIE) */
-	KP_POINTER_RELATIVE,  /* RELATIVE relocation: RELA addend, or REL in place */
-	KP_POINTER_RELR,      /* stored in place, rebased by .relr.dyn */
-	KP_POINTER_SYMBOL,    /* symbol relocation: symbol value + addend */
+	KP_POINTER_IN_PLACE, /* stored in the file (non-PIE) */
+	KP_POINTER_RELATIVE, /* RELATIVE relocation: RELA addend, or REL in place */
+	KP_POINTER_RELR,   /* stored in place, rebased by .relr.dyn or base relocations */
+	KP_POINTER_SYMBOL, /* symbol relocation: symbol value + addend */
 	KP_POINTER_UNRESOLVED /* a relocation to something outside this file */
 };
 
@@ -45,6 +46,7 @@ struct kp_elf_part {
 };
 
 struct kp_elf {
+	bool pe;          /* a PE; type and machine are what they would be in an ELF */
 	uint16_t type;    /* ET_EXEC, ET_DYN, ET_REL ... */
 	uint16_t machine; /* EM_X86_64 ... */
 
@@ -64,11 +66,14 @@ struct kp_elf {
 	bool wrappers_scanned; /* the wrappers were found by scanning */
 };
 
-/* Whether HEAD (at least 20 bytes) begins an ELF64 little-endian, not AMDGPU or CUDA. */
+/*
+ * Whether HEAD (KP_HEAD_SIZE bytes) begins a PE32+, or an ELF64 little-endian, not AMDGPU or
+ * CUDA, of which 20 bytes are enough.
+ */
 bool kp_elf_host_probe(struct kp_span head);
 
 /*
- * Read the ELF open at FD (SIZE bytes).  A file without .hip_fatbin is a success with
+ * Read the file open at FD (SIZE bytes).  A file without .hip_fatbin is a success with
  * has_fatbin false.  Sanitizer padding (zero words) between wrappers is skipped.
  *
  * INVALID_FORMAT   headers, sections or relocations that contradict the file; a word in
@@ -82,6 +87,13 @@ bool kp_elf_host_probe(struct kp_span head);
 kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 			  struct kpackx_error *why);
 void kp_elf_fini(struct kp_elf *elf);
+
+/*
+ * List the sections of the host binary SRC, as kp_sections_read does those of an ELF.  Those of a PE
+ * are all loaded, and may pass the end of SRC.
+ */
+kpack_error_t kp_elf_sections(const struct kp_source *src, struct kp_sections *out,
+			      struct kpackx_error *why);
 
 /* The wrapper whose pointer is at VADDR, or NULL. */
 struct kp_elf_wrapper *kp_elf_wrapper_at(const struct kp_elf *elf, uint64_t vaddr);

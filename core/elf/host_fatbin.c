@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files with device code that HIP's runtime itself reads: an ELF with .hip_fatbin, whose wrappers
+ * The files with device code that HIP's runtime itself reads: a host binary with .hip_fatbin, whose wrappers
  * are matched with the containers in that section; and a bare container.
  */
 #include "host_fatbin.h"
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/order.h"
+#include "core/pe/pe.h"
 
 static bool all_hipk(const struct kp_elf *elf)
 {
@@ -56,7 +57,7 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 		KP_TRY(kp_elf_read(fd, size, elf, why));
 	if (host && (elf->has_fatbin || all_hipk(elf))) {
 		fat.kind = KP_FATBIN_ELF;
-		fat.format = "elf";
+		fat.format = elf->pe ? "pe" : "elf";
 		fat.source = kp_source_fd(fd, elf->fatbin.offset, elf->fatbin.size);
 	} else if (!host && format) {
 		fat.kind = KP_FATBIN_BARE;
@@ -87,9 +88,10 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 		if (!hipk && w.source == KP_POINTER_UNRESOLVED)
 			return kp_elf_machine_of(elf->machine)
 				       ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-						 "wrapper %zu: its pointer is set from "
-						 "outside this file",
-						 i)
+						 "wrapper %zu: its pointer %s", i,
+						 elf->pe ? "has no base relocation"
+							 : "is set from outside this "
+							   "file")
 				       : kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 						 "wrapper %zu: the relocations of "
 						 "machine %u are not known",
@@ -120,9 +122,9 @@ kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,
 	if (fat->kind != KP_FATBIN_CONVERTED)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "is not converted");
 	if (fat->elf.marker.size == 0)
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_FORMAT,
-			"wrappers are converted, but there is no " KP_MARKER_SECTION);
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "wrappers are converted, but there is no %s",
+			       fat->elf.pe ? KP_PE_MARKER : KP_MARKER_SECTION);
 	for (size_t i = 0; i < fat->elf.n_wrappers; i++) {
 		const struct kp_elf_wrapper *w = &fat->elf.wrappers[i];
 

@@ -11,22 +11,23 @@
 
 enum kp_fatbin_kind {
 	KP_FATBIN_NONE,      /* no device code in it */
-	KP_FATBIN_ELF,       /* host ELF with .hip_fatbin */
-	KP_FATBIN_CONVERTED, /* host ELF with HIPK wrappers; may lack .hip_fatbin */
+	KP_FATBIN_ELF,       /* host binary with .hip_fatbin */
+	KP_FATBIN_CONVERTED, /* host binary with HIPK wrappers; may lack .hip_fatbin */
 	KP_FATBIN_BARE,      /* a bundle, CCOB or code object as a file */
 	KP_FATBIN_NESTED,    /* any other file with device code: kp_fatbin_nest only */
 };
 
 struct kp_fatbin {
 	enum kp_fatbin_kind kind;
-	const char *format;      /* "elf", else that of the first container; NONE: NULL */
+	const char
+		*format; /* "elf", "pe", else that of the first container; NONE: NULL */
 	struct kp_source source; /* the section or file that has the containers */
 	/*
 	 * kp_fatbin_nest: why code of a linked binary can only be copied, and is not listed;
 	 * static; NULL: all is listed
 	 */
 	const char *unlisted;
-	struct kp_elf elf; /* of any host ELF; type 0: not a host ELF */
+	struct kp_elf elf; /* of any host binary; type 0: it is none */
 	struct kp_containers containers;
 	ptrdiff_t *wrapper_container; /* per wrapper: container, or -1; NONE: NULL */
 	ptrdiff_t *loose; /* per container: number among those without a wrapper, or -1 */
@@ -64,6 +65,9 @@ kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,
  */
 kpack_error_t kp_fatbin_nest(int fd, uint64_t size, bool sections, struct kp_fatbin *out,
 			     struct kpackx_error *why);
+
+/* Whether wrappers of a host binary of FORMAT lead into its section NAME. */
+bool kp_fatbin_is_section(const struct kp_format *format, const char *name);
 
 /* The `unlisted` of a binary with CUDA code. */
 extern const char kp_fatbin_cuda[];

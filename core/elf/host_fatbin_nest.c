@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/format/sections.h"
+#include "core/pe/pe.h"
 #include "host_fatbin.h"
 
 /* ---- containers inside of containers ---- */
@@ -58,12 +59,21 @@ static kpack_error_t nest_bare(struct kp_fatbin *fat, struct kpackx_error *why)
 
 /* ---- device code in other sections ---- */
 
+bool kp_fatbin_is_section(const struct kp_format *format, const char *name)
+{
+	return format == &kp_format_pe
+		       ? strncmp(name, KP_PE_FATBIN, strlen(KP_PE_FATBIN)) == 0
+		       : format == &kp_format_host_elf &&
+				 strcmp(name, KP_FATBIN_SECTION) == 0;
+}
+
 /* Whether SECTION has bytes, and is not the .hip_fatbin whose containers are listed. */
 static bool is_other(const struct kp_fatbin *fat, const struct kp_image *section)
 {
 	return section->size && section->id &&
 	       (fat->kind != KP_FATBIN_ELF ||
-		strcmp(section->id, KP_FATBIN_SECTION) != 0);
+		!kp_fatbin_is_section(fat->elf.pe ? &kp_format_pe : &kp_format_host_elf,
+				      section->id));
 }
 
 /* Append the containers in SECTION, whose offsets then count from the file's start. */
@@ -112,18 +122,18 @@ const char kp_fatbin_cuda[] =
 
 /* Why the code of SECTION, in a binary of FORMAT, can only be copied. */
 static const char *why_unlisted(const struct kp_format *format,
-				const struct kp_image *section, bool elf64)
+				const struct kp_image *section, bool host)
 {
-	if (format == &kp_format_pe)
-		return "the device code of a Windows file stays in it: only kpack pack "
-		       "--archives-only copies it";
-	if (!elf64)
+	if (format == &kp_format_pe && !host)
+		return "the device code of a Windows file that is not PE32+ stays in it: "
+		       "only kpack pack --archives-only copies it";
+	if (!host)
 		return "the device code of a 32-bit or big-endian file stays in it: only "
 		       "kpack pack --archives-only copies it";
 	if (strcmp(section->id, KP_NO_SECTION) == 0)
 		return "device code that no section names stays in the file: only kpack "
 		       "pack --archives-only copies it";
-	if (strncmp(section->id, ".nv_fatbin", 10) == 0 ||
+	if (strncmp(section->id, ".nv_fatb", 8) == 0 ||
 	    strcmp(section->id, "__nv_relfatbin") == 0)
 		return kp_fatbin_cuda;
 	return "device code in other sections than .hip_fatbin is packed with "
@@ -139,12 +149,12 @@ static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span he
 				 struct kpackx_error *why)
 {
 	const struct kp_format *format = kp_format_probe(head);
-	bool elf64 = kp_elf_host_probe(head);
+	bool host = kp_elf_host_probe(head);
 	const struct kp_image *other = NULL;
 	KP_AUTO(kp_containers) list = {0};
 	struct kpackx_error fault = {0};
 	kpack_error_t err =
-		elf64 ? kp_fatbin_open(file->fd, file->size, fat, why) : KPACK_SUCCESS;
+		host ? kp_fatbin_open(file->fd, file->size, fat, why) : KPACK_SUCCESS;
 
 	/* what is not supported can still be copied */
 	if (err && !(err == KPACK_ERROR_NOT_IMPLEMENTED && take))
@@ -165,7 +175,7 @@ static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span he
 		if (is_other(fat, &list.images[i]))
 			other = &list.images[i];
 	if (other && !take)
-		fat->unlisted = why_unlisted(format, other, elf64);
+		fat->unlisted = why_unlisted(format, other, host);
 	if (!other || !take)
 		return KPACK_SUCCESS;
 	fat->source = *file;

@@ -106,6 +106,8 @@ struct option_place {
 	OPTION_SWITCH('q', "quiet", "print only errors", type, member)
 #define OPTION_DRY_RUN(type, member)               \
 	OPTION_SWITCH('n', "dry-run", "write nothing: print what would be freed", type, member)
+#define OPTION_DROP_SIGNATURE(type, member)        \
+	OPTION_SWITCH(0, "drop-signature", "change signed Windows files, too", type, member)
 #define OPTION_FORCE_FILES(type, member)           \
 	OPTION_SWITCH('f', "force", "replace files that exist", type, member)
 /* clang-format on */

@@ -134,6 +134,7 @@ static const struct option_help options[] = {
 	 AT(args.prefer)},
 	{0, "output-format", "FORMAT", "wheel or directory",
 	 OPTION_WORDS(struct parser, args.directory, false, "wheel", "directory")},
+	OPTION_DROP_SIGNATURE(struct parser, args.drop_signature),
 	{0, "force", NULL, "replace wheels in DIST that are no earlier run's, too",
 	 AT(args.force)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",

@@ -41,6 +41,7 @@ static const struct option_help thin_options[] = {
 	 AT(thin.args.compress)},
 	{0, "runtime", "WHICH", "any: --compress even if HIP runtimes do not read that",
 	 OPTION_WORDS(struct thin_command, thin.args.any_runtime, true, "any")},
+	OPTION_DROP_SIGNATURE(struct thin_command, thin.args.drop_signature),
 	{0, "keep", "DIR", "keep in DIR what --undo needs", AT(thin.args.keep)},
 	{0, "undo", "DIR", "put the originals back that were kept in DIR", AT(undo)},
 	OPTION_DRY_RUN(struct thin_command, thin.args.dry),
@@ -252,7 +253,7 @@ int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
 			       "--keep with an OUTPUT: TREE stays as it is"},
 			      {c.undo && (limited || args->strip || args->compress ||
 					  args->any_runtime || args->keep || args->dry ||
-					  args->output),
+					  args->drop_signature || args->output),
 			       "--undo DIR goes with TREE, --libraries, --library-rules, "
 			       "--jobs, --json and --quiet only"},
 			      {!c.undo && !limited, "--arch is missing"},

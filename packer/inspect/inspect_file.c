@@ -25,6 +25,7 @@
 #include <unistd.h>
 #include "core/base/bounds.h"
 #include "core/base/order.h"
+#include "core/elf/host_fatbin.h"
 #include "core/format/ccob.h"
 #include "core/format/offload_binary.h"
 #include "inspect.h"
@@ -114,13 +115,13 @@ static void scan_fault(void *arg, const struct kp_containers *list, size_t image
 
 /* ---- the tree ---- */
 
-/* Whether IMAGE is the .hip_fatbin of a host ELF, into which wrappers lead. */
+/* Whether IMAGE is the .hip_fatbin of a host binary, into which wrappers lead. */
 static bool is_fatbin(const struct kp_containers *list, size_t image)
 {
 	const struct kp_image *img = &list->images[image];
 
-	return list->items[img->container].format == &kp_format_host_elf && img->stream &&
-	       img->id && strcmp(img->id, KP_FATBIN_SECTION) == 0;
+	return img->stream && img->id &&
+	       kp_fatbin_is_section(list->items[img->container].format, img->id);
 }
 
 static void add_row(struct inspect_file *f, struct inspect_row row)

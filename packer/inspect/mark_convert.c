@@ -32,7 +32,7 @@
 
 struct mark_convert {
 	struct kp_marker marker;
-	bool keep;
+	bool keep, unsign;
 	const char *in, *out;
 };
 
@@ -45,21 +45,46 @@ static const struct option_help convert_options[] = {
 	 OPTION_TAKE(struct mark_convert, marker, mark_take_path)},
 	{0, "keep-device-code", NULL, "leave the device code in the file",
 	 OPTION_PLACE(struct mark_convert, keep)},
+	OPTION_DROP_SIGNATURE(struct mark_convert, unsign),
 	{0},
 };
 
 const struct command_help mark_convert_help = {
 	"mark convert",
-	"--kernel-name NAME --search-path PATH... [--keep-device-code] IN OUT",
+	"--kernel-name NAME --search-path PATH... [--keep-device-code] "
+	"[--drop-signature] IN OUT",
 	"convert one fat binary: device code out, marker in",
 	convert_options,
 	"A PATH may have @GFXARCH@, which stands for the architecture.  OUT may be IN.",
 };
 
+/* The recipe by which it can be restored goes into the file, too. */
+static kpack_error_t write_converted(const struct mark_convert *c, const struct binary *b,
+				     struct kp_convert_options o, struct kp_outfile *out,
+				     struct kpackx_error *why)
+{
+	KP_AUTO(kp_recipe) recipe = {0};
+	KP_AUTO_FREE uint8_t *marker = NULL;
+	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = b->fd, .size = b->size};
+	unsigned how = KP_RECIPE_COMPUTE | (c->keep ? KP_RECIPE_IN_FILE : 0);
+	size_t size = 0;
+	kpack_error_t err;
+
+	KP_TRY(kp_marker_write(&c->marker, &marker, &size, why));
+	KP_TRY(kp_recipe_describe(&b->fat, NULL, NULL, how, &recipe, why));
+	o.marker = (struct kp_span){marker, size};
+	o.recipe = kp_recipe_complete;
+	o.recipe_arg = &maker;
+	err = kp_convert(b->fd, b->size, &b->fat, &o, out, why);
+	free((void *)maker.bytes.data);
+	return err;
+}
+
 int mark_convert(int argc, char **argv)
 {
 	struct options o = {.help = &mark_convert_help, .argc = argc, .argv = argv};
 	struct mark_convert c = {0};
+	struct kp_convert_options how = {0};
 	struct hip_runtimes list = {0};
 	struct kpackx_error why = {0};
 	struct rewrite r = {0};
@@ -68,9 +93,6 @@ int mark_convert(int argc, char **argv)
 	struct binary b;
 	struct stat st;
 	kpack_error_t err;
-	KP_AUTO(kp_recipe) recipe = {0};
-	KP_AUTO_FREE uint8_t *marker = NULL;
-	size_t size = 0;
 
 	options_read(&o, &c);
 	if (!c.marker.kernel_name || c.marker.n_search_paths == 0)
@@ -79,6 +101,8 @@ int mark_convert(int argc, char **argv)
 		options_usage(o.help, "IN and OUT are needed");
 	c.in = argv[optind];
 	c.out = argv[optind + 1];
+	how.keep_device_code = c.keep;
+	how.drop_signature = c.unsign;
 	err = binary_open(c.in, &b, &why);
 	if (err)
 		goto out;
@@ -86,33 +110,15 @@ int mark_convert(int argc, char **argv)
 	if (converted)
 		report_error(c.in, "is converted already; its marker stays");
 	else
-		err = kp_convert_check(b.fd, b.size, &b.fat, c.keep, &why);
+		err = kp_convert_check(b.fd, b.size, &b.fat, &how, &why);
 	same = below_stat(c.out, &st) == 0 && st.st_dev == b.st.st_dev &&
 	       st.st_ino == b.st.st_ino;
 	if (err || (converted && same))
 		goto out;
 	err = rewrite_open(&r, &b, c.out, &why);
-	if (!err && converted)
-		err = kp_outfile_copy(&r.out, 0, b.fd, 0, b.size, &why);
-	if (!err && !converted)
-		err = kp_marker_write(&c.marker, &marker, &size, &why);
-	/* the recipe by which it can be restored goes into the file, too */
-	if (!err && !converted)
-		err = kp_recipe_describe(&b.fat, NULL, NULL,
-					 KP_RECIPE_COMPUTE |
-						 (c.keep ? KP_RECIPE_IN_FILE : 0),
-					 &recipe, &why);
-	if (!err && !converted) {
-		struct kp_recipe_maker maker = {
-			.recipe = &recipe, .fd = b.fd, .size = b.size};
-		const struct kp_convert_options how = {.marker = {marker, size},
-						       .recipe = kp_recipe_complete,
-						       .recipe_arg = &maker,
-						       .keep_device_code = c.keep};
-
-		err = kp_convert(b.fd, b.size, &b.fat, &how, &r.out, &why);
-		free((void *)maker.bytes.data);
-	}
+	if (!err)
+		err = converted ? kp_outfile_copy(&r.out, 0, b.fd, 0, b.size, &why)
+				: write_converted(&c, &b, how, &r.out, &why);
 	if (!err && fstat(r.out.fd, &st) < 0)
 		err = kp_fail_errno(&why, errno, "cannot stat");
 	if (!err)

@@ -112,6 +112,7 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.keep_device_code)},
 	{0, "keep-containers", NULL, "compressed bundles can be restored bit for bit",
 	 OPTION_PLACE(struct parser, args.keep_containers)},
+	OPTION_DROP_SIGNATURE(struct parser, args.drop_signature),
 	{0, "archive-dir", "DIR", "the archives' directory below OUTPUT (.kpack)",
 	 OPTION_PLACE(struct parser, args.archive_dir)},
 	{0, "group", "NAME", "name of the archives (from INPUT's name)",
@@ -195,12 +196,13 @@ static void combine_options(const struct parser *p, struct pack_args *args)
 				 (p->archives_only || p->in_place || p->family ||
 				  p->arches || p->libraries || p->rules || p->effort ||
 				  args->output || args->keep_device_code ||
-				  args->keep_containers || args->force || args->group ||
-				  args->prefix || args->filter.chosen.limited ||
-				  args->families.count || args->shard.count ||
-				  args->volume_size || args->databases || args->prefer ||
-				  args->check || args->split_rocfft || args->rows ||
-				  args->any_runtime || how->level || how->chunk ||
+				  args->keep_containers || args->drop_signature ||
+				  args->force || args->group || args->prefix ||
+				  args->filter.chosen.limited || args->families.count ||
+				  args->shard.count || args->volume_size ||
+				  args->databases || args->prefer || args->check ||
+				  args->split_rocfft || args->rows || args->any_runtime ||
+				  how->level || how->chunk ||
 				  how->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL),
 			 "--undo goes with TREE, --archive-dir, --allow-missing, "
 			 "--jobs, --json and --quiet only"},
@@ -225,6 +227,9 @@ static void combine_options(const struct parser *p, struct pack_args *args)
 			{p->archives_only && args->keep_containers,
 			 "--archives-only leaves the device code in binaries: "
 			 "--keep-containers has no meaning"},
+			{p->archives_only && args->drop_signature,
+			 "--archives-only leaves binaries alone: --drop-signature has no "
+			 "meaning"},
 			{args->keep_device_code && args->keep_containers,
 			 "--keep-device-code leaves the device code in binaries: "
 			 "--keep-containers has no meaning"},

@@ -45,7 +45,7 @@ struct pack_args {
 	const char *output; /* in place, and to undo: `input` */
 	char *archive_dir;  /* the archives', below `output`; NULL: KP_ARCHIVES_DIR */
 	enum pack_mode mode;
-	bool keep_device_code, keep_containers, force, json, quiet;
+	bool keep_device_code, keep_containers, drop_signature, force, json, quiet;
 	bool any_runtime; /* whether HIP runtimes take converted binaries is not asked */
 	char *group, *prefix;
 	struct arch_filter filter;

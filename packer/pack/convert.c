@@ -90,9 +90,10 @@ static kpack_error_t check_binary(void *arg, struct input *in, int fd,
 				  struct kpackx_error *why)
 {
 	const struct packing *p = arg;
+	struct kp_convert_options options = {.keep_device_code = p->args.keep_device_code,
+					     .drop_signature = p->args.drop_signature};
 
-	return kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat,
-				p->args.keep_device_code, why);
+	return kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat, &options, why);
 }
 
 static kpack_error_t convert_binary(void *arg, struct input *in, int fd,
@@ -108,8 +109,8 @@ static kpack_error_t convert_binary(void *arg, struct input *in, int fd,
 	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = fd, .size = size};
 	struct kp_convert_options options = {.recipe = kp_recipe_complete,
 					     .recipe_arg = &maker,
-					     .keep_device_code =
-						     p->args.keep_device_code};
+					     .keep_device_code = p->args.keep_device_code,
+					     .drop_signature = p->args.drop_signature};
 	KP_AUTO_FREE uint8_t *bytes = NULL;
 	size_t n_bytes;
 	kpack_error_t err;

@@ -251,8 +251,10 @@ static kpack_error_t write_binary(const struct thin *t, struct input *in, int fd
 	struct refill r = {.scratch = &scratch};
 	size_t n = in->fat.elf.n_wrappers;
 	KP_AUTO_FREE uint64_t *starts = xcalloc(n, sizeof(*starts));
-	struct kp_restore_options options = {
-		.offsets = starts, .write = copy_scratch, .arg = &r};
+	struct kp_restore_options options = {.offsets = starts,
+					     .drop_signature = t->args.drop_signature,
+					     .write = copy_scratch,
+					     .arg = &r};
 
 	if (out)
 		KP_TRY(thin_open_scratch(t, in, &scratch, why));

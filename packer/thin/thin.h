@@ -24,8 +24,9 @@ struct thin_args {
 		*debug_to; /* DIR/.build-id/XX/REST.debug gets it; NULL: nothing does */
 	bool compress;     /* plain bundles become compressed ones */
 	bool any_runtime;  /* whether HIP runtimes read these is not asked */
-	const char *keep;  /* the directory that gets what undoing needs; NULL: none */
-	bool dry;          /* only find out what would be freed */
+	bool drop_signature;
+	const char *keep; /* the directory that gets what undoing needs; NULL: none */
+	bool dry;         /* only find out what would be freed */
 	unsigned jobs;
 	bool progress;
 	/* With it, it is no fault that no code is for the GPUs: files of earlier runs have that. */

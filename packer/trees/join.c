@@ -28,14 +28,22 @@ static kpack_error_t read_host(const struct binary *b, struct kp_sections *all,
 			       struct kpackx_error *why)
 {
 	static const char *const left_out[] = {
-		KP_FATBIN_SECTION,    KP_MARKER_SECTION,
-		KP_LAYOUT_SECTION,    ".rocm_kpack_phdr", /* conversion's segments */
-		".note.gnu.build-id", ".relro_padding",
+		KP_FATBIN_SECTION,
+		KP_MARKER_SECTION,
+		KP_LAYOUT_SECTION,
+		".rocm_kpack_phdr", /* conversion's segments */
+		".note.gnu.build-id",
+		".relro_padding",
+		/* of PE, with names that are whole or cut off */
+		".hip_fat",
+		".kpackrf",
+		".kpackrc",
+		".buildid",
 	};
 	struct kp_source src = kp_source_fd(b->fd, 0, b->size);
 	size_t n = 0;
 
-	KP_TRY(kp_sections_read(&src, all, why));
+	KP_TRY(kp_elf_sections(&src, all, why));
 	for (size_t i = 1; i < all->count; i++) {
 		const struct kp_section *s = &all->items[i];
 		bool compared = s->flags & SHF_ALLOC || strcmp(s->name, ".comment") == 0;

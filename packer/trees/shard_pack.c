@@ -152,20 +152,11 @@ static kpack_error_t digest_run(const struct packing *p, char out[SHARD_DIGEST],
 	const struct kp_choice *chosen = &args->filter.chosen;
 	size_t n_chosen = kp_choice_is_all(chosen) ? 0 : chosen->count;
 	const uint64_t numbers[] = {
-		args->mode,
-		args->how.scheme,
-		(uint64_t)args->how.level,
-		args->how.chunk,
-		args->volume_size,
-		args->databases,
-		args->prefer,
-		args->keep_device_code,
-		args->keep_containers,
-		args->split_rocfft,
-		args->rows,
-		args->shard.count,
-		chosen->exact,
-		n_chosen,
+		args->mode,           args->how.scheme,       (uint64_t)args->how.level,
+		args->how.chunk,      args->volume_size,      args->databases,
+		args->prefer,         args->keep_device_code, args->keep_containers,
+		args->drop_signature, args->split_rocfft,     args->rows,
+		args->shard.count,    chosen->exact,          n_chosen,
 	};
 	struct kp_hasher *hash = kp_hasher_new();
 	kpack_error_t err = KPACK_SUCCESS;

@@ -43,7 +43,7 @@ struct split_args {
 	char *name;        /* of the trees; NULL: the input's name */
 	char *archive_dir; /* the archives', in each prefix; NULL: KP_ARCHIVES_DIR */
 	bool manifest;     /* the input must have a manifest */
-	bool force, json, quiet;
+	bool force, json, quiet, drop_signature;
 	bool packed; /* files of kernel databases also go into archives */
 	enum split_keys keys;
 	char *libraries;

@@ -90,6 +90,7 @@ static const struct option_help options[] = {
 	{0, "level", "N", "zstd level, 1 to 22 (3)",
 	 OPTION_LEVEL(struct split_args, level)},
 	{0, "jobs", "N", "threads (all cores)", OPTION_JOBS(struct split_args, jobs)},
+	OPTION_DROP_SIGNATURE(struct split_args, drop_signature),
 	{0, "force", NULL, "replace existing trees",
 	 OPTION_PLACE(struct split_args, force)},
 	{0, "json", NULL, "report as JSON", OPTION_PLACE(struct split_args, json)},
@@ -189,6 +190,7 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 	out->databases = args->packed ? DATABASES_PACKED : DATABASES_IDENTIFIED;
 	out->json = args->json;
 	out->quiet = args->quiet;
+	out->drop_signature = args->drop_signature;
 	out->how.level = args->level;
 	out->how.jobs = args->jobs;
 	out->prefix = xstrdup("");

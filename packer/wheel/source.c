@@ -233,6 +233,7 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	out->mode = PACK_IN_PLACE;
 	out->quiet = args->quiet;
 	out->json = args->json;
+	out->drop_signature = args->drop_signature;
 	out->databases = args->databases;
 	out->how.scheme = args->scheme;
 	out->how.level = args->level;

@@ -39,7 +39,7 @@ struct wheel_split_args {
 	kpack_compression_t scheme;
 	int level, zip_level;
 	unsigned jobs;
-	bool directory, force, quiet, json;
+	bool directory, force, quiet, json, drop_signature;
 	const char *host_label; /* of a variant of the host wheel; NULL: none */
 };
 

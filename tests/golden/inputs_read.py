@@ -470,7 +470,7 @@ def containers(d):
         "gnu.a": mkoffload.ar([("first.o", fat), ("b.bc", BC), ("readme", b"text"), ("k.hsaco", co["gfx942"]), ("b2", plain)]),
         "bsd.a": bsd_ar([(b"a rather long name.hsaco", co["gfx942"]), (b"odd", b"x"), (b"bundle", plain)]),
         "thin.a": thin_ar([(b"a.o", 100), (b"dir/b.o", 200)]), "host.a": mkoffload.ar([("a.o", elf_object([]))]), "empty.a": b"!<arch>\n",
-        "windows.exe": portable_executable([(b".text", b"\xc3"), (b".hip_fat", plain), (b".hipFatB", struct.pack("<IIQQ", 0x48495046, 1, 0, 0))]),
+        "windows.exe": portable_executable([(b".text", b"\xc3"), (b".hip_fat", plain), (b".hipFatB", struct.pack("<IIQQ", 0x48495046, 1, 0x140002000, 0))]),
         "host.exe": portable_executable([(b".text", b"\xc3")]),
         "names.bundle": raw_bundle([(name, BC + bytes([i])) for i, name in enumerate([
             "hip-amdgcn-amd-amdhsa--gfx942", "openmp-amdgcn-amd-amdhsa--gfx942", "hip-amdgcn-amd-amdhsa--gfx942",

@@ -22,12 +22,12 @@ forget_layout() { sed -i 's/\.rocm_kpack_layout/.somebody_elses___/' "$1"; }
 
 m() { t kpack mark "$@"; }
 
-# hosts SET: of hosts.py, packed, with longer and shorter markers, with their code kept, restored, thinned; an oracle
+# hosts SET [MAKER ORACLE OPTION]: of hosts.py, packed, with longer and shorter markers, with their code kept, restored, thinned; an oracle
 # looks at all of them
 hosts() {
-	oracle="python3 $SRC/tests/integration/elfcheck.py"
-	python3 $SRC/tests/golden/hosts.py "$1" fat
-	kpack pack -q --group g fat packed 2>&1
+	oracle="python3 $SRC/tests/integration/${3-elfcheck.py}"
+	python3 $SRC/tests/golden/${2-hosts}.py "$1" fat
+	kpack pack -q ${4-} --group g fat packed 2>&1
 	$oracle fat packed
 	kpack mark strip-safe --check packed
 	kpack mark check packed
@@ -38,10 +38,10 @@ hosts() {
 	kpack mark set --kernel-name k --search-path s short/* 2>&1
 	$oracle fat short
 	cp -r fat/* thin
-	kpack thin -q --arch gfx1100 thin 2>&1 | grep -v 'would not become smaller'
+	kpack thin -q ${4-} --arch gfx1100 thin 2>&1 | grep -v 'would not become smaller'
 	for f in fat/*; do
 		n=${f##*/}
-		kpack mark convert --keep-device-code --kernel-name k --search-path s $f kept/$n >said 2>&1 || cat said
+		kpack mark convert --keep-device-code ${4-} --kernel-name k --search-path s $f kept/$n >said 2>&1 || cat said
 		kpack mark restore -o back/$n packed/$n >said 2>&1 || cat said
 		cmp -s $f back/$n && same="" || same="not the same"
 		echo $n $(cat packed/$n long/$n short/$n kept/$n 2>/dev/null | sha256sum | cut -c 1-32) \
