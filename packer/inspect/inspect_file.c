@@ -281,7 +281,7 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	struct kp_elf *elf = &f->elf;
 	size_t image, end, n = 0, kept = 0;
 	struct kp_span head;
-	uint8_t bytes[20];
+	uint8_t bytes[KP_HEAD_SIZE];
 	struct stat st;
 	bool leads;
 
@@ -299,7 +299,7 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	c = &f->list.items[0];
 	f->format = c->format->name;
 	KP_TRY(kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, why));
-	/* wrappers can be read if the file is an ELF whose sections are known */
+	/* wrappers can be read if the file is a host binary whose sections are known */
 	if (!kp_elf_host_probe(head) ||
 	    (c->n_images &&
 	     strcmp(f->list.images[c->first_image].id, KP_NO_SECTION) == 0))
