@@ -5,10 +5,12 @@
 pecheck.py [--run] FAT CONVERTED     one line per fault, exit status 1 if there is any;
                                      two directories: for each file in both
 pecheck.py --alone [--run] FILE      check only rules for every file; or of all in a directory
+pecheck.py --hash FILE...            print a hash of sections without the recipe, whose bytes depend on
+                                     the version of zstd
 
 Both are mapped at another address, as the loader does.  --run: and the functions that they export are called, answer and wrappers.
 """
-import ctypes, mmap, os, platform, struct, sys
+import ctypes, hashlib, mmap, os, platform, struct, sys
 
 HIPF, HIPK = 0x48495046, 0x4b504948
 DATA = 0x40
@@ -231,6 +233,11 @@ def main():
     words = sys.argv[1:]
     run = "--run" in words and not words.remove("--run")
     alone = "--alone" in words and not words.remove("--alone")
+    if "--hash" in words:
+        text = repr([[(s.name, s.flags, s.rva, s.memory, s.bytes) for s in Pe(f).sections
+                      if not s.name.startswith(".kpackrc")] for f in words if f != "--hash"])
+        print(hashlib.sha256(text.encode()).hexdigest()[:16])
+        return
     pairs = [words]
     if os.path.isdir(words[0]):
         names = sorted(n for n in os.listdir(words[0]) if os.path.isfile(os.path.join(words[-1], n)))
