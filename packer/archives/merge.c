@@ -6,9 +6,9 @@
  *	gather_source	items, the entries that are taken, and objects, the stored bytes they name
  *	settle_fields	unknown fields of the tables, each once
  *	settle_names	of items with one key and architecture, which stays
- *	merge_plan_new	the order: by first keys, whatever order the sources have
+ *	order_objects	by their first key, whatever order the sources have
  *	merge_share	objects with equal stored bytes are written once (merge_write.c)
- *	merge_plan_new	the room: counts and sizes that one archive can have
+ *	check_room	counts and sizes that one archive can have
  *	check_items	is what will be copied right?  Last, because it decodes everything
  *
  * Items and objects refer to each other by number, and are in the order of source and ordinal:
@@ -432,36 +432,7 @@ static kpack_error_t settle_fields(struct merge_plan *p, struct kpackx_error *wh
 	return KPACK_SUCCESS;
 }
 
-/* --- is it right? --------------------------------------------------------------------------- */
-
-/*
- * Decode what is not dropped: frames are copied as they are, and what is damaged must not
- * come into a new archive.  With `skip_faulty` it is dropped.
- */
-static kpack_error_t check_items(struct merge_plan *p, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < p->n_sources; i++) {
-		const struct kpack_archive *a = p->sources[i].archive;
-		KP_AUTO_FREE bool *entries = NULL;
-		bool fine;
-
-		if (p->sources[i].checked)
-			continue;
-		entries = xcalloc(kp_archive_entry_count(a) + 1, sizeof(*entries));
-		for (size_t k = p->first_item[i]; k < p->first_item[i + 1]; k++)
-			entries[p->items[k].entry] = !p->items[k].dropped;
-		fine = check_content(a, entries, CHECK_BYTES, 0);
-		for (size_t k = p->first_item[i]; k < p->first_item[i + 1]; k++)
-			p->items[k].dropped |= entries[p->items[k].entry];
-		if (!fine && !p->options.skip_faulty)
-			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-				       "%s: is damaged: nothing was written",
-				       kp_archive_path(a));
-	}
-	return KPACK_SUCCESS;
-}
-
-/* --- all ------------------------------------------------------------------------------------ */
+/* --- the order ------------------------------------------------------------------------------ */
 
 static int by_rank(const void *a, const void *b, void *arg)
 {
@@ -472,39 +443,15 @@ static int by_rank(const void *a, const void *b, void *arg)
 	return c ? c : KP_ORDER(x, y);
 }
 
-kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
-			     const struct merge_options *options, struct merge_plan **out,
-			     struct kpackx_error *why)
+/*
+ * The order of writing depends on keys alone, so that the same entries give the same archive,
+ * whoever packed them and in whatever order the sources are named.  An object stands where the
+ * first of its keys does.
+ */
+static void order_objects(struct merge_plan *p)
 {
-	struct merge_plan *p = *out = xcalloc(1, sizeof(*p));
-	struct kp_rank *ranks;
-	uint64_t toc;
-	bool framed;
+	KP_AUTO_FREE struct kp_rank *ranks = xcalloc(p->n_objects + 1, sizeof(*ranks));
 
-	p->sources = sources;
-	p->n_sources = n;
-	p->options = *options;
-	if (n == 0 || n >= MERGE_NONE)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no archives");
-	if (!options->faults_known)
-		KP_TRY(merge_check_faults(sources, n, options->skip_faulty, why));
-	KP_TRY(choose_header(p, why));
-	p->first_item = xcalloc(n + 1, sizeof(*p->first_item));
-	for (size_t i = 0; i < n; i++) {
-		KP_TRY(gather_source(p, i, why));
-		p->first_item[i + 1] = p->n_items;
-	}
-	/* what is left out may be taken from another source */
-	if (options->skip_faulty)
-		KP_TRY(check_items(p, why));
-	KP_TRY(settle_fields(p, why));
-	KP_TRY(settle_names(p, why));
-	/*
-	 * The order of writing depends on keys alone, so that the same entries give the same archive,
-	 * whoever packed them and in whatever order the sources are named.  An object stands where
-	 * the first of its keys does.
-	 */
-	ranks = xcalloc(p->n_objects + 1, sizeof(*ranks));
 	for (size_t i = 0; i < p->n_items; i++) {
 		const struct merge_item *item = &p->items[i];
 		struct merge_object *o = &p->objects[item->object];
@@ -528,14 +475,19 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 	qsort_r(p->order, p->n_order, sizeof(*p->order), by_rank, ranks);
 	for (size_t i = 0; i < p->n_order; i++)
 		p->objects[p->order[i]].position = (uint32_t)i;
-	free(ranks);
-	KP_TRY(merge_share(p, why));
-	/*
-	 * One archive must have room for all of it.  The writer would refuse it, too, but only after
-	 * it has copied gigabytes, and then the archives that a caller wrote before would be there
-	 * alone.
-	 */
-	framed = p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+}
+
+/* --- is there room, and is it right? -------------------------------------------------------- */
+
+/*
+ * Check that one archive can have all of it.  The writer would refuse it, too, but only after it
+ * has copied gigabytes, and then the archives that a caller wrote before would be there alone.
+ */
+static kpack_error_t check_room(struct merge_plan *p, struct kpackx_error *why)
+{
+	bool framed = p->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	uint64_t toc;
+
 	p->stats.frames = p->n_order;
 	p->stats.bytes = framed ? 4 : 0;
 	for (size_t i = 0; i < p->n_order; i++)
@@ -570,6 +522,65 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 			       "the table of contents could have %llu bytes, limit %llu",
 			       (unsigned long long)toc,
 			       (unsigned long long)KP_TOC_SIZE_MAX);
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Decode what is not dropped: frames are copied as they are, and what is damaged must not
+ * come into a new archive.  With `skip_faulty` it is dropped.
+ */
+static kpack_error_t check_items(struct merge_plan *p, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < p->n_sources; i++) {
+		const struct kpack_archive *a = p->sources[i].archive;
+		KP_AUTO_FREE bool *entries = NULL;
+		bool fine;
+
+		if (p->sources[i].checked)
+			continue;
+		entries = xcalloc(kp_archive_entry_count(a) + 1, sizeof(*entries));
+		for (size_t k = p->first_item[i]; k < p->first_item[i + 1]; k++)
+			entries[p->items[k].entry] = !p->items[k].dropped;
+		fine = check_content(a, entries, CHECK_BYTES, 0);
+		for (size_t k = p->first_item[i]; k < p->first_item[i + 1]; k++)
+			p->items[k].dropped |= entries[p->items[k].entry];
+		if (!fine && !p->options.skip_faulty)
+			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+				       "%s: is damaged: nothing was written",
+				       kp_archive_path(a));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- all ------------------------------------------------------------------------------------ */
+
+kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
+			     const struct merge_options *options, struct merge_plan **out,
+			     struct kpackx_error *why)
+{
+	struct merge_plan *p = *out = xcalloc(1, sizeof(*p));
+
+	p->sources = sources;
+	p->n_sources = n;
+	p->options = *options;
+	if (n == 0 || n >= MERGE_NONE)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no archives");
+	if (!options->faults_known)
+		KP_TRY(merge_check_faults(sources, n, options->skip_faulty, why));
+	KP_TRY(choose_header(p, why));
+	p->first_item = xcalloc(n + 1, sizeof(*p->first_item));
+	for (size_t i = 0; i < n; i++) {
+		KP_TRY(gather_source(p, i, why));
+		p->first_item[i + 1] = p->n_items;
+	}
+	/* what is left out may be taken from another source */
+	if (options->skip_faulty)
+		KP_TRY(check_items(p, why));
+	KP_TRY(settle_fields(p, why));
+	KP_TRY(settle_names(p, why));
+	order_objects(p);
+	KP_TRY(merge_share(p, why));
+	KP_TRY(check_room(p, why));
 	return options->skip_faulty ? KPACK_SUCCESS : check_items(p, why);
 }
 

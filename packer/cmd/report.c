@@ -105,6 +105,27 @@ static json_t *named_json(const struct report_row *r, const char *name)
 	return row;
 }
 
+/* The sums of a library, and its sums for each architecture. */
+static json_t *library_json(const struct report_figures *f, const struct report_row *r)
+{
+	json_t *row = named_json(r, "library"), *arches = json_array();
+	/* what it stores for each architecture: cells are sorted by library */
+	size_t at = kp_lower_bound(f->cells.items, f->cells.count, r,
+				   KP_BY_SPAN(struct report_row, name),
+				   KP_BY_NUMBER(struct report_row, database));
+
+	for (; at < f->cells.count; at++) {
+		const struct report_row *cell = &f->cells.items[at];
+
+		if (cell->database != r->database || !kp_span_eq(cell->name, r->name))
+			break;
+		json_array_append_new(arches, rows_object(ROWS(cell_rows), cell));
+	}
+	json_object_set_new(row, "database", json_boolean(r->database));
+	json_object_set_new(row, "arches", arches);
+	return row;
+}
+
 /* A stored object is shown by its first entry. */
 static json_t *object_json(const struct report_input *in, const struct report_object *o)
 {
@@ -154,26 +175,8 @@ static json_t *figures_json(const char *title, const struct report_input *in,
 	for (size_t i = 0; i < f->arches.count; i++)
 		json_array_append_new(list, named_json(&f->arches.items[i], "arch"));
 	json_object_set_new(all, "libraries", list = json_array());
-	for (size_t i = 0; i < f->libraries.count; i++) {
-		const struct report_row *r = &f->libraries.items[i];
-		json_t *row = named_json(r, "library"), *arches = json_array();
-		/* what it stores for each architecture: cells are sorted by library */
-		size_t at = kp_lower_bound(f->cells.items, f->cells.count, r,
-					   KP_BY_SPAN(struct report_row, name),
-					   KP_BY_NUMBER(struct report_row, database));
-
-		for (; at < f->cells.count; at++) {
-			const struct report_row *cell = &f->cells.items[at];
-
-			if (cell->database != r->database ||
-			    !kp_span_eq(cell->name, r->name))
-				break;
-			json_array_append_new(arches, rows_object(ROWS(cell_rows), cell));
-		}
-		json_object_set_new(row, "database", json_boolean(r->database));
-		json_object_set_new(row, "arches", arches);
-		json_array_append_new(list, row);
-	}
+	for (size_t i = 0; i < f->libraries.count; i++)
+		json_array_append_new(list, library_json(f, &f->libraries.items[i]));
 	json_object_set_new(all, "databases", list = json_array());
 	for (size_t i = 0; i < f->databases.count; i++) {
 		const struct report_row *r = &f->databases.items[i];

@@ -270,43 +270,20 @@ struct fatbin_item {
 	size_t number;
 };
 
-/* ---- the file ---- */
-
-kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
-				struct kpackx_error *why)
+/* Read the wrappers, and find the number of the container that each leads to. */
+static void read_wrappers(struct inspect_file *f)
 {
-	const struct kp_container *c, *items;
-	KP_AUTO_FREE struct fatbin_item *order = NULL;
 	struct kpackx_error fault = {0};
 	struct kp_elf *elf = &f->elf;
-	size_t image, end, n = 0, kept = 0;
-	struct kp_span head;
-	uint8_t bytes[KP_HEAD_SIZE];
-	struct stat st;
+	const struct kp_container *c = &f->list.items[0], *items = f->list.items;
+	KP_AUTO_FREE struct fatbin_item *order = NULL;
+	size_t image = c->first_image, end = c->first_image + c->n_images;
+	size_t n = 0, kept = 0;
 	bool leads;
 
-	*f = (struct inspect_file){.path = path, .fd = -1};
-	KP_TRY(below_file_open(path, &f->fd, &st, why));
-	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
-	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
-	f->numbers = xmalloc(f->list.count * sizeof(*f->numbers));
-	f->packed = xcalloc(f->list.count, sizeof(*f->packed));
-	for (size_t i = 0; i < f->list.count; i++)
-		f->numbers[i] = KP_NOWHERE;
-	if (f->list.count == 0)
-		return KPACK_SUCCESS;
-	add_place(f, 0, &f->source, 0);
-	c = &f->list.items[0];
-	f->format = c->format->name;
-	KP_TRY(kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, why));
-	/* wrappers can be read if the file is a host binary whose sections are known */
-	if (!kp_elf_host_probe(head) ||
-	    (c->n_images &&
-	     strcmp(f->list.images[c->first_image].id, KP_NO_SECTION) == 0))
-		return KPACK_SUCCESS;
 	if (kp_elf_read(f->fd, f->source.size, elf, &fault)) {
 		add_fault(f, KP_NOWHERE, fault.text);
-		return KPACK_SUCCESS;
+		return;
 	}
 	/* objects whose device code is linked later have wrappers that lead nowhere yet */
 	leads = elf->has_fatbin;
@@ -315,9 +292,6 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	if (!leads)
 		elf->n_wrappers = 0;
 	/* the containers of the section that wrappers lead into, in the order of their offsets */
-	image = c->first_image;
-	end = image + c->n_images;
-	items = f->list.items;
 	order = xmalloc(f->list.count * sizeof(*order));
 	while (image < end && !(is_fatbin(&f->list, image) &&
 				f->list.images[image].inside != KP_NOWHERE))
@@ -359,6 +333,37 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	}
 	elf->n_wrappers = kept;
 	f->converted &= kept > 0;
+}
+
+/* ---- the file ---- */
+
+kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
+				struct kpackx_error *why)
+{
+	const struct kp_container *c;
+	struct kp_span head;
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct stat st;
+
+	*f = (struct inspect_file){.path = path, .fd = -1};
+	KP_TRY(below_file_open(path, &f->fd, &st, why));
+	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
+	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
+	f->numbers = xmalloc(f->list.count * sizeof(*f->numbers));
+	f->packed = xcalloc(f->list.count, sizeof(*f->packed));
+	for (size_t i = 0; i < f->list.count; i++)
+		f->numbers[i] = KP_NOWHERE;
+	if (f->list.count == 0)
+		return KPACK_SUCCESS;
+	add_place(f, 0, &f->source, 0);
+	c = &f->list.items[0];
+	f->format = c->format->name;
+	KP_TRY(kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, why));
+	/* wrappers can be read if the file is a host binary whose sections are known */
+	if (kp_elf_host_probe(head) &&
+	    (!c->n_images ||
+	     strcmp(f->list.images[c->first_image].id, KP_NO_SECTION) != 0))
+		read_wrappers(f);
 	return KPACK_SUCCESS;
 }
 

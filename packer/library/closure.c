@@ -267,7 +267,8 @@ static kpack_error_t check_parent(struct closure *c, struct kpackx_error *why)
 		size_t n = has_gpu               ? 1
 			   : placeholder->n_gpus ? placeholder->n_gpus
 						 : index.n_gpus;
-		bool wanted = n == 0;
+		/* without a processor in any row it is for every GPU */
+		bool wanted = !placeholder->n_gpus && !index.n_gpus;
 		const char *child = NULL;
 
 		for (size_t i = 0; i < n && !wanted; i++)

@@ -191,9 +191,9 @@ static bool is_of(const char *word, const char *characters)
 	return n > 0 && n <= WORD_MAX && strspn(word, characters) == n;
 }
 
-/* Add the rule in LINE, which is SIZE bytes long, if there is one. */
-static kpack_error_t read_line(struct rules *rules, char *line, size_t size,
-			       struct kpackx_error *why)
+/* Turn the words of a line, of which there are enough, into a rule. */
+static kpack_error_t parse_rule(char *const *words, struct rule *r,
+				struct kpackx_error *why)
 {
 #define LOWER "0123456789abcdefghijklmnopqrstuvwxyz"
 	static const char *const places[] = {
@@ -201,12 +201,62 @@ static kpack_error_t read_line(struct rules *rules, char *line, size_t size,
 		[RULE_NAME] = "name",           [RULE_CONTENT] = "content",
 		[RULE_GENERIC] = "generic",
 	};
-	char *words[WORDS + 1] = {NULL}, *save = NULL, shown[200];
-	char canonical[KP_TARGET_TEXT_MAX], *directory;
 	const char *wrong = NULL, *is = NULL;
-	size_t n = 0, from = 0, library = 0;
-	struct kp_target target;
 	bool known = false;
+	char shown[200], canonical[KP_TARGET_TEXT_MAX], *directory = words[DIRECTORY];
+	size_t n = strlen(directory);
+	struct kp_target target;
+
+	*r = (struct rule){words[LIBRARY], directory,
+			   words[NAME],    RULE_TARGET,
+			   words[ARCH],    words[ROLE] ? words[ROLE] : "file"};
+	if (n > 1 && directory[n - 1] == '/')
+		directory[n - 1] = '\0';
+	for (size_t i = 0; i < KP_COUNT(places); i++)
+		if (strcmp(r->target, places[i]) == 0)
+			r->where = (enum rule_where)i;
+	/* a target ID is replaced by its canonical spelling, which must not be longer */
+	if (r->where == RULE_TARGET && strncmp(r->target, "gfx", 3) == 0 &&
+	    !kp_target_parse(kp_span_str(r->target), &target, NULL) && target.known) {
+		kp_target_format(&target, canonical);
+		if (strlen(canonical) <= strlen(words[ARCH])) {
+			strcpy(words[ARCH], canonical);
+			known = true;
+		}
+	}
+
+	if (!is_of(r->library, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.-") ||
+	    strcmp(r->library, "none") == 0) {
+		wrong = r->library;
+		is = "is no name of a library: [A-Za-z0-9_.-], at most 64, not none";
+	} else if (strcmp(directory, ".") != 0 && !kp_path_ok(kp_span_str(directory))) {
+		wrong = directory;
+		is = "is no directory relative to the root";
+	} else if (strchr(r->name, '/') || strlen(r->name) > PATTERN_MAX) {
+		wrong = r->name;
+		is = "is no pattern of a file's name: no '/', at most 255 bytes";
+	} else if (r->where == RULE_TARGET && !known) {
+		wrong = words[ARCH];
+		is = "is none of directory, below, name, content, generic, nor a target "
+		     "ID";
+	} else if (!is_of(r->role, LOWER "_-")) {
+		wrong = r->role;
+		is = "is no role: [a-z0-9_-], at most 64";
+	}
+	if (strcmp(directory, ".") == 0)
+		r->directory = "";
+	return wrong ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "'%s' %s",
+			       kp_text_escape(kp_span_str(wrong), shown, sizeof(shown)),
+			       is)
+		     : KPACK_SUCCESS;
+}
+
+/* Add the rule in LINE, which is SIZE bytes long, if there is one. */
+static kpack_error_t read_line(struct rules *rules, char *line, size_t size,
+			       struct kpackx_error *why)
+{
+	char *words[WORDS + 1] = {NULL}, *save = NULL, shown[200];
+	size_t n = 0, from = 0, library = 0;
 	struct rule rule;
 
 	/* like names of files, a line is UTF-8 without control bytes; it may also have tabs */
@@ -235,51 +285,7 @@ static kpack_error_t read_line(struct rules *rules, char *line, size_t size,
 	if (rules->count == RULES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "more than %d rules",
 			       RULES_MAX);
-	/* the words make a rule, and the first of them that cannot is named */
-	directory = words[DIRECTORY];
-	n = strlen(directory);
-	rule = (struct rule){words[LIBRARY], directory,
-			     words[NAME],    RULE_TARGET,
-			     words[ARCH],    words[ROLE] ? words[ROLE] : "file"};
-	if (n > 1 && directory[n - 1] == '/')
-		directory[n - 1] = '\0';
-	for (size_t i = 0; i < KP_COUNT(places); i++)
-		if (strcmp(rule.target, places[i]) == 0)
-			rule.where = (enum rule_where)i;
-	/* a target ID is replaced by its canonical spelling, which must not be longer */
-	if (rule.where == RULE_TARGET && strncmp(rule.target, "gfx", 3) == 0 &&
-	    !kp_target_parse(kp_span_str(rule.target), &target, NULL) && target.known) {
-		kp_target_format(&target, canonical);
-		if (strlen(canonical) <= strlen(words[ARCH])) {
-			strcpy(words[ARCH], canonical);
-			known = true;
-		}
-	}
-
-	if (!is_of(rule.library, LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.-") ||
-	    strcmp(rule.library, "none") == 0) {
-		wrong = rule.library;
-		is = "is no name of a library: [A-Za-z0-9_.-], at most 64, not none";
-	} else if (strcmp(directory, ".") != 0 && !kp_path_ok(kp_span_str(directory))) {
-		wrong = directory;
-		is = "is no directory relative to the root";
-	} else if (strchr(rule.name, '/') || strlen(rule.name) > PATTERN_MAX) {
-		wrong = rule.name;
-		is = "is no pattern of a file's name: no '/', at most 255 bytes";
-	} else if (rule.where == RULE_TARGET && !known) {
-		wrong = words[ARCH];
-		is = "is none of directory, below, name, content, generic, nor a target "
-		     "ID";
-	} else if (!is_of(rule.role, LOWER "_-")) {
-		wrong = rule.role;
-		is = "is no role: [a-z0-9_-], at most 64";
-	}
-	if (strcmp(directory, ".") == 0)
-		rule.directory = "";
-	if (wrong)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "'%s' %s",
-			       kp_text_escape(kp_span_str(wrong), shown, sizeof(shown)),
-			       is);
+	KP_TRY(parse_rule(words, &rule, why));
 	rules->items = xrealloc(rules->items, (rules->count + 1) * sizeof(*rules->items));
 	rules->items[rules->count++] = rule;
 	/* the first line of a library makes it known */

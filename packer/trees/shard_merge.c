@@ -130,6 +130,40 @@ static kpack_error_t open_parts(struct part_merge *m, struct kpackx_error *why)
 
 /* --- archives ---------------------------------------------------------------------------- */
 
+/* An archive in OUT that has anything else is not replaced: its binaries would lose code. */
+static kpack_error_t check_existing(struct part_merge *m, const char *name,
+				    const struct archives *set, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *path =
+		xasprintf("%s/" KP_ARCHIVES_DIR "/%s", m->options->out, name);
+	struct kpack_archive *old = NULL;
+	kpack_error_t err;
+	struct stat st;
+
+	if (below_lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return KPACK_SUCCESS;
+	err = below_archive_open(path, &old, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", path);
+	for (size_t i = 0; !err && i < kp_archive_entry_count(old); i++) {
+		struct kp_entry_info info;
+		bool found = false;
+		size_t entry;
+
+		kp_archive_entry(old, i, &info);
+		for (size_t k = 0; k < set->count && !found; k++)
+			found = kp_archive_find(set->items[k], info.key, info.arch,
+						&entry);
+		if (!found)
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s: exists, and has other entries than the parts: "
+				      "give another OUT",
+				      path);
+	}
+	kp_archive_close(old);
+	return err;
+}
+
 /*
  * Write the archive NAME from those of the parts.  It is copied if it is in OUT what it is in a
  * part: INPUT had it and nobody added to it, so that every part has a copy; or only one part
@@ -178,61 +212,34 @@ static kpack_error_t write_archive(struct part_merge *m, const char *name,
 	return merge_write(sources, set->count, &options, dir, name, why);
 }
 
-enum archives_step { CHECK_EXISTING, WRITE_ARCHIVES };
-
-/*
- * Do STEP for each name, with the archives of that name in the parts.  An archive in OUT that has
- * anything else is not replaced: its binaries would lose code.
- */
-static kpack_error_t for_archives(struct part_merge *m, enum archives_step step,
+/* Let STEP do its work for each name, with the archives of that name in the parts. */
+static kpack_error_t for_archives(struct part_merge *m,
+				  kpack_error_t (*step)(struct part_merge *, const char *,
+							const struct archives *,
+							struct kpackx_error *),
 				  struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < m->n_names && !err; i++) {
-		struct archives set = {
-			.items = xcalloc(m->n_parts + 1, sizeof(*set.items))};
-		const char *name = m->names[i];
-		struct kpack_archive *old = NULL;
+		struct archives set = {.items = xcalloc(m->n_parts, sizeof(*set.items))};
 
-		/* the last one is OUT's */
-		for (size_t k = 0; k <= m->n_parts && !err; k++) {
-			bool part = k < m->n_parts;
-			KP_AUTO_FREE char *path =
-				xasprintf("%s/" KP_ARCHIVES_DIR "/%s",
-					  part ? m->parts[k].dir : m->options->out, name);
+		for (size_t k = 0; k < m->n_parts && !err; k++) {
+			KP_AUTO_FREE char *path = xasprintf("%s/" KP_ARCHIVES_DIR "/%s",
+							    m->parts[k].dir, m->names[i]);
 			struct stat st;
 
-			if ((!part && step != CHECK_EXISTING) ||
-			    (below_lstat(path, &st) < 0 &&
-			     (errno == ENOENT || errno == ENOTDIR)))
+			if (below_lstat(path, &st) < 0 &&
+			    (errno == ENOENT || errno == ENOTDIR))
 				continue;
-			err = below_archive_open(
-				path, part ? &set.items[set.count] : &old, why);
+			err = below_archive_open(path, &set.items[set.count], why);
 			if (err)
 				kp_fail_prefix(why, err, "%s", path);
 			else
-				set.count += part;
+				set.count++;
 		}
-		for (size_t e = 0; !err && old && e < kp_archive_entry_count(old); e++) {
-			struct kp_entry_info info;
-			bool found = false;
-			size_t entry;
-
-			kp_archive_entry(old, e, &info);
-			for (size_t k = 0; k < set.count && !found; k++)
-				found = kp_archive_find(set.items[k], info.key, info.arch,
-							&entry);
-			if (!found)
-				err = kp_fail(
-					why, KPACK_ERROR_INVALID_ARGUMENT,
-					"%s: exists, and has other entries than the "
-					"parts: give another OUT",
-					kp_archive_path(old));
-		}
-		if (!err && step == WRITE_ARCHIVES)
-			err = write_archive(m, name, &set, why);
-		kp_archive_close(old);
+		if (!err)
+			err = step(m, m->names[i], &set, why);
 		archives_close(&set);
 	}
 	return err;
@@ -283,10 +290,10 @@ static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 	KP_TRY(tree_write_root(&m->tree, why));
 	KP_TRY(leftovers_lock(m->tree.root, &m->tree.lock, why));
 	if (below_lstat(dir, &st) == 0 || errno != ENOENT)
-		KP_TRY(for_archives(m, CHECK_EXISTING, why));
+		KP_TRY(for_archives(m, check_existing, why));
 	if (m->n_names)
 		KP_TRY(below_mkdirs(dir, 0777, why));
-	KP_TRY(for_archives(m, WRITE_ARCHIVES, why));
+	KP_TRY(for_archives(m, write_archive, why));
 	/* everything else is copied; the directories of all parts are the same */
 	for (size_t i = 0; i < m->n_parts; i++) {
 		struct tree_list *list = tree_list_open(m->parts[i].dir);

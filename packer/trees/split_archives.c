@@ -285,15 +285,68 @@ static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why
 	return err;
 }
 
-/* --- the run ----------------------------------------------------------------------- */
+/* --- writing ----------------------------------------------------------------------- */
+
+/* Write the outputs, AT_ONCE of them at a time, and give these their names. */
+static kpack_error_t write_outputs(struct arch_split *s, struct kpackx_error *why)
+{
+	const char *dir = s->args->output;
+	struct merge_stats stats;
+
+	KP_TRY(below_make_root(dir, 0777, why));
+	for (size_t first = 0, end; first < s->n; first = end) {
+		end = s->n - first < AT_ONCE ? s->n : first + AT_ONCE;
+		for (size_t i = first; i < end; i++) {
+			struct arch_output *out = &s->items[i];
+			kpack_error_t err = merge_plan_write(out->plan, dir, out->file,
+							     &out->writer, why);
+
+			if (err)
+				return kp_fail_prefix(why, err, "%s", out->file);
+		}
+		for (size_t i = first; i < end; i++) {
+			struct arch_output *out = &s->items[i];
+			kpack_error_t err = kp_writer_publish(out->writer, why);
+
+			if (err)
+				return kp_fail_prefix(why, err, "%s", out->file);
+			kp_writer_close(out->writer);
+			out->writer = NULL;
+			merge_plan_stats(out->plan, &stats);
+			if (s->args->json)
+				json_array_append_new(
+					s->written,
+					json_pack("{so so so sI sI sI sI}", "archive",
+						  report_json_text(out->file), "group",
+						  report_json_text(out->group), "arch",
+						  report_json_text(out->place), "entries",
+						  (json_int_t)stats.entries, "bytes",
+						  (json_int_t)stats.bytes,
+						  "blocks_copied",
+						  (json_int_t)stats.blocks_copied,
+						  "blocks_encoded",
+						  (json_int_t)stats.blocks_encoded));
+			if (s->args->json || s->args->quiet)
+				continue;
+			report_text(out->file);
+			printf(": %" PRIu64 " entr%s, %" PRIu64 " bytes", stats.entries,
+			       plural_y(stats.entries), stats.bytes);
+			if (stats.blocks_copied || stats.blocks_encoded)
+				printf("; %" PRIu64 " block%s copied, %" PRIu64
+				       " compressed",
+				       stats.blocks_copied, plural(stats.blocks_copied),
+				       stats.blocks_encoded);
+			putchar('\n');
+		}
+	}
+	return KPACK_SUCCESS;
+}
 
 int split_archives(const struct split_args *args)
 {
 	struct arch_split s = {.args = args, .written = json_array()};
-	const char *dir = args->output;
 	char *only = (char *)args->input;
 	struct kpackx_error why = {0};
-	struct merge_stats stats;
 	int status = EXIT_FAULT;
 	kpack_error_t err;
 
@@ -308,55 +361,7 @@ int split_archives(const struct split_args *args)
 	if (!err)
 		err = plan_outputs(&s, &why);
 	if (!err)
-		err = below_make_root(dir, 0777, &why);
-	/* write the outputs, AT_ONCE of them at a time, and give these their names */
-	for (size_t first = 0, end; first < s.n && !err; first = end) {
-		end = s.n - first < AT_ONCE ? s.n : first + AT_ONCE;
-		for (size_t i = first; i < end && !err; i++) {
-			struct arch_output *out = &s.items[i];
-
-			err = merge_plan_write(out->plan, dir, out->file, &out->writer,
-					       &why);
-			if (err)
-				kp_fail_prefix(&why, err, "%s", out->file);
-		}
-		for (size_t i = first; i < end && !err; i++) {
-			struct arch_output *out = &s.items[i];
-
-			err = kp_writer_publish(out->writer, &why);
-			if (err) {
-				kp_fail_prefix(&why, err, "%s", out->file);
-				break;
-			}
-			kp_writer_close(out->writer);
-			out->writer = NULL;
-			merge_plan_stats(out->plan, &stats);
-			if (args->json)
-				json_array_append_new(
-					s.written,
-					json_pack("{so so so sI sI sI sI}", "archive",
-						  report_json_text(out->file), "group",
-						  report_json_text(out->group), "arch",
-						  report_json_text(out->place), "entries",
-						  (json_int_t)stats.entries, "bytes",
-						  (json_int_t)stats.bytes,
-						  "blocks_copied",
-						  (json_int_t)stats.blocks_copied,
-						  "blocks_encoded",
-						  (json_int_t)stats.blocks_encoded));
-			if (args->json || args->quiet)
-				continue;
-			report_text(out->file);
-			printf(": %" PRIu64 " entr%s, %" PRIu64 " bytes", stats.entries,
-			       plural_y(stats.entries), stats.bytes);
-			if (stats.blocks_copied || stats.blocks_encoded)
-				printf("; %" PRIu64 " block%s copied, %" PRIu64
-				       " compressed",
-				       stats.blocks_copied, plural(stats.blocks_copied),
-				       stats.blocks_encoded);
-			putchar('\n');
-		}
-	}
+		err = write_outputs(&s, &why);
 	progress_end();
 	merge_report_end(&s.report);
 	if (err) {
