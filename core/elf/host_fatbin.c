@@ -18,6 +18,19 @@ static bool all_hipk(const struct kp_elf *elf)
 	return elf->n_wrappers > 0;
 }
 
+/* The number of the container that begins at address VADDR, or -1. */
+static ptrdiff_t container_at(const struct kp_fatbin *fat, uint64_t vaddr)
+{
+	const struct kp_container probe = {.offset = vaddr - fat->elf.fatbin.vaddr};
+	const struct kp_container *found;
+
+	if (vaddr < fat->elf.fatbin.vaddr || !fat->containers.count)
+		return -1;
+	found = kp_find(fat->containers.items, fat->containers.count, &probe,
+			KP_BY_NUMBER(struct kp_container, offset));
+	return found ? found - fat->containers.items : -1;
+}
+
 kpack_error_t kp_fatbin_number(struct kp_fatbin *fat, const bool *count,
 			       struct kpackx_error *why)
 {
@@ -72,16 +85,7 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 	for (size_t i = 0; i < elf->n_wrappers && fat.wrapper_container; i++) {
 		const struct kp_elf_wrapper w = elf->wrappers[i];
 		bool hipk = w.fields.magic == KP_WRAPPER_HIPK;
-		const struct kp_container *found = NULL,
-					  probe = {.offset =
-							   w.target - elf->fatbin.vaddr};
-		ptrdiff_t at;
-
-		if (!hipk && w.target >= elf->fatbin.vaddr && fat.containers.count)
-			found = kp_find(fat.containers.items, fat.containers.count,
-					&probe,
-					KP_BY_NUMBER(struct kp_container, offset));
-		at = found ? found - fat.containers.items : -1;
+		ptrdiff_t at = hipk ? -1 : container_at(&fat, w.target);
 
 		if (!hipk && at < 0 && elf->wrappers_scanned)
 			continue;

@@ -63,9 +63,9 @@ struct metadata {
 /* ---- notes ---- */
 
 /*
- * Read the notes in [OFF, OFF + LEN) of SRC, and keep what the first of each type says.  Owners are
- * "AMDGPU" since code object v3, "AMD" before, and "GNU" for the build ID.  *WALKED, the bytes of notes read so far,
- * bounds the time: many headers may state the same bytes.
+ * Read the notes in [OFF, OFF + LEN) of SRC, and keep what they say: of metadata and build IDs the
+ * first.  Owners are "AMDGPU" since code object v3, "AMD" before, and "GNU" for the build ID.
+ * *WALKED, the bytes of notes read so far, bounds the time: many headers may state the same bytes.
  */
 static kpack_error_t walk_notes(const struct kp_source *src, uint64_t off, uint64_t len,
 				uint64_t *walked, struct notes *out,

@@ -190,12 +190,58 @@ static kpack_error_t read_sections(struct tileir *m)
 
 /* ---- functions ---- */
 
+/* Skip the hints of a function; a target that they name becomes the object's arch. */
+static kpack_error_t read_hints(struct tileir *m, struct cursor *c)
+{
+	char *arch = m->out->arch;
+	uint64_t targets, count, ignored;
+	const uint8_t *p;
+
+	KP_TRY(get_bytes(m, c, 1, &p));
+	if (*p != TAG_HINTS)
+		return INVALID(m, "offset %" PRIu64 ": attribute 0x%02x is no hints",
+			       c->pos - 1, *p);
+	KP_TRY(get_varint(m, c, &targets));
+	while (targets--) {
+		KP_AUTO_FREE char *target = NULL;
+
+		KP_TRY(get_string(m, c, KP_TILEIR_HINT_MAX, &target));
+		if (strncmp(target, "sm_", 3) == 0 && target[3] &&
+		    strlen(target) < sizeof(m->out->arch) && strcmp(target, arch) != 0) {
+			m->many_targets |= arch[0] != '\0';
+			strcpy(arch, target);
+		}
+		KP_TRY(get_bytes(m, c, 1, &p));
+		if (*p != TAG_DICTIONARY)
+			return INVALID(m,
+				       "offset %" PRIu64
+				       ": attribute 0x%02x is no dictionary",
+				       c->pos - 1, *p);
+		KP_TRY(get_varint(m, c, &count));
+		while (count--) {
+			KP_TRY(get_varint(m, c, &ignored)); /* its name */
+			KP_TRY(get_bytes(m, c, 1, &p));
+			if (*p == TAG_INTEGER) {
+				KP_TRY(get_varint(m, c, &ignored)); /* its type */
+				KP_TRY(get_varint(m, c, &ignored));
+			} else if (*p == TAG_BOOL) {
+				KP_TRY(get_bytes(m, c, 1, &p));
+			} else {
+				return INVALID(m,
+					       "offset %" PRIu64 ": attribute 0x%02x is "
+					       "no integer and no bool",
+					       c->pos - 1, *p);
+			}
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
 /* Read a function, and skip its body; a private or called one is no kernel. */
 static kpack_error_t read_function(struct tileir *m, struct cursor *c)
 {
 	KP_AUTO_FREE char *name = NULL;
-	uint64_t ignored, body, targets = 0, count;
-	char *arch = m->out->arch;
+	uint64_t ignored, body;
 	struct kp_kernel *kernel;
 	const uint8_t *p;
 	uint8_t flags;
@@ -208,49 +254,8 @@ static kpack_error_t read_function(struct tileir *m, struct cursor *c)
 		return INVALID(m, "offset %" PRIu64 ": function flags 0x%02x", c->pos - 1,
 			       flags);
 	KP_TRY(get_varint(m, c, &ignored)); /* debug attribute */
-	/* a target that the hints name becomes the object's arch */
-	if (flags & FUNCTION_HINTS) {
-		KP_TRY(get_bytes(m, c, 1, &p));
-		if (*p != TAG_HINTS)
-			return INVALID(m,
-				       "offset %" PRIu64 ": attribute 0x%02x is no hints",
-				       c->pos - 1, *p);
-		KP_TRY(get_varint(m, c, &targets));
-		while (targets--) {
-			KP_AUTO_FREE char *target = NULL;
-
-			KP_TRY(get_string(m, c, KP_TILEIR_HINT_MAX, &target));
-			if (strncmp(target, "sm_", 3) == 0 && target[3] &&
-			    strlen(target) < sizeof(m->out->arch) &&
-			    strcmp(target, arch) != 0) {
-				m->many_targets |= arch[0] != '\0';
-				strcpy(arch, target);
-			}
-			KP_TRY(get_bytes(m, c, 1, &p));
-			if (*p != TAG_DICTIONARY)
-				return INVALID(m,
-					       "offset %" PRIu64
-					       ": attribute 0x%02x is no dictionary",
-					       c->pos - 1, *p);
-			KP_TRY(get_varint(m, c, &count));
-			while (count--) {
-				KP_TRY(get_varint(m, c, &ignored)); /* its name */
-				KP_TRY(get_bytes(m, c, 1, &p));
-				if (*p == TAG_INTEGER) {
-					KP_TRY(get_varint(m, c, &ignored)); /* its type */
-					KP_TRY(get_varint(m, c, &ignored));
-				} else if (*p == TAG_BOOL) {
-					KP_TRY(get_bytes(m, c, 1, &p));
-				} else {
-					return INVALID(m,
-						       "offset %" PRIu64
-						       ": attribute 0x%02x is "
-						       "no integer and no bool",
-						       c->pos - 1, *p);
-				}
-			}
-		}
-	}
+	if (flags & FUNCTION_HINTS)
+		KP_TRY(read_hints(m, c));
 	KP_TRY(get_varint(m, c, &body));
 	if (!kp_range_ok(c->end, c->pos, body))
 		return INVALID(m,

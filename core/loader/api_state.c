@@ -274,8 +274,8 @@ kpack_error_t kp_cached_metadata(struct kpack_archive *a, size_t entry, const ch
 {
 	size_t n = kp_archive_entry_count(a);
 	answer_t *answer = find_answer(&state_of(a)->texts, n, entry);
-	struct kp_span meta = kp_archive_meta_raw(a, entry), s;
 	struct kp_entry_info info;
+	struct kp_span meta, s;
 	struct kp_json j = {.limit = KP_JSON_MAX};
 	struct text *text;
 	struct kp_mp c;
@@ -285,6 +285,7 @@ kpack_error_t kp_cached_metadata(struct kpack_archive *a, size_t entry, const ch
 		return kp_fail_memory(why, n * sizeof(*answer), "metadata");
 	text = published(answer);
 	if (!text) {
+		meta = kp_archive_meta_raw(a, entry);
 		kp_archive_entry(a, entry, &info);
 		kp_json_print(&j, "{\"binary\":");
 		kp_json_string(&j, info.key);

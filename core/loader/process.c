@@ -113,6 +113,7 @@ kpack_error_t kp_maps_find(const void *address, char **path, uint64_t *offset,
 	/* such as "55d0-55d8 r-xp 00002000 fd:01 1234   /usr/lib/libx.so" */
 	while (!shown && getline(&line, &cap, maps) > 0) {
 		line[strcspn(line, "\n")] = '\0';
+		/* NOLINTNEXTLINE(cert-err34-c): the kernel's numbers fit */
 		if (sscanf(line,
 			   "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %" SCNu64 " %n",
 			   &start, &end, &from, &inode, &behind) == 4 &&

@@ -538,13 +538,7 @@ kpack_error_t kp_writer_pack_blocks(struct kp_writer *archive, uint64_t ns,
 				    struct kp_blocks *out, struct kpackx_error *why)
 {
 	const struct kp_unique *u = &archive->share->unique;
-	KP_AUTO(blocks_writer)
-	all = {
-		.archive = archive,
-		.unique = u,
-		.count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0),
-		.out = out,
-	};
+	KP_AUTO(blocks_writer) all = {.archive = archive, .unique = u, .out = out};
 	struct blocks_writer *w = &all;
 	const struct kp_copied *c = &archive->copied;
 	const struct kp_shared *from = c->from;
@@ -552,6 +546,7 @@ kpack_error_t kp_writer_pack_blocks(struct kp_writer *archive, uint64_t ns,
 	struct kp_frame *f;
 	kpack_error_t err;
 
+	w->count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0);
 	w->effort = kp_effort_fixed(archive->level);
 	w->most_jobs = jobs < 1 ? 1 : jobs > BATCH_MAX ? BATCH_MAX : jobs;
 	KP_TRY(kp_new(&out->sizes, 4 * ((size_t)w->count + 1), "a table of frames", why));

@@ -5,9 +5,10 @@
  *
  * Blocks are copied in these steps:
  *
- *   plan_copy     the bytes of the other archive's run that the wanted objects have, where they
- *                 come to lie, and whether copying is allowed and worth it; until here nothing
- *                 is written
+ *   plan_copy     the bytes of the other archive's run that the wanted objects have, and whether
+ *                 copying is allowed and worth it; until here nothing is written
+ *   plan_moves    for that: which of them are whole blocks, which are copied and come first, and
+ *                 where all others come to lie behind them
  *   add_objects   the bytes are appended, whole blocks first, and the objects' extents moved
  *
  * Only whole blocks can stay as they are: of another one some bytes are not wanted, and a frame
@@ -114,6 +115,45 @@ static struct range whole_part(const struct range *r)
 			      .end = end * KP_SHARE_BLOCK};
 }
 
+/* The N_WHOLE blocks that are copied come first, then everything else; each in order. */
+static kpack_error_t plan_moves(struct blocks_copy *c, uint64_t n_whole,
+				struct kpackx_error *why)
+{
+	/* where the next bytes of either kind come to lie */
+	uint64_t copied = 0, other = n_whole * KP_SHARE_BLOCK;
+	uint32_t first = c->from->first_block;
+
+	c->copied.from = c->from;
+	c->copied.stored = first ? kp_frame_stored(c->from, 0) : 0;
+	KP_TRY(kp_new(&c->copied.blocks, (size_t)n_whole, "blocks", why));
+	for (size_t i = 0; i < c->n_used; i++) {
+		const struct range *r = &c->used[i];
+		const struct range whole = whole_part(r);
+		const struct range parts[] = {
+			{r->begin, whole.begin, other, false},
+			{whole.begin, whole.end, copied, true},
+			{whole.end, r->end, other + (whole.begin - r->begin), false},
+		};
+
+		for (size_t k = 0; k < KP_COUNT(parts); k++) {
+			if (parts[k].begin == parts[k].end)
+				continue;
+			KP_TRY(kp_room(&c->moves, c->n_moves, &c->moves_cap, "blocks",
+				       why));
+			c->moves[c->n_moves++] = parts[k];
+		}
+		copied += whole.end - whole.begin;
+		other += r->end - r->begin - (whole.end - whole.begin);
+		for (uint64_t at = whole.begin; at < whole.end; at += KP_SHARE_BLOCK) {
+			uint32_t block = (uint32_t)(at / KP_SHARE_BLOCK);
+
+			c->copied.blocks[c->copied.n++] = block;
+			c->copied.stored += kp_frame_stored(c->from, first + block);
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
 /* Set the extents of C to those that OBJECT has in the new archive. */
 static kpack_error_t move_object(struct blocks_copy *c, uint32_t object,
 				 struct kpackx_error *why)
@@ -147,8 +187,6 @@ static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 			       struct kpackx_error *why)
 {
 	uint64_t n_whole = 0, size = c->from->dictionary_size, own, stored;
-	uint64_t copied = 0, other; /* where the next bytes of either kind come to lie */
-	uint32_t first = c->from->first_block;
 	struct kp_reach reach;
 	size_t n = 0;
 	bool trained;
@@ -192,41 +230,7 @@ static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 	KP_TRY(kp_shared_is_trained(c->from, &trained, why));
 	if (trained)
 		return KPACK_SUCCESS;
-
-	/*
-	 * Which of the bytes are whole blocks, which are copied and come first, and where all
-	 * others come to lie behind them; each in order.
-	 */
-	other = n_whole * KP_SHARE_BLOCK;
-	c->copied.from = c->from;
-	c->copied.stored = first ? kp_frame_stored(c->from, 0) : 0;
-	KP_TRY(kp_new(&c->copied.blocks, (size_t)n_whole, "blocks", why));
-	for (size_t i = 0; i < n; i++) {
-		const struct range *r = &c->used[i];
-		const struct range whole = whole_part(r);
-		const struct range parts[] = {
-			{r->begin, whole.begin, other, false},
-			{whole.begin, whole.end, copied, true},
-			{whole.end, r->end, other + (whole.begin - r->begin), false},
-		};
-
-		for (size_t k = 0; k < KP_COUNT(parts); k++) {
-			if (parts[k].begin == parts[k].end)
-				continue;
-			KP_TRY(kp_room(&c->moves, c->n_moves, &c->moves_cap, "blocks",
-				       why));
-			c->moves[c->n_moves++] = parts[k];
-		}
-		copied += whole.end - whole.begin;
-		other += r->end - r->begin - (whole.end - whole.begin);
-		for (uint64_t at = whole.begin; at < whole.end; at += KP_SHARE_BLOCK) {
-			uint32_t block = (uint32_t)(at / KP_SHARE_BLOCK);
-
-			c->copied.blocks[c->copied.n++] = block;
-			c->copied.stored += kp_frame_stored(c->from, first + block);
-		}
-	}
-
+	KP_TRY(plan_moves(c, n_whole, why));
 	/*
 	 * The dictionary may take so much more than one that is chosen anew that compressing
 	 * everything again is worth it: a 32nd of the blocks.

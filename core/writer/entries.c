@@ -16,7 +16,38 @@
 #include "core/base/text.h"
 #include "internal.h"
 
-/* --- finding by name ------------------------------------------------------------------ */
+/* --- texts, and finding by name ------------------------------------------------------- */
+
+/* Return the writer's own copy of TEXT; there are few distinct texts. */
+static kpack_error_t intern_text(struct kp_writer *w, struct kp_string_chain *chain,
+				 struct kp_span text, const char **out,
+				 struct kpackx_error *why)
+{
+	struct kp_string_table *t = &w->entries.strings;
+	size_t known = t->n; /* a new text has this number */
+	uint16_t number;
+	char *copy;
+
+	switch (kp_string_next(t, chain, text, &number)) {
+	case KP_STRINGS_FULL:
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: more than %d architectures and types",
+			       KP_STRINGS_MAX);
+	case KP_STRINGS_NO_MEMORY:
+		return kp_fail_memory(why, text.size, "a name");
+	case KP_STRINGS_OK:
+		break;
+	}
+	if (t->n > known) { /* so far the table borrows the caller's text */
+		copy = strndup((const char *)text.data, text.size);
+		t->texts[number] =
+			(struct kp_span){(uint8_t *)copy, copy ? text.size : 0};
+		if (!copy)
+			return kp_fail_memory(why, text.size, "a name");
+	}
+	*out = (const char *)t->texts[number].data;
+	return KPACK_SUCCESS;
+}
 
 static uint32_t hash_name(struct kp_span key, struct kp_span arch)
 {
@@ -99,14 +130,6 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 		.ordinal = from->ordinal,
 		.hash = hash_name(key, arch),
 	};
-	const struct {
-		struct kp_span text;
-		struct kp_string_chain *chain;
-		const char **out;
-	} texts[] = {
-		{arch, &w->entries.arch_chain, &e.arch},
-		{from->type, &w->entries.type_chain, &e.type},
-	};
 	struct kp_listed *there;
 	uint8_t *copy;
 	uint32_t *slot;
@@ -125,33 +148,8 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 	KP_TRY(kp_room(&w->entries.items, w->entries.n, &w->entries.cap, "entries", why));
 	if (!kp_slots_grow(&w->entries.slots, hash_item, w))
 		return kp_fail_memory(why, w->entries.n * sizeof(e), "entries");
-	/* the writer's own copies of architecture and type, of which few are distinct */
-	for (size_t i = 0; i < KP_COUNT(texts); i++) {
-		struct kp_string_table *t = &w->entries.strings;
-		size_t known = t->n; /* a new text has this number */
-		uint16_t number;
-		char *own;
-
-		switch (kp_string_next(t, texts[i].chain, texts[i].text, &number)) {
-		case KP_STRINGS_FULL:
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "archive: more than %d architectures and types",
-				       KP_STRINGS_MAX);
-		case KP_STRINGS_NO_MEMORY:
-			return kp_fail_memory(why, texts[i].text.size, "a name");
-		case KP_STRINGS_OK:
-			break;
-		}
-		if (t->n > known) { /* so far the table borrows the caller's text */
-			own = strndup((const char *)texts[i].text.data,
-				      texts[i].text.size);
-			t->texts[number] = (struct kp_span){(uint8_t *)own,
-							    own ? texts[i].text.size : 0};
-			if (!own)
-				return kp_fail_memory(why, texts[i].text.size, "a name");
-		}
-		*texts[i].out = (const char *)t->texts[number].data;
-	}
+	KP_TRY(intern_text(w, &w->entries.arch_chain, arch, &e.arch, why));
+	KP_TRY(intern_text(w, &w->entries.type_chain, from->type, &e.type, why));
 	/* whether it was added before: then its ordinal decides */
 	slot = find_slot(w, e.hash, key, arch);
 	there = *slot ? &w->entries.items[*slot - 1] : NULL;

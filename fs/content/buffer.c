@@ -83,8 +83,7 @@ void buffers_fini(struct buffers *b)
 bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out)
 {
 	struct buffer *best = NULL; /* the smallest kept block that is large enough */
-	struct slab *slab =
-		NULL; /* one with a free block, preferably one that is mapped */
+	struct slab *slab = NULL;   /* one with a free block, if possible mapped */
 	unsigned n = 0;
 
 	if (size < MAP_MIN) {

@@ -160,63 +160,85 @@ static struct piece *piece_for(struct content *c, const struct request *r)
 	return p;
 }
 
+enum claim {
+	READY,  /* r->ready has the next bytes */
+	DECODE, /* the caller must decode *out; R waits there */
+	PARKED, /* R waits for another thread */
+	NO_MEMORY,
+};
+
+/* Find the piece that has, or will have, the next bytes of R. */
+static enum claim claim_piece(struct content *c, struct request *r, struct piece **out)
+{
+	struct pieces *ps = &c->pieces;
+	struct piece *p = pieces_find(ps, request_key(r), r->unit, request_number(r));
+	bool fresh = !p || pieces_want(ps, p);
+
+	if (p && request_fits(p, r)) {
+		request_ready(c, r, p);
+		return READY;
+	}
+	r->waited = true;
+	if (!p)
+		p = piece_for(c, r);
+	if (!p)
+		return NO_MEMORY;
+	if (fresh) {
+		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT && r->in_parts &&
+		    pieces_admit(ps, p)) {
+			/* R can stay on the stack: no other thread sees it, and it moves
+			 * to the heap if it has to wait again. */
+			p->parked = r;
+			*out = p;
+			return DECODE;
+		}
+		pieces_queue(ps, p);
+	}
+	if (!r->parked) {
+		struct request *heap = malloc(sizeof(*heap));
+
+		if (!heap)
+			return NO_MEMORY;
+		*heap = *r;
+		heap->parked = true;
+		r = heap;
+	}
+	r->next = p->parked;
+	p->parked = r;
+	return PARKED;
+}
+
 /* Advance R by one piece; returns the requests that can continue now. */
 static struct request *serve_request(struct content *c, struct request *r)
 {
 	struct pieces *ps = &c->pieces;
 	struct kpackx_error why = {0};
+	enum claim claimed = READY;
+	struct piece *p = NULL;
 	const uint8_t *from;
-	struct piece *p;
 	bool more = false; /* whether R needs another piece next; else it is answered */
 	size_t n;
 
-	/* find the piece that has, or will have, the next bytes of R */
 	if (!r->ready) {
-		struct request *waiting = r;
-		bool fresh, ready, here = false; /* whether R decodes the piece itself */
-
 		pieces_enter(ps);
-		p = pieces_find(ps, request_key(r), r->unit, request_number(r));
-		fresh = !p || pieces_want(ps, p);
-		ready = p && request_fits(p, r);
-		if (ready)
-			request_ready(c, r, p);
-		else if (!p)
-			p = piece_for(c, r);
-		if (p && !ready) {
-			r->waited = true;
-			here = fresh && p->size <= INLINE_MAX &&
-			       p->kind != PIECE_SEGMENT && r->in_parts &&
-			       pieces_admit(ps, p);
-			if (fresh && !here)
-				pieces_queue(ps, p);
-			/* R can stay on the stack if no other thread sees it */
-			if (!here && !r->parked) {
-				waiting = malloc(sizeof(*waiting));
-				if (waiting) {
-					*waiting = *r;
-					waiting->parked = true;
-				}
-			}
-			if (waiting) {
-				waiting->next = p->parked;
-				p->parked = waiting;
-			}
-		}
+		claimed = claim_piece(c, r, &p);
 		pieces_leave(ps);
-		if (!p || !waiting) {
-			kp_fail_memory(&why, sizeof(*p), "a read");
-			request_end(r, NULL, 0, &why);
-			return NULL;
-		}
-		if (here)
-			return decode_now(c, p);
-		if (!ready)
-			return NULL; /* another thread has R */
+	}
+	switch (claimed) {
+	case DECODE:
+		return decode_now(c, p);
+	case PARKED:
+		return NULL;
+	case NO_MEMORY:
+		kp_fail_memory(&why, sizeof(*p), "a read");
+		request_end(r, NULL, 0, &why);
+		return NULL;
+	case READY:
+		break;
 	}
 	p = r->ready;
 	r->ready = NULL;
-	/* P is pinned, and has R's next bytes; all of them are answered without a copy */
+	/* P is pinned, and has the next bytes; a reply of P alone needs no copy */
 	from = p->buffer.data + next_start(r);
 	n = next_len(r, p);
 	if (n == r->len) {

@@ -347,7 +347,7 @@ void pieces_forget(struct pieces *ps, const struct origin *o);
 
 struct ahead_row {
 	uint64_t last;    /* the greatest key that is read; 0: no row */
-	uint64_t claimed; /* the greatest key of ahead_claim */
+	uint64_t claimed; /* the greatest key that was queued */
 	uint64_t used;    /* when it was used last */
 	unsigned step;    /* 0: not known */
 	unsigned length;  /* of the row, in entries */

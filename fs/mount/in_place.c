@@ -278,10 +278,11 @@ static bool find_places(struct in_place *p, int fd, const char *path, uint32_t n
 		fine = fail_at(path, strerror(errno));
 	if (fine && lacks_files(p, dirfd(list), path, *kept)) {
 		/* this directory, instead of the places in it */
-		struct place place = {join_path(path, ""),
-				      fcntl(dirfd(list), F_DUPFD_CLOEXEC, 3), *kept};
+		struct place place = {.overlay = *kept};
 
 		drop_places(p, first);
+		place.path = join_path(path, "");
+		place.fd = fcntl(dirfd(list), F_DUPFD_CLOEXEC, 3);
 		if (!place.path || place.fd < 0)
 			fine = fail_at(path, "no descriptor is left");
 		else if (kp_room(&p->places, p->n_places, &p->places_cap, "places", &why))

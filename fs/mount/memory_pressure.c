@@ -101,8 +101,8 @@ static void cgroup_open(struct cgroup *c, const char *root)
 	*c = (struct cgroup){.stalls = -1};
 	for (int i = 0; i < 2 && c->count == 0; i++) {
 		const struct version *v = &versions[i];
-		char path[PATH_MAX], line[PATH_MAX + 64], *controllers, *own = NULL,
-									*slash;
+		char path[PATH_MAX], line[PATH_MAX + 64];
+		char *controllers, *own = NULL, *slash;
 		struct kp_mounts mounts = {0};
 		bool found = false;
 		struct kp_mount m;

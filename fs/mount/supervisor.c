@@ -497,8 +497,8 @@ static void read_link(struct supervisor *s)
 			note_change(s);
 			break;
 		case LINK_LOOK:
-			/* The look is to see everything that was so before: a signal, too, that came
-		 * before this message, and that the loop has not seen yet. */
+			/* The look is to see everything that was so before: a signal, too, that
+			 * came before this message, and that the loop has not seen yet. */
 			read_signals(s);
 			s->look = ASKED;
 			s->due = 0;
@@ -543,6 +543,32 @@ static void expire_mount(struct supervisor *s)
 	stop(s);
 }
 
+static void do_what_is_due(struct supervisor *s)
+{
+	const struct link_message ping = {.word = LINK_PING, .fd = -1};
+	int64_t now = clock_ms(), idle = (int64_t)s->settings->idle_timeout * 1000;
+	int64_t interval = (int64_t)(notify_watchdog_usec() / 2000); /* of pings */
+
+	if (!interval || (idle && idle / 4 < interval))
+		interval = idle / 4;
+	if (s->state == STOPPING && s->look == ASKED) /* there will be no scan any more */
+		s->look = NOT_SEEN;
+	if (s->state != SERVING || s->over)
+		return;
+	if (s->next_ping == CLOCK_NEVER && interval)
+		s->next_ping = now + interval;
+	if (s->next_expire == CLOCK_NEVER && idle)
+		s->next_expire = now + idle;
+	if (now >= scan_due(s) && !scan(s, false))
+		end_reload(s, "cannot read the sources; the mount stays as it was");
+	if (now >= s->next_ping) {
+		link_send(s->link, &ping);
+		s->next_ping = clock_ms() + interval;
+	}
+	if (now >= s->next_expire)
+		expire_mount(s);
+}
+
 enum end supervise(const struct settings *settings, pid_t server, int link,
 		   struct daemon *daemon)
 {
@@ -563,12 +589,7 @@ enum end supervise(const struct settings *settings, pid_t server, int link,
 		.next_ping = CLOCK_NEVER,
 		.next_expire = CLOCK_NEVER,
 	};
-	const struct link_message ping = {.word = LINK_PING, .fd = -1};
-	const int64_t idle = (int64_t)settings->idle_timeout * 1000;
-	int64_t interval = (int64_t)(notify_watchdog_usec() / 2000); /* of pings */
 
-	if (!interval || (idle && idle / 4 < interval))
-		interval = idle / 4;
 	sources_watch(&s.sources);
 	if (s.signals < 0)
 		log_about(LOG_ERR, "supervisor", strerror(errno));
@@ -606,27 +627,7 @@ enum end supervise(const struct settings *settings, pid_t server, int link,
 			read_signals(&s);
 		if ((p[2].revents && sources_read_events(&s.sources)) || p[3].revents)
 			note_change(&s);
-
-		now = clock_ms();
-		if (s.state == STOPPING &&
-		    s.look == ASKED) /* there will be no scan any more */
-			s.look = NOT_SEEN;
-		if (s.state == SERVING && !s.over) {
-			if (s.next_ping == CLOCK_NEVER && interval)
-				s.next_ping = now + interval;
-			if (s.next_expire == CLOCK_NEVER && idle)
-				s.next_expire = now + idle;
-			if (now >= scan_due(&s) && !scan(&s, false))
-				end_reload(&s,
-					   "cannot read the sources; the mount stays as "
-					   "it was");
-			if (now >= s.next_ping) {
-				link_send(s.link, &ping);
-				s.next_ping = clock_ms() + interval;
-			}
-			if (now >= s.next_expire)
-				expire_mount(&s);
-		}
+		do_what_is_due(&s);
 		send_survey(&s);
 	}
 	leave_connection(&s);

@@ -428,9 +428,28 @@ static void compare_names(struct notifier *n, struct tree_node a, struct tree_no
 }
 
 /*
- * Report all changes; where a directory has gone, the names below it that the kernel has looked up:
- * it drops those with the directory's name, but not those of files that are open, or of a working
- * directory, and would have them again when the directory comes back.  Only nodes that the kernel has looked up matter: it can have
+ * The directory A has gone.  With its name the kernel drops the names below, but not those
+ * of files that are open, or of a working directory: when the directory comes back, it would
+ * have them again.
+ */
+static void take_back_names(struct notifier *n, struct tree_node a,
+			    const atomic_uint_least64_t *lookups)
+{
+	const struct kp_view_dir *dir = kp_view_dir(n->from->view, a.index);
+	const struct tree *from = n->from->tree;
+	size_t names = n->names; /* the directory's name stands for these */
+
+	for (uint32_t i = 0; i < dir->count; i++) {
+		struct kp_view_name name = kp_view_name(n->from->view, dir->first + i);
+
+		if (lookups[tree_position(from, tree_named(from, &name))])
+			report_name(n, a.ino, name.text);
+	}
+	n->names = names;
+}
+
+/*
+ * Report all changes.  Only nodes that the kernel has looked up matter: it can have
  * cached nothing about other nodes.
  */
 static void report_changes(struct notifier *n, const atomic_uint_least64_t *lookups)
@@ -446,21 +465,8 @@ static void report_changes(struct notifier *n, const atomic_uint_least64_t *look
 			continue;
 		a = tree_at(from, i);
 		if (!tree_find(n->to->tree, a.ino, &b)) {
-			const struct kp_view_dir *dir;
-			size_t names =
-				n->names; /* the directory's name stands for these */
-
-			if (!a.is_dir)
-				continue;
-			dir = kp_view_dir(n->from->view, a.index);
-			for (uint32_t k = 0; k < dir->count; k++) {
-				struct kp_view_name name =
-					kp_view_name(n->from->view, dir->first + k);
-
-				if (lookups[tree_position(from, tree_named(from, &name))])
-					report_name(n, a.ino, name.text);
-			}
-			n->names = names;
+			if (a.is_dir)
+				take_back_names(n, a, lookups);
 			continue;
 		}
 		if (a.is_dir)
@@ -551,8 +557,7 @@ bool inodes_swap(struct inodes *in, struct edition *next,
 	struct notifier n = {.from = last, .to = next, .notify = notify, .user = user};
 	atomic_uint_least64_t *lookups = counts_for(next), *before = in->lookups;
 	uint32_t root = tree_position(last->tree, tree_root(last->tree));
-	struct holdings revived = {
-		0}; /* archives whose last retired inode is shown again */
+	struct holdings revived = {0}; /* archives without retired inodes now */
 	struct tree_node node, found;
 	struct shift *shifts = NULL, **last_shift;
 	size_t shifted = 0;
