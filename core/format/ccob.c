@@ -35,6 +35,9 @@
 /* Decoded bytes written to a file at a time. */
 #define SPILL_SIZE ((size_t)256 << 10)
 
+/* The most bytes in memory of a payload that goes to a file: a compiler's window. */
+#define WHOLE_MAX ((size_t)128 << 20)
+
 /* The fields of a header. */
 struct ccob {
 	bool zstd; /* else zlib */
@@ -91,11 +94,11 @@ static kpack_error_t fail_zlib(const struct decoder *d, int code,
 
 /*
  * DECODED is the size that the header states.  WHOLE: all is decoded into one buffer, without
- * a window if the frame has just that size.  *IDLE: as for kp_frames_open, is taken over.
+ * a window if the frame has just that size.
  */
 static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_t decoded,
-				 bool whole, struct kp_frames **idle,
-				 struct decoder **out, struct kpackx_error *why)
+				 bool whole, struct decoder **out,
+				 struct kpackx_error *why)
 {
 	uint8_t buf[KP_FRAME_HEADER_MAX];
 	struct decoder *d = calloc(1, sizeof(*d));
@@ -113,10 +116,6 @@ static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_
 				      "the zstd frame says %" PRIu64
 				      " bytes, the header %" PRIu64,
 				      stated, decoded);
-		if (idle) {
-			d->zstd = *idle;
-			*idle = NULL;
-		}
 		whole = whole && stated == decoded;
 		if (!err)
 			err = kp_frames_open(&d->zstd, &d->src,
@@ -228,7 +227,7 @@ kpack_error_t kp_zlib_decode(const struct kp_source *src, uint8_t *out, size_t s
 	if (!KP_WITH_ZLIB)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "compressed with zlib: built without zlib");
-	KP_TRY(decoder_new(false, src, size, false, NULL, &d, why));
+	KP_TRY(decoder_new(false, src, size, false, &d, why));
 	err = decoder_fill(d, out, size, why);
 	if (!err)
 		err = decoder_finish(d, why);
@@ -269,7 +268,7 @@ static kpack_error_t measure_zlib(const struct kp_source *src, uint64_t decoded,
 				  uint64_t *size, struct kpackx_error *why)
 {
 	struct decoder *d = NULL;
-	kpack_error_t err = decoder_new(false, src, decoded, false, NULL, &d, why);
+	kpack_error_t err = decoder_new(false, src, decoded, false, &d, why);
 	uint8_t discard[16384];
 	size_t got;
 
@@ -403,22 +402,39 @@ static kpack_error_t parse_ccob(const struct kp_source *src, struct kp_container
 	KP_TRY(open_ccob(src, &h, &data, why));
 	c->size = h.size;
 	c->payload_size = h.decoded;
-	KP_TRY(decoder_new(h.zstd, &data, h.decoded, false, NULL, &d, why));
+	KP_TRY(decoder_new(h.zstd, &data, h.decoded, false, &d, why));
 	err = kp_bundle_list(more_from_decoder, d, h.decoded, c, list, &end, why);
 	decoder_free(d);
 	return err;
 }
 
-/* Decode into memory, or into a file without a name if the payload is large. */
+/*
+ * A decoder that spills holds as many bytes as a frame may refer back to, 128 MiB for
+ * those of compilers, so that such decoders work one after another, and in the same block.
+ */
+static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
+static uint8_t *spill_block;
+static size_t spill_room;
+
+/*
+ * Decode into memory, or into a file without a name if the payload is large: through memory for
+ * all of it, if zstd would need as much for its window, because ours are huge pages.
+ */
 static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *data,
-				struct kp_frames **idle, struct kp_payload *out,
-				struct kpackx_error *why)
+				struct kp_payload *out, struct kpackx_error *why)
 {
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header frame;
+	struct kp_span head;
 	size_t size = (size_t)h->decoded, n;
 	int fd = kp_spills(h->decoded) ? kp_spill_open() : -1;
 	struct kp_outfile file = kp_spill_outfile(fd);
-	size_t room = fd >= 0 ? SPILL_SIZE : size;
-	KP_AUTO_FREE uint8_t *bytes = kp_large_alloc(room);
+	bool whole = fd < 0 || (h->zstd && size <= WHOLE_MAX &&
+				!kp_source_head(data, 0, buf, sizeof(buf), &head, NULL) &&
+				kp_frame_header_read(head, &frame) && !frame.skippable &&
+				frame.window >= size);
+	size_t room = whole ? size : SPILL_SIZE;
+	uint8_t *bytes = NULL;
 	struct decoder *d = NULL;
 	kpack_error_t err;
 
@@ -426,7 +442,16 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
 		out->spilled = true;
 		out->source = kp_source_fd(fd, 0, size);
 	}
-	err = bytes ? decoder_new(h->zstd, data, size, fd < 0, idle, &d, why)
+	if (fd >= 0 && spill_room >= room) {
+		bytes = spill_block;
+	} else if (fd >= 0) {
+		free(spill_block);
+		bytes = spill_block = kp_large_alloc(room);
+		spill_room = bytes ? room : 0;
+	} else {
+		bytes = kp_large_alloc(room);
+	}
+	err = bytes ? decoder_new(h->zstd, data, size, whole, &d, why)
 		    : kp_fail_memory(why, room, "a decoded bundle");
 	for (uint64_t at = 0; !err && at < size; at += n) {
 		n = size - at < room ? (size_t)(size - at) : room;
@@ -436,28 +461,15 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
 	}
 	if (!err)
 		err = decoder_finish(d, why);
-	if (d && d->zstd && idle) {
-		*idle = d->zstd;
-		d->zstd = NULL;
-	}
 	decoder_free(d);
-	if (err) {
-		kp_payload_fini(out);
-	} else if (fd < 0) {
+	if (fd < 0) {
 		out->heap = bytes;
 		out->source = kp_source_memory(bytes, size);
-		bytes = NULL;
 	}
+	if (err)
+		kp_payload_fini(out);
 	return err;
 }
-
-/*
- * A decoder that spills holds as many bytes as a frame may refer back to, 128 MiB for
- * those of compilers, so that such decoders work one after another, and have the same memory:
- * a new window would cost a page fault for each 4 KiB.
- */
-static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
-static struct kp_frames *spilling_frames; /* NULL: none yet, or a decoder has it */
 
 /* Read the whole header again: the file may have changed since it was listed. */
 static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_container *c,
@@ -473,9 +485,9 @@ static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_cont
 	if (h.size != c->size || h.decoded != c->payload_size)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
 	if (!kp_spills(h.decoded))
-		return decode_all(&h, &data, NULL, out, why);
+		return decode_all(&h, &data, out, why);
 	pthread_mutex_lock(&spilling_decoder);
-	err = decode_all(&h, &data, &spilling_frames, out, why);
+	err = decode_all(&h, &data, out, why);
 	pthread_mutex_unlock(&spilling_decoder);
 	return err;
 }
