@@ -44,7 +44,7 @@ static const struct command commands[] = {
  */
 static void keep_memory(void)
 {
-	enum { MALLOC_KEEPS = 32 << 20, HEAP_KEEPS = 16 << 20, HEAP_ENDS = 12 << 20 };
+	enum { MALLOC_KEEPS = 32 << 20, HEAP_KEEPS = 4 << 20, HEAP_ENDS = 10 << 20 };
 
 	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
 	mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
