@@ -275,8 +275,7 @@ bool kp_fatbin_has_code(int fd, uint64_t size)
 	format = kp_format_probe(head);
 	has = format && (is_meant(format, head) ||
 			 (format == &kp_format_host_elf && kp_elf_has_wrapper(&file)));
-	if (!format || has ||
-	    kp_nest_salvage(&file, false, ignore_fault, NULL, &list, NULL))
+	if (!format || has || kp_nest_salvage(&file, ignore_fault, NULL, &list, NULL))
 		return has;
 	for (size_t i = 0; i < list.n_images && !has; i++)
 		has = list.images[i].stream;

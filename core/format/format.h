@@ -278,11 +278,9 @@ kpack_error_t kp_nest_scan(const struct kp_source *src, kp_nest_fault *fault, vo
  * As kp_nest_scan, but keep the readable part of a damaged container: each image that
  * cannot be decoded is reported and marked as damaged, the other images are kept; an
  * archive that ends too early has the members before the damage.
- * OUTER: compressed bundles are only listed, as if their images held no containers: for
- * whoever decodes them later, and then sees whether that is true.
  */
-kpack_error_t kp_nest_salvage(const struct kp_source *src, bool outer,
-			      kp_nest_fault *fault, void *arg, struct kp_containers *out,
+kpack_error_t kp_nest_salvage(const struct kp_source *src, kp_nest_fault *fault,
+			      void *arg, struct kp_containers *out,
 			      struct kpackx_error *why);
 
 /* ---- objects ---- */

@@ -16,7 +16,6 @@ struct nest {
 	struct kp_containers *list;
 	kp_nest_fault *fault;
 	bool salvage; /* keep the readable part of damaged containers */
-	bool outer;   /* do not decode compressed bundles */
 	void *arg;
 	struct kpackx_error *why;
 };
@@ -100,8 +99,6 @@ static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 			      "%s at offset %" PRIu64 ": %" PRIu64
 			      " decoded bytes inside of %" PRIu64 " pass %" PRIu64,
 			      c.format->name, c.offset, decoded, n->held, KP_OBJECT_MAX);
-	if (!err && n->outer && c.format == &kp_format_ccob)
-		return KPACK_SUCCESS;
 	if (!err)
 		err = kp_container_load_most(p->src, &c, n->salvage ? mark_damaged : NULL,
 					     &decoding, &payload, &fault);
@@ -224,16 +221,12 @@ kpack_error_t kp_nest_scan(const struct kp_source *src, kp_nest_fault *fault, vo
 	return scan_source(&n, src);
 }
 
-kpack_error_t kp_nest_salvage(const struct kp_source *src, bool outer,
-			      kp_nest_fault *fault, void *arg, struct kp_containers *out,
+kpack_error_t kp_nest_salvage(const struct kp_source *src, kp_nest_fault *fault,
+			      void *arg, struct kp_containers *out,
 			      struct kpackx_error *why)
 {
-	struct nest n = {.list = out,
-			 .fault = fault,
-			 .salvage = true,
-			 .outer = outer,
-			 .arg = arg,
-			 .why = why};
+	struct nest n = {
+		.list = out, .fault = fault, .salvage = true, .arg = arg, .why = why};
 
 	return scan_source(&n, src);
 }

@@ -117,7 +117,6 @@ int cmd_inspect(int argc, char **argv)
 	int n = options_parse(&cmd_inspect_help, argc, &argv, &in), status;
 	struct inspect_file file;
 	struct kpackx_error why = {0};
-	kpack_error_t err;
 
 	arch_filter_check(&x->filter, &cmd_inspect_help);
 	options_check(
@@ -128,14 +127,7 @@ int cmd_inspect(int argc, char **argv)
 			 "--arch and --force are for --extract"},
 			{x->dir && (in.json || in.kernels), "--extract prints nothing"},
 			{0}});
-	/* the names of extracted files have numbers, for which all must be known before */
-	err = inspect_file_open(&file, argv[0], !x->dir, &why);
-	if (!err)
-		err = explain_file(&in, &file, &why);
-	if (err == INSPECT_DEEPER && file.outer &&
-	    !(err = inspect_file_scan(&file, false, &why)))
-		err = explain_file(&in, &file, &why);
-	if (err) {
+	if (inspect_file_open(&file, argv[0], &why) || explain_file(&in, &file, &why)) {
 		status = report_why(argv[0], &why);
 	} else {
 		if (file.faults > KP_FAULTS_MAX)

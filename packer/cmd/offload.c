@@ -290,7 +290,7 @@ static int unbundle_file(const char *path, const struct bulk_unbundle *u)
 	struct unbundle_names names = {0};
 	struct kpackx_error why = {0};
 	struct inspect_file file;
-	kpack_error_t err = inspect_file_open(&file, path, false, &why);
+	kpack_error_t err = inspect_file_open(&file, path, &why);
 
 	if (!err)
 		err = unbundle_names_make(&file, u->arch, &names, &why);

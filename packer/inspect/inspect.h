@@ -78,25 +78,14 @@ struct inspect_file {
 
 	char **reported; /* faults that were reported */
 	size_t n_reported, reported_cap, faults;
-
-	bool outer; /* compressed bundles were only listed */
-	bool begun; /* the JSON is printed, up to image number PRINTED */
-	size_t printed;
 };
 
 /*
  * Open PATH and find its containers, images and wrappers.  Damage is reported and counted
  * in FILE->faults.  A file without device code is a success without containers and
  * wrappers.
- *
- * OUTER: compressed bundles, which seldom hold more than objects, are decoded only when they
- * are read.  If one does hold more, reading fails with INSPECT_DEEPER: FILE is then to be
- * scanned again, without OUTER, and read again.
  */
-#define INSPECT_DEEPER KPACK_ERROR_NOT_IMPLEMENTED
-kpack_error_t inspect_file_open(struct inspect_file *file, const char *path, bool outer,
-				struct kpackx_error *why);
-kpack_error_t inspect_file_scan(struct inspect_file *file, bool outer,
+kpack_error_t inspect_file_open(struct inspect_file *file, const char *path,
 				struct kpackx_error *why);
 void inspect_file_close(struct inspect_file *file);
 

@@ -178,18 +178,6 @@ const char *inspect_arch(const struct kp_containers *list, const struct kp_image
 	return "";
 }
 
-/* Set *FORMAT to what SRC begins with, or NULL; false: SRC cannot be read. */
-static bool begins_with(const struct kp_source *src, const struct kp_format **format)
-{
-	uint8_t bytes[KP_HEAD_SIZE];
-	struct kp_span head;
-
-	if (kp_source_head(src, 0, bytes, sizeof(bytes), &head, NULL))
-		return false;
-	*format = kp_format_probe(head);
-	return true;
-}
-
 static void add_image(struct inspect_file *f, size_t image, place_source *payload,
 		      unsigned depth)
 {
@@ -198,7 +186,8 @@ static void add_image(struct inspect_file *f, size_t image, place_source *payloa
 	struct kp_source src;
 	place_source *own = payload && image_source(img, payload, &src) ? &src : NULL;
 	size_t *number = &f->numbers[img->container];
-	const struct kp_format *format;
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_span head;
 
 	if (!inspect_leaf(img)) {
 		/* a container that is all of the image has no line of its own */
@@ -213,7 +202,8 @@ static void add_image(struct inspect_file *f, size_t image, place_source *payloa
 	}
 	/* an archive's member can be anything */
 	if (list->items[img->container].format == &kp_format_archive && own &&
-	    begins_with(own, &format) && !format)
+	    !kp_source_head(own, 0, bytes, sizeof(bytes), &head, NULL) &&
+	    !kp_format_probe(head))
 		return;
 	f->n_leaves++;
 	if (*number == KP_NOWHERE)
@@ -347,37 +337,18 @@ static void read_wrappers(struct inspect_file *f)
 
 /* ---- the file ---- */
 
-/* Drop what inspect_file_scan found; what was reported stays. */
-static void forget_contents(struct inspect_file *f)
-{
-	free(f->rows);
-	free(f->jobs);
-	free(f->numbers);
-	free(f->packed);
-	free(f->wrapper_number);
-	kp_elf_fini(&f->elf);
-	kp_containers_fini(&f->list);
-	*f = (struct inspect_file){.path = f->path,
-				   .fd = f->fd,
-				   .source = f->source,
-				   .reported = f->reported,
-				   .n_reported = f->n_reported,
-				   .reported_cap = f->reported_cap,
-				   .faults = f->n_reported,
-				   .begun = f->begun,
-				   .printed = f->printed};
-}
-
-kpack_error_t inspect_file_scan(struct inspect_file *f, bool outer,
+kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 				struct kpackx_error *why)
 {
 	const struct kp_container *c;
 	struct kp_span head;
 	uint8_t bytes[KP_HEAD_SIZE];
+	struct stat st;
 
-	forget_contents(f);
-	f->outer = outer;
-	KP_TRY(kp_nest_salvage(&f->source, outer, scan_fault, f, &f->list, why));
+	*f = (struct inspect_file){.path = path, .fd = -1};
+	KP_TRY(below_file_open(path, &f->fd, &st, why));
+	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
+	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
 	f->numbers = xmalloc(f->list.count * sizeof(*f->numbers));
 	f->packed = xcalloc(f->list.count, sizeof(*f->packed));
 	for (size_t i = 0; i < f->list.count; i++)
@@ -396,23 +367,18 @@ kpack_error_t inspect_file_scan(struct inspect_file *f, bool outer,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t inspect_file_open(struct inspect_file *f, const char *path, bool outer,
-				struct kpackx_error *why)
-{
-	struct stat st;
-
-	*f = (struct inspect_file){.path = path, .fd = -1};
-	KP_TRY(below_file_open(path, &f->fd, &st, why));
-	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
-	return inspect_file_scan(f, outer, why);
-}
-
 void inspect_file_close(struct inspect_file *f)
 {
-	forget_contents(f);
 	for (size_t i = 0; i < f->n_reported; i++)
 		free(f->reported[i]);
 	free(f->reported);
+	free(f->rows);
+	free(f->jobs);
+	free(f->numbers);
+	free(f->packed);
+	free(f->wrapper_number);
+	kp_elf_fini(&f->elf);
+	kp_containers_fini(&f->list);
 	if (f->fd >= 0)
 		close(f->fd);
 	*f = (struct inspect_file){.fd = -1};
@@ -490,7 +456,6 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 	struct kpackx_error fault = {0};
 	struct kp_offload_form offload;
 	struct kp_ccob_form ccob;
-	const struct kp_format *format;
 	struct kp_payload payload;
 	struct kp_source src;
 	kpack_error_t err =
@@ -532,12 +497,7 @@ static kpack_error_t visit_container(struct walker *w, size_t container,
 		/* a damaged image, or one that passes the end, was reported when it was found */
 		if (img->damaged || !image_source(img, &payload.source, &src))
 			continue;
-		/* all other failures are faults, or the end of memory */
-		if (f->outer && c->format == &kp_format_ccob &&
-		    begins_with(&src, &format) && format && !format->type)
-			err = kp_fail(why, INSPECT_DEEPER,
-				      "a compressed bundle holds containers");
-		else if (inspect_leaf(img))
+		if (inspect_leaf(img))
 			err = visit_leaf(w, i, &src, why);
 		else
 			for (size_t k = img->inside; k != KP_NOWHERE && !err;

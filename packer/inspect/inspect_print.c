@@ -333,11 +333,8 @@ static void print_rows(void *arg, size_t end)
 			/* an image that could not be read has none yet */
 			if (!seen->json)
 				make_json(p, row->image);
+			printf("%s\n  %s", p->printed ? "," : "", seen->json);
 			p->positions[row->image] = p->printed++;
-			if (p->printed > p->file->printed) {
-				printf("%s\n  %s", p->printed > 1 ? "," : "", seen->json);
-				p->file->printed = p->printed;
-			}
 			free(seen->json);
 			seen->json = NULL;
 			continue;
@@ -543,17 +540,12 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 
 	for (size_t i = 0; i < file->list.n_images; i++)
 		p.positions[i] = KP_NOWHERE;
-	if (!file->begun) {
-		fputs("{\n \"file\": ", stdout);
-		report_json_put(stdout, report_json_text(file->path), 0);
-		printf(",\n \"format\": \"%s\",\n \"images\": [", file->format);
-	}
-	file->begun = true;
+	fputs("{\n \"file\": ", stdout);
+	report_json_put(stdout, report_json_text(file->path), 0);
+	printf(",\n \"format\": \"%s\",\n \"images\": [", file->format);
 	err = see_images(&p, NULL, print_rows, why);
 	if (!err)
 		print_rows(&p, file->n_rows);
-	if (err == INSPECT_DEEPER && file->outer)
-		return err;
 	fputs(p.printed ? "\n ],\n" : "],\n", stdout);
 	if (err)
 		return err;

@@ -43,13 +43,16 @@ static void load(const struct kp_source *src, const struct kp_containers *list, 
 	kp_payload_fini(&payload);
 }
 
-static void scan(const struct kp_source *src, bool salvage, bool outer)
+typedef kpack_error_t find_containers(const struct kp_source *src, kp_nest_fault *fault,
+				      void *arg, struct kp_containers *out,
+				      struct kpackx_error *why);
+
+static void scan(const struct kp_source *src, find_containers *find)
 {
 	struct kp_containers list;
 	struct kpackx_error why;
 
-	if (salvage ? kp_nest_salvage(src, outer, on_fault, NULL, &list, &why)
-		    : kp_nest_scan(src, on_fault, NULL, &list, &why))
+	if (find(src, on_fault, NULL, &list, &why) != KPACK_SUCCESS)
 		return;
 	for (size_t i = 0; i < list.count; i++) {
 		check_images(&list, &list.items[i]);
@@ -63,8 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kp_source src = kp_source_memory(data, size);
 
-	scan(&src, false, false);
-	scan(&src, true, false);
-	scan(&src, true, true);
+	scan(&src, kp_nest_scan);
+	scan(&src, kp_nest_salvage);
 	return 0;
 }
