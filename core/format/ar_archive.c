@@ -377,14 +377,35 @@ static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 		       size);
 }
 
+/* Refuse another index between the first one and the members, as in Windows' libraries. */
+static kpack_error_t check_gap(struct edited *e, uint64_t from, uint64_t to,
+			       struct kpackx_error *why)
+{
+	uint8_t h[HEADER_SIZE];
+	uint64_t size;
+
+	if (from == MAGIC_SIZE && to >= MAGIC_SIZE + HEADER_SIZE) {
+		KP_TRY(kp_source_read(e->src, from, h, HEADER_SIZE, why));
+		parse_number(h + SIZE_OFFSET, SIZE_DIGITS, &size);
+		if (size > to - from - HEADER_SIZE)
+			return KPACK_SUCCESS;
+		from += HEADER_SIZE + size + (size & 1);
+	}
+	if (to < from || to - from < NAME_SIZE)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_read(e->src, from, h, NAME_SIZE, why));
+	return memcmp(h, "//", 2) == 0 ? KPACK_SUCCESS
+				       : kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+						 "an archive with a second index");
+}
+
 kpack_error_t kp_ar_rewrite(const struct kp_source *src, const struct kp_ar *ar,
 			    const struct kp_ar_edit *edit, struct kp_outfile *out,
 			    struct kpackx_error *why)
 {
 	KP_AUTO_FREE uint64_t *headers = NULL;
 	struct edited e = {.src = src, .ar = ar, .out = out};
-	uint64_t from = 0, gap, skip;
-	uint8_t h[HEADER_SIZE];
+	uint64_t from = 0;
 
 	if (ar->thin)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
@@ -398,24 +419,7 @@ kpack_error_t kp_ar_rewrite(const struct kp_source *src, const struct kp_ar *ar,
 		char text[24];
 
 		if (m->header > from) {
-			/*
-			 * Windows' libraries have another index between the first one and the
-			 * members, which would have to be changed, too.
-			 */
-			gap = from ? from : MAGIC_SIZE;
-			if (gap == MAGIC_SIZE && m->header >= MAGIC_SIZE + HEADER_SIZE) {
-				KP_TRY(kp_source_read(src, gap, h, HEADER_SIZE, why));
-				parse_number(h + SIZE_OFFSET, SIZE_DIGITS, &skip);
-				gap += HEADER_SIZE;
-				gap = skip > m->header - gap ? m->header
-							     : gap + skip + (skip & 1);
-			}
-			if (gap <= m->header && m->header - gap >= NAME_SIZE) {
-				KP_TRY(kp_source_read(src, gap, h, NAME_SIZE, why));
-				if (memcmp(h, "//", 2) == 0)
-					return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-						       "an archive with a second index");
-			}
+			KP_TRY(check_gap(&e, from ? from : MAGIC_SIZE, m->header, why));
 			KP_TRY(copy_bytes(&e, from, m->header - from, why));
 		}
 		headers[i] = e.pos;
