@@ -264,19 +264,20 @@ static kpack_error_t merge_parts(struct part_merge *m, struct kpackx_error *why)
 	for (size_t i = 0; i < m->n_parts; i++) {
 		KP_AUTO_FREE char *its =
 			xasprintf("%s/" KP_ARCHIVES_DIR, m->parts[i].dir);
-		struct kpackx_error fault = {0};
-		char **paths = NULL;
-		size_t count = 0;
+		struct dirent **names = NULL;
+		int count = below_scandir(its, &names, NULL);
 
-		if (below_archives_find(its, &paths, &count, &fault) &&
-		    fault.sys_errno != ENOENT)
-			return kp_fail(why, fault.code, "%s: %s", its, fault.text);
-		for (size_t k = 0; k < count; k++) {
-			xgrow(&m->names, m->n_names, &m->names_cap, sizeof(*m->names));
-			m->names[m->n_names++] = xstrdup(kp_path_name(paths[k]));
-			free(paths[k]);
+		if (count < 0 && errno != ENOENT)
+			return below_fail(why, "%s", its);
+		for (int k = 0; k < count; k++) {
+			if (kp_is_archive_name(names[k]->d_name)) {
+				xgrow(&m->names, m->n_names, &m->names_cap,
+				      sizeof(*m->names));
+				m->names[m->n_names++] = xstrdup(names[k]->d_name);
+			}
+			free(names[k]);
 		}
-		free(paths);
+		free(names);
 	}
 	kp_sort(m->names, m->n_names, KP_AS_TEXT);
 	for (size_t i = 0; i < m->n_names; i++) {
