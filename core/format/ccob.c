@@ -54,6 +54,7 @@ struct decoder {
 	struct kp_source src;
 	uint64_t made;          /* decoded bytes so far */
 	struct kp_frames *zstd; /* NULL: zlib */
+	bool whole;             /* all goes into one buffer */
 #if KP_WITH_ZLIB
 	z_stream zlib;
 	bool zlib_live, ended; /* the stream's end was decoded */
@@ -116,11 +117,11 @@ static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_
 				      "the zstd frame says %" PRIu64
 				      " bytes, the header %" PRIu64,
 				      stated, decoded);
-		whole = whole && stated == decoded;
+		d->whole = whole && stated == decoded;
 		if (!err)
-			err = kp_frames_open(&d->zstd, &d->src,
-					     whole ? KP_FRAMES_WHOLE : KP_FRAMES_PIECES,
-					     why);
+			err = kp_frames_open(
+				&d->zstd, &d->src,
+				d->whole ? KP_FRAMES_WHOLE : KP_FRAMES_PIECES, why);
 		if (!err) {
 			/* a window takes no more memory than the payload, whose size is checked */
 			kp_frames_narrow_windows(d->zstd, decoded);
@@ -202,13 +203,16 @@ static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
 	return KPACK_SUCCESS;
 }
 
-/* Check that the data end here. */
-static kpack_error_t decoder_finish(struct decoder *d, struct kpackx_error *why)
+/* Check that the data end here; a WHOLE decoder's are in OUT, and it is given no other buffer. */
+static kpack_error_t decoder_finish(struct decoder *d, uint8_t *out,
+				    struct kpackx_error *why)
 {
-	uint64_t made = d->made;
+	uint64_t made = d->made, done = made;
 	uint8_t extra;
 	size_t got = 0;
 
+	if (d->whole)
+		return kp_frames_decode(d->zstd, out, made, made + 1, &done, why);
 	KP_TRY(decoder_read(d, &extra, 1, &got, why));
 	if (got)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -230,7 +234,7 @@ kpack_error_t kp_zlib_decode(const struct kp_source *src, uint8_t *out, size_t s
 	KP_TRY(decoder_new(false, src, size, false, &d, why));
 	err = decoder_fill(d, out, size, why);
 	if (!err)
-		err = decoder_finish(d, why);
+		err = decoder_finish(d, out, why);
 	decoder_free(d);
 	return err;
 }
@@ -442,15 +446,12 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
 		out->spilled = true;
 		out->source = kp_source_fd(fd, 0, size);
 	}
-	if (fd >= 0 && spill_room >= room) {
-		bytes = spill_block;
-	} else if (fd >= 0) {
+	if (fd >= 0 && spill_room < room) {
 		free(spill_block);
-		bytes = spill_block = kp_large_alloc(room);
-		spill_room = bytes ? room : 0;
-	} else {
-		bytes = kp_large_alloc(room);
+		spill_block = kp_large_alloc(room);
+		spill_room = spill_block ? room : 0;
 	}
+	bytes = fd >= 0 ? spill_block : kp_large_alloc(room);
 	err = bytes ? decoder_new(h->zstd, data, size, whole, &d, why)
 		    : kp_fail_memory(why, room, "a decoded bundle");
 	for (uint64_t at = 0; !err && at < size; at += n) {
@@ -460,7 +461,7 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
 			err = kp_outfile_pwrite(&file, at, bytes, n, why);
 	}
 	if (!err)
-		err = decoder_finish(d, why);
+		err = decoder_finish(d, bytes, why);
 	decoder_free(d);
 	if (fd < 0) {
 		out->heap = bytes;

@@ -202,3 +202,25 @@ TEST(a_large_payload_is_spilled)
 	close(dir);
 	bytes_free(&plain);
 }
+
+/* A second frame, which the sizes in the header do not count, is found where the first ends. */
+TEST(nothing_follows_the_payload)
+{
+	struct kp_ccob_form form = {3, KP_CCOB_ZSTD, 0, 1, false};
+	struct bytes b = encoded(&form, &small);
+	size_t frame = b.size - KP_CCOB_HEADER_MAX;
+	struct kp_container c;
+	struct kp_payload payload;
+	struct kp_source src;
+
+	b.data = realloc(b.data, b.size + frame);
+	memcpy(b.data + b.size, b.data + KP_CCOB_HEADER_MAX, frame);
+	b.size += frame;
+	kp_put_le64(b.data + 8, b.size);
+	src = kp_source_memory(b.data, b.size);
+	assert_int_equal(kp_ccob_measure(&src, 0, &c, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_container_load(&src, &c, &payload, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_non_null(strstr(why.text, "decodes to more than its"));
+	bytes_free(&b);
+}
