@@ -60,7 +60,7 @@ _kpack_options() # COMMAND
 		--sync --json --quiet --help ;;
 	ls) echo --long --arch --arch-exact --json --help ;;
 	cat) echo --output --help ;;
-	extract) echo --arch --arch-exact --directory --force --original --help ;;
+	extract) echo --arch --arch-exact --directory --force --help ;;
 	info) echo --json --help ;;
 	verify) echo --jobs --quiet --tree --arch --arch-exact --libraries --library-rules --help ;;
 	inspect) echo --arch --arch-exact --extract --force --json --kernels --help ;;

@@ -86,7 +86,6 @@ complete -c kpack -n '__fish_seen_subcommand_from inspect' -l kernels -d 'List t
 complete -c kpack -n '__fish_seen_subcommand_from ls' -s l -l long -d 'Sizes and types'
 complete -c kpack -n '__fish_seen_subcommand_from cat' -s o -l output -r -d 'Write to a file'
 complete -c kpack -n '__fish_seen_subcommand_from extract' -s C -l directory -r -d 'Where to'
-complete -c kpack -n '__fish_seen_subcommand_from extract' -l original -d 'Only entries with an original path'
 complete -c kpack -n '__fish_seen_subcommand_from pack ls cat extract info verify inspect' -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from prune' -l arch -x -d 'Keep only what these GPUs can load'
 complete -c kpack -n '__fish_seen_subcommand_from prune' -l arch-exact -d 'Keep only code for these very targets'

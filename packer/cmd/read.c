@@ -407,7 +407,7 @@ struct extract {
 	struct arch_filter filter;
 	struct kp_view *view;
 	const char *out;
-	bool force, original;
+	bool force;
 	mode_t umask;
 	bool failed;
 	bool full; /* the disk is full: stop */
@@ -418,14 +418,12 @@ static const struct option_help extract_options[] = {
 	{'C', "directory", "OUT", "write below OUT, which is made",
 	 OPTION_PLACE(struct extract, out)},
 	OPTION_FORCE_FILES(struct extract, force),
-	OPTION_SWITCH(0, "original", "only entries that state their original path",
-		      struct extract, original),
 	{0},
 };
 
 const struct command_help cmd_extract_help = {
 	"extract",
-	"[--arch LIST [--arch-exact]] [--original] [--force] ARCHIVE|DIR... -C OUT",
+	"[--arch LIST [--arch-exact]] [--force] ARCHIVE|DIR... -C OUT",
 	"write the entries as files below a directory",
 	extract_options,
 	"Entries with a path are written there, other entries below toc/, as in a mount.",
@@ -523,8 +521,7 @@ static void extract_dir(struct extract *x, uint32_t number, struct level *level)
 			struct level below = {level, path, NOT_MADE};
 
 			extract_dir(x, name.index, &below);
-		} else if ((name.kind == KP_VIEW_PATH ||
-			    (name.kind == KP_VIEW_TOC && !x->original)) &&
+		} else if ((name.kind == KP_VIEW_TOC || name.kind == KP_VIEW_PATH) &&
 			   make_level(x, level)) {
 			a = kp_view_entry(x->view, name.index, &entry);
 			if (extract_file(x, path, a, entry, &why)) {
