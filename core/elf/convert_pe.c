@@ -5,8 +5,6 @@
  * have the addresses themselves.
  */
 #include <inttypes.h>
-#include <stdlib.h>
-#include "core/base/alloc.h"
 #include "edit.h"
 
 /* Let the wrappers be fat and lead to TARGET and their OFFSETS; NULL: lead to the marker at TARGET. */

@@ -19,7 +19,6 @@
  * that packed relocations must ascend.
  */
 #include <inttypes.h>
-#include "core/base/bounds.h"
 #include "elf_relr.h"
 #include "edit.h"
 

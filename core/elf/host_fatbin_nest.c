@@ -10,7 +10,6 @@
  * Offsets of containers count from the beginning of the source: the section .hip_fatbin, or the file as
  * soon as something else is listed.
  */
-#include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/format/sections.h"
 #include "core/pe/pe.h"

@@ -11,8 +11,6 @@
  * pointers are seldom in the file (core/elf/elf_file.c).  Programs without wrappers are
  * not searched: the strings of compilers and of runtimes have the magics, too.
  */
-#include <inttypes.h>
-#include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "format.h"

@@ -6,7 +6,6 @@
  * instead of a body.  The text ends at the first NUL, or with the source.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include "core/base/bounds.h"
 #include "format.h"
 

@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include "core/base/alloc.h"
 #include "format.h"
 

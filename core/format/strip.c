@@ -15,7 +15,6 @@
  */
 #include "strip.h"
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"

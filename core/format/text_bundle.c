@@ -13,7 +13,6 @@
 #include "text_bundle.h"
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/text.h"

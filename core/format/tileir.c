@@ -14,7 +14,6 @@
  * and bodies, are not read.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "format.h"

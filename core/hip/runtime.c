@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -11,7 +11,6 @@
 
 #include "api_state.h"
 #include "core/archive/entry.h"
-#include "core/base/bounds.h"
 #include "core/base/text.h"
 #include "core/rocm_kpack/kpack.h"
 #include "core/rocm_kpack/kpackx.h"

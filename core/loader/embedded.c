@@ -13,7 +13,6 @@
 #include "core/elf/convert.h"
 #include "core/restore/recipe.h"
 #include "core/base/bounds.h"
-#include "core/rocm_kpack/kpack.h"
 #include "core/elf/search_path.h"
 #include "core/base/text.h"
 #include "lookup.h"

@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <zstd.h>
 #include "core/base/alloc.h"
-#include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/file.h"
 #include "core/base/text.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include "core/base/hash.h"
 #include "core/base/order.h"
-#include "core/base/text.h"
 #include "core/format/bundle.h"
 #include "builder.h"
 

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
 #include "internal.h"

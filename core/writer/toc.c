@@ -10,7 +10,6 @@
  * writer's state has the first error, and kp_writer_pack_toc returns it at the end.
  */
 #include <msgpack.h>
-#include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"

@@ -6,8 +6,6 @@
  */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "log.h"
 #include "core/base/text.h"

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include "core/archive/entry.h"
 #include "core/base/alloc.h"
-#include "core/base/bounds.h"
 #include "fs/base/clock.h"
 #include "internal.h"
 

@@ -5,7 +5,6 @@
  */
 #include "mount.h"
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>

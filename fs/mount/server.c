@@ -25,7 +25,6 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
-#include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/mountinfo.h"

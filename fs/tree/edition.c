@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include "edition.h"
 #include "fs/base/log.h"
 #include "core/base/alloc.h"

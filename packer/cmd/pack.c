@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/archive/archive.h"
 #include "core/archive/naming.h"
 #include "packer/cli/process.h"
 #include "packer/command.h"

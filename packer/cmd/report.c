@@ -8,7 +8,6 @@
 #include <libgen.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
-#include "core/base/file.h"
 #include "core/base/order.h"
 #include "packer/command.h"
 #include "packer/files/below.h"

@@ -11,7 +11,6 @@
 #include "packer/cli/process.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/gpu/runtimes.h"
 #include "packer/pack/tree.h"
 #include "packer/thin/policy.h"
 #include "packer/archives/prune.h"

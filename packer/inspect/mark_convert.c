@@ -10,7 +10,6 @@
  * How an original is made of a recipe and archives, or of those of --archive: packer/archives/restore.h.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/alloc.h"

@@ -9,7 +9,6 @@
 #include "arch_name.h"
 #include "core/base/alloc.h"
 #include "packer/cli/xalloc.h"
-#include "packer/files/below.h"
 
 /* Parents have at most some 500 KiB; larger merged libraries are not read. */
 enum { PARENT_MAX = 16 << 20 };

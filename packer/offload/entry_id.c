@@ -14,7 +14,6 @@
  * people write by hand, gets the vendor that it lacks.
  */
 #include <stdio.h>
-#include "core/base/alloc.h"
 #include "core/target/target.h"
 #include "offload.h"
 #include "packer/cli/report.h"

@@ -21,7 +21,6 @@
 #include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/gpu/runtimes.h"
 #include "tree.h"
 
 /* Options that are combined after all were read. */
@@ -99,26 +98,25 @@ static int take_shard(const struct options *o, const struct option_help *row, vo
 	return EXIT_OK;
 }
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct parser, member)
+
 static const struct option_help options[] = {
 	{0, "archives-only", NULL, "write archives, leave the binaries alone",
-	 OPTION_PLACE(struct parser, archives_only)},
-	{0, "in-place", NULL, "convert the binaries of TREE itself",
-	 OPTION_PLACE(struct parser, in_place)},
-	{0, "undo", NULL, "make TREE what it was before it was packed",
-	 OPTION_PLACE(struct parser, undo)},
+	 AT(archives_only)},
+	{0, "in-place", NULL, "convert the binaries of TREE itself", AT(in_place)},
+	{0, "undo", NULL, "make TREE what it was before it was packed", AT(undo)},
 	{0, "allow-missing", NULL, "--undo: restore without objects in no archive",
-	 OPTION_PLACE(struct parser, args.allow_missing)},
+	 AT(args.allow_missing)},
 	{0, "keep-device-code", NULL, "converted binaries keep their device code, unused",
-	 OPTION_PLACE(struct parser, args.keep_device_code)},
+	 AT(args.keep_device_code)},
 	{0, "keep-containers", NULL, "compressed bundles can be restored bit for bit",
-	 OPTION_PLACE(struct parser, args.keep_containers)},
+	 AT(args.keep_containers)},
 	OPTION_DROP_SIGNATURE(struct parser, args.drop_signature),
 	{0, "archive-dir", "DIR", "the archives' directory below OUTPUT (.kpack)",
-	 OPTION_PLACE(struct parser, args.archive_dir)},
-	{0, "group", "NAME", "name of the archives (from INPUT's name)",
-	 OPTION_PLACE(struct parser, args.group)},
-	{0, "key-prefix", "PATH", "put PATH/ before every key",
-	 OPTION_PLACE(struct parser, args.prefix)},
+	 AT(args.archive_dir)},
+	{0, "group", "NAME", "name of the archives (from INPUT's name)", AT(args.group)},
+	{0, "key-prefix", "PATH", "put PATH/ before every key", AT(args.prefix)},
 	ARCH_FILTER_OPTIONS(struct parser, args.filter),
 	{0, "family", "NAME=ARCH,...", "these targets share one archive; may be repeated",
 	 OPTION_TAKE(struct parser, args.families, take_family)},
@@ -136,15 +134,13 @@ static const struct option_help options[] = {
 	 OPTION_WORDS(struct parser, args.databases, DATABASES_PACKED, "packed", "plain",
 		      "both")},
 	{0, "libraries", "LIST", "the libraries to look for, in that order; or none",
-	 OPTION_PLACE(struct parser, libraries)},
-	{0, "library-rules", "FILE", "more libraries, which FILE describes",
-	 OPTION_PLACE(struct parser, rules)},
+	 AT(libraries)},
+	{0, "library-rules", "FILE", "more libraries, which FILE describes", AT(rules)},
 	{0, "split-rocfft", NULL, "rocFFT's one database becomes one per target",
-	 OPTION_PLACE(struct parser, args.split_rocfft)},
+	 AT(args.split_rocfft)},
 	{0, "rows", NULL, "also an entry for each kernel of rocFFT's databases",
-	 OPTION_PLACE(struct parser, args.rows)},
-	{0, "check", NULL, "first look for files that databases miss",
-	 OPTION_PLACE(struct parser, args.check)},
+	 AT(args.rows)},
+	{0, "check", NULL, "first look for files that databases miss", AT(args.check)},
 	{0, "prefer", "SIDE", "which side wins where a path differs: input or output",
 	 OPTION_WORDS(struct parser, args.prefer, PREFER_INPUT, "input", "output")},
 	{0, "runtime", "WHICH", "any: convert even if HIP runtimes refuse it",
@@ -154,18 +150,15 @@ static const struct option_help options[] = {
 	{0, "jobs", "N", "threads (all cores)",
 	 OPTION_JOBS(struct parser, args.how.jobs)},
 	{0, "force", NULL, "replace existing archives, do not add to them",
-	 OPTION_PLACE(struct parser, args.force)},
-	{0, "json", NULL, "report as JSON", OPTION_PLACE(struct parser, args.json)},
-	{'q', "quiet", NULL, "no progress, no table",
-	 OPTION_PLACE(struct parser, args.quiet)},
-	{0, "input", "PATH", "INPUT", OPTION_PLACE(struct parser, args.input)},
-	{0, "output", "DIR", "OUTPUT", OPTION_PLACE(struct parser, args.output)},
-	{0, "group-name", "NAME", "--group", OPTION_PLACE(struct parser, args.group)},
+	 AT(args.force)},
+	{0, "json", NULL, "report as JSON", AT(args.json)},
+	{'q', "quiet", NULL, "no progress, no table", AT(args.quiet)},
+	{0, "input", "PATH", "INPUT", AT(args.input)},
+	{0, "output", "DIR", "OUTPUT", AT(args.output)},
+	{0, "group-name", "NAME", "--group", AT(args.group)},
 	{0, "gfx-arch-family", "NAME",
-	 "with --gfx-arches: --family NAME=LIST --arch LIST",
-	 OPTION_PLACE(struct parser, family)},
-	{0, "gfx-arches", "LIST", "see --gfx-arch-family",
-	 OPTION_PLACE(struct parser, arches)},
+	 "with --gfx-arches: --family NAME=LIST --arch LIST", AT(family)},
+	{0, "gfx-arches", "LIST", "see --gfx-arch-family", AT(arches)},
 	{0},
 };
 

@@ -15,12 +15,10 @@
  * a run over a large tree takes minutes.  PACKING_APART stops before the last line, because one of its
  * trees may well have nothing.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include "core/archive/archive.h"
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
-#include "core/base/order.h"
 #include "core/base/path.h"
 #include "core/target/target.h"
 #include "packer/cli/report.h"

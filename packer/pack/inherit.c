@@ -5,7 +5,6 @@
  * one of the same name must have all that ours has, and no path may be shown with other bytes.
  * The paths are compared before the first copy.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include "archive_set.h"
 #include "core/archive/archive.h"

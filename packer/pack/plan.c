@@ -21,7 +21,6 @@
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/order.h"
-#include "core/target/target.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 

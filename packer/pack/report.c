@@ -10,7 +10,6 @@
 #include "run.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include "core/base/alloc.h"
 #include "core/target/target.h"

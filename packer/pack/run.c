@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "core/base/alloc.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"

@@ -8,11 +8,8 @@
  * the cache itself, whose input stays without images.  If the tree has a part's file already, it
  * must have the same bytes, because one path cannot have two.
  */
-#include <stdlib.h>
-#include "core/base/alloc.h"
 #include "core/base/path.h"
 #include "packer/cli/process.h"
-#include "packer/cli/xalloc.h"
 #include "packer/library/rocfft.h"
 #include "scan.h"
 

@@ -21,7 +21,6 @@
  * is a fault; else what was opened counts, because its content decides what is done with it.
  */
 #include "scan.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -27,17 +27,11 @@
 static kpack_error_t read_host(const struct binary *b, struct kp_sections *all,
 			       struct kpackx_error *why)
 {
+	/* what conversion adds and takes, and what differs from link to link; the last four are of PE */
 	static const char *const left_out[] = {
-		KP_FATBIN_SECTION,
-		KP_MARKER_SECTION,
-		KP_LAYOUT_SECTION,
-		".rocm_kpack_phdr", /* conversion's segments */
-		".note.gnu.build-id",
-		".relro_padding",
-		/* of PE, with names that are whole or cut off */
-		".hip_fat",
-		".kpackrf",
-		".kpackrc",
+		KP_FATBIN_SECTION,  KP_MARKER_SECTION,    KP_LAYOUT_SECTION,
+		".rocm_kpack_phdr", ".note.gnu.build-id", ".relro_padding",
+		".hip_fat",         ".kpackrf",           ".kpackrc",
 		".buildid",
 	};
 	struct kp_source src = kp_source_fd(b->fd, 0, b->size);

@@ -14,7 +14,6 @@
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
-#include "core/base/text.h"
 #include "packer/archives/merge.h"
 #include "packer/archives/operands.h"
 #include "packer/cli/report.h"

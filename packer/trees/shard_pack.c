@@ -13,12 +13,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <zstd.h>
-#include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/scheme.h"

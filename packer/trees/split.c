@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/text.h"

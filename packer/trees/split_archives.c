@@ -10,7 +10,6 @@
  * Everything is checked before anything is written, and no archive gets its name before
  * all are written (if there are more than AT_ONCE: that many at a time).
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/archive/naming.h"

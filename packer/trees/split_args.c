@@ -6,7 +6,6 @@
  */
 #include <stdlib.h>
 #include "core/archive/naming.h"
-#include "core/base/bounds.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
 #include "packer/cli/report.h"
@@ -66,17 +65,19 @@ static int ignore_option(const struct options *o, const struct option_help *row,
 	return EXIT_OK;
 }
 
+/* Where the argument of an option goes. */
+#define AT(member) OPTION_PLACE(struct split_args, member)
+
 static const struct option_help options[] = {
 	{0, "prefix-manifest", NULL, "INPUT must have an artifact_manifest.txt",
-	 OPTION_PLACE(struct split_args, manifest)},
-	{0, "name", "NAME", "name of the trees (from INPUT's name)",
-	 OPTION_PLACE(struct split_args, name)},
+	 AT(manifest)},
+	{0, "name", "NAME", "name of the trees (from INPUT's name)", AT(name)},
 	{0, "archive-dir", "DIR", "the archives' directory in each tree (.kpack)",
-	 OPTION_PLACE(struct split_args, archive_dir)},
+	 AT(archive_dir)},
 	{0, "gpu-targets", "LIST", "only what these GPUs can load; auto: this machine's",
 	 OPTION_TAKE(struct split_args, targets, take_list)},
 	{0, "arch-exact", NULL, "with --gpu-targets: only code for these very targets",
-	 OPTION_PLACE(struct split_args, exact)},
+	 AT(exact)},
 	{0, "family", "NAME=ARCH,...", "these targets share one tree; may be repeated",
 	 OPTION_TAKE(struct split_args, families, take_family)},
 	{0, "databases", "WHAT", "kernel databases: plain (default) or packed",
@@ -85,26 +86,19 @@ static const struct option_help options[] = {
 	 OPTION_WORDS(struct split_args, keys, KEYS_ARTIFACT, "artifact", "prefix")},
 	{0, "libraries", "LIST", "the libraries to look for, in that order; or none",
 	 OPTION_TAKE(struct split_args, libraries, take_list)},
-	{0, "library-rules", "FILE", "more libraries, which FILE describes",
-	 OPTION_PLACE(struct split_args, rules)},
+	{0, "library-rules", "FILE", "more libraries, which FILE describes", AT(rules)},
 	{0, "level", "N", "zstd level, 1 to 22 (3)",
 	 OPTION_LEVEL(struct split_args, level)},
 	{0, "jobs", "N", "threads (all cores)", OPTION_JOBS(struct split_args, jobs)},
 	OPTION_DROP_SIGNATURE(struct split_args, drop_signature),
-	{0, "force", NULL, "replace existing trees",
-	 OPTION_PLACE(struct split_args, force)},
-	{0, "json", NULL, "report as JSON", OPTION_PLACE(struct split_args, json)},
-	{'q', "quiet", NULL, "no progress, no table",
-	 OPTION_PLACE(struct split_args, quiet)},
+	{0, "force", NULL, "replace existing trees", AT(force)},
+	{0, "json", NULL, "report as JSON", AT(json)},
+	{'q', "quiet", NULL, "no progress, no table", AT(quiet)},
 	{0, "batch-artifact-parent-dir", "DIR",
-	 "split every artifact in DIR that is not *_generic",
-	 OPTION_PLACE(struct split_args, batch)},
-	{0, "artifact-dir", "DIR", "same as INPUT",
-	 OPTION_PLACE(struct split_args, input)},
-	{0, "output-dir", "DIR", "same as OUTPUT",
-	 OPTION_PLACE(struct split_args, output)},
-	{0, "artifact-prefix", "NAME", "same as --name",
-	 OPTION_PLACE(struct split_args, name)},
+	 "split every artifact in DIR that is not *_generic", AT(batch)},
+	{0, "artifact-dir", "DIR", "same as INPUT", AT(input)},
+	{0, "output-dir", "DIR", "same as OUTPUT", AT(output)},
+	{0, "artifact-prefix", "NAME", "same as --name", AT(name)},
 	{0, "split-databases", "NAME...", "same as --libraries",
 	 OPTION_TAKE(struct split_args, libraries, take_list)},
 	{0, "tmp-dir", "DIR", "accepted and ignored", OPTION_TAKE_ALL(ignore_option)},

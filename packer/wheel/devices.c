@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/order.h"
 #include "packer/cli/xalloc.h"
 #include "packer/gpu/names.h"
 #include "split.h"

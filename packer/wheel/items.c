@@ -17,7 +17,6 @@
 #include "core/base/order.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
-#include "packer/files/below.h"
 #include "packer/trees/join.h"
 #include "split.h"
 

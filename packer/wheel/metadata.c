@@ -11,7 +11,6 @@
 #include <string.h>
 #include <strings.h>
 #include "core/base/alloc.h"
-#include "core/base/order.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
 #include "wheel.h"

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/text.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
