@@ -115,12 +115,12 @@ core   := $(filter-out $(O)/core/hip/%,$(call objs,$(call c_below,core)))
 # The part of core that the exports of librocm_kpack use.  It reads the formats of
 # .hip_fatbin, but not bundles compressed with zlib.
 core_library := $(call objs,$(call c_below,$(addprefix core/,archive base loader target writer)) $(wildcard core/format/cutile*.c) \
-	$(addprefix core/,$(addsuffix .c,elf/elf_file elf/host_fatbin elf/marker elf/search_path format/bundle \
+	$(addprefix core/,$(addsuffix .c,host/host_file host/host_fatbin host/marker host/search_path format/bundle \
 	format/code_object format/format format/sections pe/pe restore/recipe))) $(O)/no-zlib/core/format/ccob.o
 fs     := $(call objs,$(call c_below,fs))
 # What stands before the HIP runtime in other people's processes: of core only what it uses.
 hip    := $(call objs,$(call c_below,$(addprefix core/,archive base hip target)) \
-	$(addprefix core/,$(addsuffix .c,elf/marker elf/search_path format/bundle loader/archive_cache \
+	$(addprefix core/,$(addsuffix .c,host/marker host/search_path format/bundle loader/archive_cache \
 	loader/lookup \
 	loader/process loader/trace)))
 packer := $(call objs,$(call c_below,packer)) $(O)/packer/inspect/report_page.o

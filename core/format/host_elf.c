@@ -8,7 +8,7 @@
  * Of a linked file whose sections name no device code - of another class or byte order,
  * or without a readable table - the segments are searched.  Wrappers show that there is
  * device code; where its containers are, only their magics show, because the wrappers'
- * pointers are seldom in the file (core/elf/elf_file.c).  Programs without wrappers are
+ * pointers are seldom in the file (core/host/host_file.c).  Programs without wrappers are
  * not searched: the strings of compilers and of runtimes have the magics, too.
  */
 #include "core/base/alloc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Section headers of an ELF64 anywhere in a source: a host binary, an archive member, an
- * image.  Read only: core/elf changes host binaries.
+ * image.  Read only: core/host changes host binaries.
  */
 #ifndef KP_CORE_FORMAT_SECTIONS_H
 #define KP_CORE_FORMAT_SECTIONS_H

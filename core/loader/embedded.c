@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/elf/convert.h"
-#include "core/restore/recipe.h"
 #include "core/base/bounds.h"
-#include "core/elf/search_path.h"
 #include "core/base/text.h"
+#include "core/host/convert.h"
+#include "core/host/search_path.h"
+#include "core/restore/recipe.h"
 #include "lookup.h"
 
 /* A request, and what was found for it. */
@@ -46,12 +46,12 @@ static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 {
 	const struct kp_fatbin *fat = &r->fat;
 	const struct kp_containers *list = &fat->containers;
-	const struct kp_elf_part *part = &fat->elf.layout;
+	const struct kp_host_part *part = &fat->host.layout;
 	struct kp_source section = kp_source_fd(r->fd, part->offset, part->size);
 	struct kp_recipe layout;
 	kpack_error_t err;
 
-	if (fat->kind == KP_FATBIN_NONE && fat->elf.type == 0)
+	if (fat->kind == KP_FATBIN_NONE && fat->host.type == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "no binary, and no container of device code");
 	if (list->count == 0)
@@ -62,11 +62,11 @@ static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 		kp_fatbin_places(fat, take_place, r);
 	} else {
 		KP_TRY(kp_fatbin_check_marker(fat, why));
-		if (!section.size && list->count != fat->elf.n_wrappers)
+		if (!section.size && list->count != fat->host.n_wrappers)
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "no layout says which of %zu containers belongs "
 				       "to wrapper %u of %zu",
-				       list->count, r->index, fat->elf.n_wrappers);
+				       list->count, r->index, fat->host.n_wrappers);
 		/* as from other converters: wrappers are numbered by their code's position */
 		if (!section.size && r->index < list->count)
 			r->container = &list->items[r->index];
@@ -84,12 +84,12 @@ static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 		}
 		/* its numbers index both lists: a layout of another file is no guide */
 		if (layout.n_containers != list->count ||
-		    layout.n_wrappers != fat->elf.n_wrappers)
+		    layout.n_wrappers != fat->host.n_wrappers)
 			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				      "layout: %zu wrappers and %zu containers, there "
 				      "are %zu and %zu",
 				      layout.n_wrappers, layout.n_containers,
-				      fat->elf.n_wrappers, list->count);
+				      fat->host.n_wrappers, list->count);
 		else if (r->index < layout.n_wrappers)
 			r->container = &list->items[layout.wrapper_container[r->index]];
 		for (uint32_t i = 0; !err && i < list->count && !r->container; i++)
@@ -101,7 +101,7 @@ static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 	return r->container ? KPACK_SUCCESS
 			    : kp_fail(why, KPACK_ERROR_KERNEL_NOT_FOUND,
 				      "no wrapper %u: there are %zu, and %zu containers",
-				      r->index, fat->elf.n_wrappers, list->count);
+				      r->index, fat->host.n_wrappers, list->count);
 }
 
 /* ---- the image ---- */

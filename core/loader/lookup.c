@@ -22,7 +22,7 @@
 #include "core/base/bounds.h"
 #include "core/base/span.h"
 #include "core/base/text.h"
-#include "core/elf/search_path.h"
+#include "core/host/search_path.h"
 #include "trace.h"
 
 /* Bytes of a path or a key in an error message, which has 240 bytes in all. */

@@ -7,7 +7,7 @@
 #define KP_CORE_LOADER_LOOKUP_H
 
 #include "archive_cache.h"
-#include "core/elf/marker.h"
+#include "core/host/marker.h"
 
 /* The loader's environment variables; kpack.h says what each variable means. */
 struct kp_environment {

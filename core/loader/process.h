@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/base/errors.h"
-#include "core/elf/marker.h"
+#include "core/host/marker.h"
 
 /*
  * Parse the marker at the address AT of this process.  The caller frees OUT with

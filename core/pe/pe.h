@@ -3,7 +3,7 @@
  * Host binaries of Windows (PE): reading the headers of any, and editing those of PE32+.
  *
  *	pe.c    headers, sections, and the words that base relocations name
- *	edit.c  open, change, place, write; core/elf/convert_pe.c has the conversions
+ *	edit.c  open, change, place, write; core/host/convert_pe.c has the conversions
  */
 #ifndef KP_CORE_PE_PE_H
 #define KP_CORE_PE_PE_H

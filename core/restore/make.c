@@ -473,9 +473,9 @@ static kpack_error_t describe_fatbin(struct maker *m)
 			       "%zu containers of at most %d", list->count,
 			       KP_IMAGES_MAX);
 	r->has_section = true;
-	r->section_offset = m->fat->elf.fatbin.offset;
+	r->section_offset = m->fat->host.fatbin.offset;
 	r->section_size = src->size;
-	r->n_wrappers = m->fat->elf.n_wrappers;
+	r->n_wrappers = m->fat->host.n_wrappers;
 	KP_TRY(kp_new(&r->wrapper_container, r->n_wrappers, "wrappers", m->why));
 	for (size_t i = 0; i < r->n_wrappers; i++) {
 		if (m->fat->wrapper_container[i] < 0)

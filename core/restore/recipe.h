@@ -15,8 +15,8 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
-#include "core/elf/convert.h"
 #include "core/format/ccob.h"
+#include "core/host/convert.h"
 
 /*
  * Bytes of an object's XXH3-128, in canonical order, that are kept: enough to distinguish
@@ -173,7 +173,7 @@ enum {
 };
 
 /*
- * Describe the device code of FAT (kind ELF): the containers, objects and wrappers, and the
+ * Describe the device code of FAT (kind HOST): the containers, objects and wrappers, and the
  * parts of .hip_fatbin.  XXH3 is NULL or has 16 bytes per image of FAT->containers; KNOWN says
  * which images have a hash there.  HOW is a set of KP_RECIPE_...; without KP_RECIPE_COMPUTE,
  * images without a hash are those that are not packed.

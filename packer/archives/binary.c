@@ -16,8 +16,8 @@
 #include "core/base/bounds.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
-#include "packer/files/copy.h"
 #include "packer/files/below.h"
+#include "packer/files/copy.h"
 #include "packer/files/identity.h"
 
 kpack_error_t binary_open(const char *path, struct binary *out, struct kpackx_error *why)
@@ -50,7 +50,7 @@ void binary_close(struct binary *b)
 
 kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)
 {
-	const struct kp_elf_part *marker = &b->fat.elf.marker;
+	const struct kp_host_part *marker = &b->fat.host.marker;
 	struct kp_source section = kp_source_fd(b->fd, marker->offset, marker->size);
 	KP_AUTO_FREE uint8_t *bytes = NULL;
 
@@ -65,17 +65,17 @@ kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)
 
 kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why)
 {
-	const struct kp_elf_part *layout = &b->fat.elf.layout;
+	const struct kp_host_part *layout = &b->fat.host.layout;
 	struct kp_source section = kp_source_fd(b->fd, layout->offset, layout->size);
 
 	if (section.size == 0)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_recipe_read(&section, &b->layout, why));
 	b->has_layout = true;
-	if (b->layout.n_wrappers != b->fat.elf.n_wrappers)
+	if (b->layout.n_wrappers != b->fat.host.n_wrappers)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "layout: of a binary with %zu wrappers; this has %zu",
-			       b->layout.n_wrappers, b->fat.elf.n_wrappers);
+			       b->layout.n_wrappers, b->fat.host.n_wrappers);
 	return KPACK_SUCCESS;
 }
 
@@ -86,7 +86,7 @@ kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
 	struct kp_recipe_maker maker = {
 		.recipe = &recipe, .fd = b->fd, .converted = true};
 	struct kp_convert_options options = {.marker = marker, .recipe_arg = &maker};
-	const struct kp_elf_part *layout = &b->fat.elf.layout;
+	const struct kp_host_part *layout = &b->fat.host.layout;
 	struct kp_source section = kp_source_fd(b->fd, layout->offset, layout->size);
 	kpack_error_t err;
 
@@ -105,7 +105,7 @@ kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
 
 uint32_t binary_index(const struct binary *b, size_t wrapper)
 {
-	return (uint32_t)b->fat.elf.wrappers[wrapper].fields.index;
+	return (uint32_t)b->fat.host.wrappers[wrapper].fields.index;
 }
 
 kpack_error_t binary_unlisted(const struct binary *b, const char **out,
@@ -129,11 +129,11 @@ kpack_error_t binary_unlisted(const struct binary *b, const char **out,
 const char *binary_kind(const struct binary *b)
 {
 	switch (b->fat.kind) {
-	case KP_FATBIN_ELF:
+	case KP_FATBIN_HOST:
 		return "fat";
 	case KP_FATBIN_CONVERTED:
-		return b->fat.elf.has_fatbin ? "converted, device code kept"
-					     : "converted";
+		return b->fat.host.has_fatbin ? "converted, device code kept"
+					      : "converted";
 	case KP_FATBIN_BARE:
 		return "bare container";
 	default:

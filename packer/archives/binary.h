@@ -7,7 +7,7 @@
 #define PACKER_ARCHIVES_BINARY_H
 
 #include <sys/stat.h>
-#include "core/elf/convert.h"
+#include "core/host/convert.h"
 #include "core/restore/recipe.h"
 #include "packer/files/below.h"
 #include "packer/files/target.h"

@@ -40,13 +40,13 @@
 #include "core/base/mountinfo.h"
 #include "core/base/order.h"
 #include "core/base/path.h"
-#include "core/target/target.h"
 #include "core/base/text.h"
+#include "core/target/target.h"
 #include "merge.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
-#include "packer/files/copy.h"
 #include "packer/files/below.h"
+#include "packer/files/copy.h"
 #include "packer/files/staging.h"
 #include "packer/files/tree_list.h"
 #include "packer/gpu/code_table.h"
@@ -151,7 +151,7 @@ static kpack_error_t add_binary(struct run *r, const char *path, struct kpackx_e
 	}
 	if (err)
 		return KPACK_SUCCESS;
-	r->has_hosts |= b.fat.elf.type != 0;
+	r->has_hosts |= b.fat.host.type != 0;
 	if (b.fat.kind != KP_FATBIN_CONVERTED)
 		goto out;
 	err = binary_read_marker(&b, why);
@@ -167,7 +167,7 @@ static kpack_error_t add_binary(struct run *r, const char *path, struct kpackx_e
 	item.seen = file_identity_of(&b.st);
 	item.name = xstrdup(b.marker.kernel_name);
 	/* those of the wrappers, and of the containers, some of which have no wrapper */
-	wrappers = b.fat.elf.n_wrappers;
+	wrappers = b.fat.host.n_wrappers;
 	if (b.has_layout)
 		item.indices = xcalloc(wrappers + b.layout.n_containers + 1,
 				       sizeof(*item.indices));
@@ -426,8 +426,9 @@ static enum demand_place find_name(struct query *q, struct kp_span name)
 		q->place = PLACE_UNCLEAR;
 	} else if (q->place == PLACE_FILE) {
 		unpacked = b.fat.kind != KP_FATBIN_CONVERTED;
-		for (size_t i = 0; i < b.fat.elf.n_wrappers; i++)
-			unpacked &= b.fat.elf.wrappers[i].fields.magic != KP_WRAPPER_HIPK;
+		for (size_t i = 0; i < b.fat.host.n_wrappers; i++)
+			unpacked &=
+				b.fat.host.wrappers[i].fields.magic != KP_WRAPPER_HIPK;
 		binary_close(&b);
 		q->place = unpacked ? PLACE_FILE : PLACE_UNCLEAR;
 	}

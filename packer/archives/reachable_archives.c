@@ -30,7 +30,7 @@
 #include "core/base/hash.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
-#include "core/elf/search_path.h"
+#include "core/host/search_path.h"
 #include "core/target/target.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
@@ -493,7 +493,7 @@ void built_arches_find(const struct binary *b, const struct reach *reach,
 		struct found_object found = {0};
 
 		/* further architectures may belong to other binaries in the archives */
-		for (size_t k = 0; !known && k < b->fat.elf.n_wrappers && !found.archive;
+		for (size_t k = 0; !known && k < b->fat.host.n_wrappers && !found.archive;
 		     k++) {
 			want.index = binary_index(b, k);
 			installed_find(reach, &want, &found);

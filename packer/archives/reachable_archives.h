@@ -7,7 +7,7 @@
 #define PACKER_ARCHIVES_REACHABLE_ARCHIVES_H
 
 #include "core/archive/archive.h"
-#include "core/elf/marker.h"
+#include "core/host/marker.h"
 #include "core/restore/recipe.h"
 #include "binary.h"
 

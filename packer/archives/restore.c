@@ -26,7 +26,7 @@ kpack_error_t restore_open(struct restore *r, const char *path, struct installed
 			       ", without which it cannot be restored");
 	file = kp_source_fd(r->b.fd, 0, r->b.size);
 	KP_TRY(kp_recipe_fits(layout, &file, &r->how.fits, why));
-	r->how.left = r->b.fat.elf.has_fatbin;
+	r->how.left = r->b.fat.host.has_fatbin;
 	if (r->how.left)
 		return KPACK_SUCCESS;
 	if (!given)

@@ -60,7 +60,7 @@ static kpack_error_t explain_file(struct inspect *in, struct inspect_file *file,
 	if (!file->list.count && file->source.size >= sizeof(magic))
 		KP_TRY(kp_source_read(&file->source, 0, magic, sizeof(magic), why));
 	if (memcmp(magic, "KPAK", sizeof(magic)) != 0) {
-		if (!file->device && !file->elf.n_wrappers)
+		if (!file->device && !file->host.n_wrappers)
 			return file->faults ? KPACK_SUCCESS /* which were reported */
 					    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 						      "no device code in it");

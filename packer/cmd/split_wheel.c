@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/text.h"
-#include "core/elf/search_path.h"
+#include "core/host/search_path.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/wheel/split.h"

@@ -17,7 +17,7 @@
 #include "core/base/file.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
-#include "core/elf/marker.h"
+#include "core/host/marker.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"

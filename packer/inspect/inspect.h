@@ -12,8 +12,8 @@
 #ifndef PACKER_INSPECT_INSPECT_H
 #define PACKER_INSPECT_INSPECT_H
 
-#include "core/elf/elf_file.h"
 #include "core/format/format.h"
+#include "core/host/host_file.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/cli/digest.h"
 
@@ -72,7 +72,7 @@ struct inspect_file {
 	size_t n_numbered, n_leaves;
 	struct inspect_packed *packed; /* per container, known once it was decoded */
 
-	struct kp_elf elf;         /* if the file is a host binary */
+	struct kp_host host;       /* if the file is a host binary */
 	bool converted;            /* its wrappers lead to archives */
 	ptrdiff_t *wrapper_number; /* per wrapper: number of its container, or -1 */
 

@@ -25,9 +25,9 @@
 #include <unistd.h>
 #include "core/base/bounds.h"
 #include "core/base/order.h"
-#include "core/elf/host_fatbin.h"
 #include "core/format/ccob.h"
 #include "core/format/offload_binary.h"
+#include "core/host/host_fatbin.h"
 #include "inspect.h"
 #include "packer/cli/pipeline.h"
 #include "packer/cli/report.h"
@@ -274,23 +274,23 @@ struct fatbin_item {
 static void read_wrappers(struct inspect_file *f)
 {
 	struct kpackx_error fault = {0};
-	struct kp_elf *elf = &f->elf;
+	struct kp_host *host = &f->host;
 	const struct kp_container *c = &f->list.items[0], *items = f->list.items;
 	KP_AUTO_FREE struct fatbin_item *order = NULL;
 	size_t image = c->first_image, end = c->first_image + c->n_images;
 	size_t n = 0, kept = 0;
 	bool leads;
 
-	if (kp_elf_read(f->fd, f->source.size, elf, &fault)) {
+	if (kp_host_read(f->fd, f->source.size, host, &fault)) {
 		add_fault(f, KP_NOWHERE, fault.text);
 		return;
 	}
 	/* objects whose device code is linked later have wrappers that lead nowhere yet */
-	leads = elf->has_fatbin;
-	for (size_t i = 0; i < elf->n_wrappers; i++)
-		leads |= elf->wrappers[i].fields.magic == KP_WRAPPER_HIPK;
+	leads = host->has_fatbin;
+	for (size_t i = 0; i < host->n_wrappers; i++)
+		leads |= host->wrappers[i].fields.magic == KP_WRAPPER_HIPK;
 	if (!leads)
-		elf->n_wrappers = 0;
+		host->n_wrappers = 0;
 	/* the containers of the section that wrappers lead into, in the order of their offsets */
 	order = xmalloc(f->list.count * sizeof(*order));
 	while (image < end && !(is_fatbin(&f->list, image) &&
@@ -301,21 +301,22 @@ static void read_wrappers(struct inspect_file *f)
 	     i != KP_NOWHERE; i = items[i].next)
 		if (f->numbers[i] != KP_NOWHERE)
 			order[n++] = (struct fatbin_item){items[i].offset, f->numbers[i]};
-	f->wrapper_number = xcalloc(elf->n_wrappers, sizeof(*f->wrapper_number));
+	f->wrapper_number = xcalloc(host->n_wrappers, sizeof(*f->wrapper_number));
 	f->converted = true;
-	for (size_t i = 0; i < elf->n_wrappers; i++) {
-		const struct kp_elf_wrapper w = elf->wrappers[i];
+	for (size_t i = 0; i < host->n_wrappers; i++) {
+		const struct kp_host_wrapper w = host->wrappers[i];
 		bool fat = w.fields.magic != KP_WRAPPER_HIPK;
 		bool resolved = w.source != KP_POINTER_UNRESOLVED;
-		const struct fatbin_item probe = {.offset = w.target - elf->fatbin.vaddr};
+		const struct fatbin_item probe = {.offset =
+							  w.target - host->fatbin.vaddr};
 		const struct fatbin_item *found = NULL;
 		char text[160];
 
-		if (fat && resolved && w.target >= elf->fatbin.vaddr)
+		if (fat && resolved && w.target >= host->fatbin.vaddr)
 			found = kp_find(order, n, &probe,
 					KP_BY_NUMBER(struct fatbin_item, offset));
 		/* bytes that only look like a wrapper */
-		if (fat && !found && elf->wrappers_scanned)
+		if (fat && !found && host->wrappers_scanned)
 			continue;
 		if (fat && !found && resolved)
 			snprintf(text, sizeof(text),
@@ -329,9 +330,9 @@ static void read_wrappers(struct inspect_file *f)
 			add_fault(f, KP_NOWHERE, text);
 		f->converted &= !fat;
 		f->wrapper_number[kept] = found ? (ptrdiff_t)found->number : -1;
-		elf->wrappers[kept++] = w;
+		host->wrappers[kept++] = w;
 	}
-	elf->n_wrappers = kept;
+	host->n_wrappers = kept;
 	f->converted &= kept > 0;
 }
 
@@ -360,7 +361,7 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	f->format = c->format->name;
 	KP_TRY(kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, why));
 	/* wrappers can be read if the file is a host binary whose sections are known */
-	if (kp_elf_host_probe(head) &&
+	if (kp_host_probe(head) &&
 	    (!c->n_images ||
 	     strcmp(f->list.images[c->first_image].id, KP_NO_SECTION) != 0))
 		read_wrappers(f);
@@ -377,7 +378,7 @@ void inspect_file_close(struct inspect_file *f)
 	free(f->numbers);
 	free(f->packed);
 	free(f->wrapper_number);
-	kp_elf_fini(&f->elf);
+	kp_host_fini(&f->host);
 	kp_containers_fini(&f->list);
 	if (f->fd >= 0)
 		close(f->fd);

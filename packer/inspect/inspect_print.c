@@ -428,8 +428,8 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 	printf(": %s", file->format);
 	print_count(file->n_numbered, "container");
 	print_count(file->n_leaves, "image");
-	if (file->elf.type)
-		print_count(file->elf.n_wrappers, "wrapper");
+	if (file->host.type)
+		print_count(file->host.n_wrappers, "wrapper");
 	puts(file->converted ? ", converted" : "");
 	for (size_t i = 0; i < file->n_rows; i++) {
 		size_t number = file->rows[i].image;
@@ -456,9 +456,9 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 	if (t.hidden)
 		printf("%zu kernel%s; --kernels lists them\n", t.hidden,
 		       plural(t.hidden));
-	if (file->elf.n_wrappers)
+	if (file->host.n_wrappers)
 		printf("%9s  %s\n", "WRAPPER", "CONTAINER");
-	for (size_t i = 0; i < file->elf.n_wrappers; i++) {
+	for (size_t i = 0; i < file->host.n_wrappers; i++) {
 		if (file->wrapper_number[i] < 0)
 			printf("%9zu  -\n", i);
 		else
@@ -550,7 +550,7 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 	if (err)
 		return err;
 	fputs(" \"wrappers\": [", stdout);
-	for (size_t i = 0; i < file->elf.n_wrappers; i++) {
+	for (size_t i = 0; i < file->host.n_wrappers; i++) {
 		ptrdiff_t number = file->wrapper_number[i];
 
 		fputs(i ? ", " : "", stdout);

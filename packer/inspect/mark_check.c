@@ -443,7 +443,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 			  "no archive has an object of %s", shown);
 	}
 	check_gpus(s);
-	for (size_t i = 0; i < s->b.fat.elf.n_wrappers; i++)
+	for (size_t i = 0; i < s->b.fat.host.n_wrappers; i++)
 		check_wrapper(s, i);
 	/* what is not installed, and no check above reported; judge_rest judges it */
 	for (size_t i = 0; i < s->arches.count; i++)
@@ -472,7 +472,7 @@ static void check_file(struct check *c, const char *path)
 		return;
 	}
 	generic_tree_binary(&c->generic, &s.b);
-	c->n_seen += s.b.fat.elf.type != 0;
+	c->n_seen += s.b.fat.host.type != 0;
 	if (s.b.fat.kind == KP_FATBIN_CONVERTED) {
 		before = c->n_faults;
 		c->n_binaries++;
@@ -481,16 +481,16 @@ static void check_file(struct check *c, const char *path)
 		if (c->n_faults == before)
 			print_note(c, path, "ok, %zu object%s", c->n_objects - objects,
 				   plural(c->n_objects - objects));
-	} else if (s.b.fat.kind == KP_FATBIN_ELF) {
+	} else if (s.b.fat.kind == KP_FATBIN_HOST) {
 		/* what is not converted is right, unless some of its wrappers are */
-		const struct kp_elf *elf = &s.b.fat.elf;
+		const struct kp_host *host = &s.b.fat.host;
 		size_t i = 0;
 
 		c->n_fat++;
-		while (i < elf->n_wrappers &&
-		       elf->wrappers[i].fields.magic != KP_WRAPPER_HIPK)
+		while (i < host->n_wrappers &&
+		       host->wrappers[i].fields.magic != KP_WRAPPER_HIPK)
 			i++;
-		if (i < elf->n_wrappers)
+		if (i < host->n_wrappers)
 			add_fault(c, path, i, NULL,
 				  "is converted, other wrappers are not");
 		else

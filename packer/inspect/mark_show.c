@@ -40,7 +40,7 @@ struct shown {
 		size; /* of the device code that it has, or had before it was converted */
 };
 
-static const char *magic_name(const struct kp_elf_wrapper *w)
+static const char *magic_name(const struct kp_host_wrapper *w)
 {
 	return w->fields.magic == KP_WRAPPER_HIPK ? "HIPK" : "HIPF";
 }
@@ -90,11 +90,11 @@ static void print_shown(const struct shown *s)
 	if (s->size)
 		printf("  %-13s  %" PRIu64 " bytes\n", "device code", s->size);
 	/* INDEX: the object it asks for at run time.  LEADS TO: an address, and its content. */
-	if (b->fat.elf.n_wrappers)
+	if (b->fat.host.n_wrappers)
 		printf("  %7s  %-5s  %7s  %7s  %14s  %s\n", "WRAPPER", "MAGIC", "VERSION",
 		       "INDEX", "ADDRESS", "LEADS TO");
-	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++) {
-		const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
+	for (size_t i = 0; i < b->fat.host.n_wrappers; i++) {
+		const struct kp_host_wrapper *w = &b->fat.host.wrappers[i];
 		ptrdiff_t container = container_of(b, i);
 
 		printf("  %7zu  %-5s  %7" PRIu32 "  %7" PRIu64 "  %#14" PRIx64, i,
@@ -115,8 +115,8 @@ static json_t *shown_json(const struct shown *s)
 	json_t *wrappers = json_array(), *paths = json_array(), *arches = json_array();
 	json_t *layout;
 
-	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++) {
-		const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
+	for (size_t i = 0; i < b->fat.host.n_wrappers; i++) {
+		const struct kp_host_wrapper *w = &b->fat.host.wrappers[i];
 		ptrdiff_t container = container_of(b, i);
 
 		json_array_append_new(

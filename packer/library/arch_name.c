@@ -13,7 +13,7 @@
 #include "core/base/alloc.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
-#include "core/elf/host_fatbin.h"
+#include "core/host/host_fatbin.h"
 
 /* Digits of a processor's number: gfx600 ... gfx1310, with a letter gfx90a. */
 enum { NUMBER_MIN = 3, NUMBER_MAX = 4 };

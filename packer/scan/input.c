@@ -74,7 +74,7 @@ kpack_error_t input_open(const char *path, const char *key, const struct input_l
 				     fat, why);
 	if (err)
 		goto out;
-	out->kind = fat->kind == KP_FATBIN_ELF || fat->kind == KP_FATBIN_CONVERTED
+	out->kind = fat->kind == KP_FATBIN_HOST || fat->kind == KP_FATBIN_CONVERTED
 			    ? INPUT_HOST
 			    : INPUT_BARE;
 	out->images = fat->containers.images;

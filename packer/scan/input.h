@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 #include <sys/stat.h>
-#include "core/elf/host_fatbin.h"
+#include "core/host/host_fatbin.h"
 #include "packer/library/library.h"
 
 struct input_payload;

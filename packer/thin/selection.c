@@ -330,7 +330,7 @@ bool kp_selection_possible(const struct kp_fatbin *fat, size_t number)
 {
 	const struct kp_container *c = &fat->containers.items[number];
 
-	return (fat->kind == KP_FATBIN_ELF || fat->kind == KP_FATBIN_BARE) &&
+	return (fat->kind == KP_FATBIN_HOST || fat->kind == KP_FATBIN_BARE) &&
 	       c->inside == KP_NOWHERE &&
 	       (c->format == &kp_format_bundle || c->format == &kp_format_ccob);
 }

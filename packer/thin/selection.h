@@ -6,8 +6,8 @@
 #ifndef KP_PACKER_THIN_SELECTION_H
 #define KP_PACKER_THIN_SELECTION_H
 
-#include "core/elf/host_fatbin.h"
 #include "core/base/file.h"
+#include "core/host/host_fatbin.h"
 
 struct kp_ccob_form;
 
@@ -27,7 +27,7 @@ struct kp_selection {
 };
 
 /*
- * Write the containers of FAT (kind ELF or BARE) to OUT, from its beginning on, without
+ * Write the containers of FAT (kind HOST or BARE) to OUT, from its beginning on, without
  * the images whose flag in GONE is set.  Plain and compressed bundles at the top are
  * written without them, in the form that they have or, if that is smaller, compressed as
  * SELECTION says; a bundle of which every object goes keeps the host's entry.  All other

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/alloc.h"
-#include "core/elf/convert.h"
 #include "core/format/ar_archive.h"
+#include "core/host/convert.h"
 #include "packer/cli/xalloc.h"
 #include "thin.h"
 

@@ -23,9 +23,9 @@
 #include <unistd.h>
 #include "core/base/alloc.h"
 #include "core/base/order.h"
-#include "core/elf/convert.h"
 #include "core/format/ccob.h"
 #include "core/format/strip.h"
+#include "core/host/convert.h"
 #include "core/target/target.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
@@ -109,7 +109,7 @@ static void choose_files(struct thin *t)
 		t->n_cuda += cuda && !amd;
 		t->amd |= amd;
 		/* whether images that stay become smaller shows when they are read */
-		if (!any && !(shrinks && (in->fat.kind == KP_FATBIN_ELF ||
+		if (!any && !(shrinks && (in->fat.kind == KP_FATBIN_HOST ||
 					  in->fat.kind == KP_FATBIN_BARE ||
 					  static_library_is(&in->fat)))) {
 			free(gone);
@@ -249,7 +249,7 @@ static kpack_error_t write_binary(const struct thin *t, struct input *in, int fd
 {
 	KP_AUTO(kp_outfile) scratch = {.fd = -1, .dir_fd = -1};
 	struct refill r = {.scratch = &scratch};
-	size_t n = in->fat.elf.n_wrappers;
+	size_t n = in->fat.host.n_wrappers;
 	KP_AUTO_FREE uint64_t *starts = xcalloc(n, sizeof(*starts));
 	struct kp_restore_options options = {.offsets = starts,
 					     .drop_signature = t->args.drop_signature,
@@ -313,7 +313,7 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 	if (f->same)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, larger);
 	objects.n_nameless = 0; /* they are counted once more */
-	if (!err && in->fat.kind == KP_FATBIN_ELF)
+	if (!err && in->fat.kind == KP_FATBIN_HOST)
 		err = write_binary(t, in, fd, &selection, offsets, out, &f->after,
 				   &fault);
 	else if (!err && library)

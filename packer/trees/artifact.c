@@ -274,7 +274,7 @@ void generic_tree_binary(struct generic_tree *g, const struct binary *b)
 		return;
 	g->converted |= b->fat.kind == KP_FATBIN_CONVERTED;
 	/* a path that cannot be a key: kpack split left the file alone, and said so */
-	if (b->fat.kind != KP_FATBIN_ELF ||
+	if (b->fat.kind != KP_FATBIN_HOST ||
 	    !kp_path_ok(kp_span_str(b->path + strlen(g->path) + 1)))
 		return;
 	xgrow(&g->fat, g->n_fat, &g->fat_cap, sizeof(*g->fat));

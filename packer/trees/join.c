@@ -37,7 +37,7 @@ static kpack_error_t read_host(const struct binary *b, struct kp_sections *all,
 	struct kp_source src = kp_source_fd(b->fd, 0, b->size);
 	size_t n = 0;
 
-	KP_TRY(kp_elf_sections(&src, all, why));
+	KP_TRY(kp_host_sections(&src, all, why));
 	for (size_t i = 1; i < all->count; i++) {
 		const struct kp_section *s = &all->items[i];
 		bool compared = s->flags & SHF_ALLOC || strcmp(s->name, ".comment") == 0;
@@ -62,8 +62,8 @@ static kpack_error_t read_blanked(const struct binary *b, uint64_t offset, uint8
 	struct kp_source src = kp_source_fd(b->fd, offset, size);
 
 	KP_TRY(kp_source_read(&src, 0, bytes, size, why));
-	for (size_t i = 0; i < 2 * b->fat.elf.n_wrappers; i++) {
-		const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i / 2];
+	for (size_t i = 0; i < 2 * b->fat.host.n_wrappers; i++) {
+		const struct kp_host_wrapper *w = &b->fat.host.wrappers[i / 2];
 		uint64_t at = i % 2 ? w->reloc_offset : w->offset;
 		uint64_t n = i % 2 ? w->reloc_size : KP_WRAPPER_SIZE;
 		uint64_t from = at > offset ? at - offset : 0;
@@ -87,14 +87,14 @@ static kpack_error_t compare_hosts(const struct binary *a, const struct binary *
 				   struct kpackx_error *why)
 {
 	enum { PIECE = 1 << 16 };
-	const struct kp_elf *elf = &a->fat.elf, *its = &b->fat.elf;
+	const struct kp_host *host = &a->fat.host, *its = &b->fat.host;
 	enum join_relation relation = JOIN_WRAPPERS;
 	KP_AUTO_FREE uint8_t *bytes = xmalloc(2 * PIECE);
 	KP_AUTO(kp_sections) x = {0}, y = {0};
 	char text[sizeof(out->text)] = "", name[90], second[90];
 
-	if (elf->n_wrappers != its->n_wrappers) {
-		snprintf(text, sizeof(text), "%zu wrappers, and %zu", elf->n_wrappers,
+	if (host->n_wrappers != its->n_wrappers) {
+		snprintf(text, sizeof(text), "%zu wrappers, and %zu", host->n_wrappers,
 			 its->n_wrappers);
 	} else if (strcmp(a->marker.kernel_name, b->marker.kernel_name) != 0) {
 		kp_text_escape(kp_span_str(a->marker.kernel_name), name, sizeof(name));
@@ -107,10 +107,10 @@ static kpack_error_t compare_hosts(const struct binary *a, const struct binary *
 		relation = JOIN_DIFFERS;
 		KP_TRY(read_host(a, &x, why));
 		KP_TRY(read_host(b, &y, why));
-		if (elf->machine != its->machine || elf->type != its->type)
+		if (host->machine != its->machine || host->type != its->type)
 			snprintf(text, sizeof(text),
-				 "ELF: type %u for machine %u, and %u for %u", elf->type,
-				 elf->machine, its->type, its->machine);
+				 "ELF: type %u for machine %u, and %u for %u", host->type,
+				 host->machine, its->type, its->machine);
 		else if ((x.stack_flags ^ y.stack_flags) & PF_X)
 			snprintf(text, sizeof(text),
 				 "only one needs an executable stack");

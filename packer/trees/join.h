@@ -7,7 +7,7 @@
 #ifndef PACKER_TREES_JOIN_H
 #define PACKER_TREES_JOIN_H
 
-#include "core/elf/marker.h"
+#include "core/host/marker.h"
 #include "packer/archives/merge.h"
 
 enum join_relation {

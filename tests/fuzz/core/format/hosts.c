@@ -3,7 +3,7 @@
  * Files of hosts, of Windows and of any class of ELF: list their sections with device code,
  * and search for it where no section has it.
  */
-#include "core/elf/host_fatbin.h"
+#include "core/host/host_fatbin.h"
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Headers, sections and base relocations of PE files; what converting makes of them is in elf/convert.c. */
+/* Headers, sections and base relocations of PE files; what converting makes of them is in host/convert.c. */
 #include "core/pe/edit.h"
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "tests/unit/unit.h"
-#include "core/elf/convert.h"
+#include "core/host/convert.h"
 #include "core/restore/recipe.h"
 #include "tests/unit/bundle_builder.h"
 #include "core/rocm_kpack/kpack.h"

@@ -8,8 +8,8 @@
  *
  * Source: rocm-kpack's runtime and transform.
  */
-#ifndef KP_CORE_ELF_MARKER_H
-#define KP_CORE_ELF_MARKER_H
+#ifndef KP_CORE_HOST_MARKER_H
+#define KP_CORE_HOST_MARKER_H
 
 #include "core/base/errors.h"
 #include "core/base/span.h"

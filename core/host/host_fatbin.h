@@ -3,15 +3,15 @@
  * A file with device code, which is a fat host binary or a bare container: its
  * containers, and for every wrapper the container it points to.
  */
-#ifndef KP_CORE_ELF_FATBIN_H
-#define KP_CORE_ELF_FATBIN_H
+#ifndef KP_CORE_HOST_FATBIN_H
+#define KP_CORE_HOST_FATBIN_H
 
-#include "elf_file.h"
+#include "host_file.h"
 #include "core/format/format.h"
 
 enum kp_fatbin_kind {
 	KP_FATBIN_NONE,      /* no device code in it */
-	KP_FATBIN_ELF,       /* host binary with .hip_fatbin */
+	KP_FATBIN_HOST,      /* host binary with .hip_fatbin */
 	KP_FATBIN_CONVERTED, /* host binary with HIPK wrappers; may lack .hip_fatbin */
 	KP_FATBIN_BARE,      /* a bundle, CCOB or code object as a file */
 	KP_FATBIN_NESTED,    /* any other file with device code: kp_fatbin_nest only */
@@ -27,7 +27,7 @@ struct kp_fatbin {
 	 * static; NULL: all is listed
 	 */
 	const char *unlisted;
-	struct kp_elf elf; /* of any host binary; type 0: it is none */
+	struct kp_host host; /* of any host binary; type 0: it is none */
 	struct kp_containers containers;
 	ptrdiff_t *wrapper_container; /* per wrapper: container, or -1; NONE: NULL */
 	ptrdiff_t *loose; /* per container: number among those without a wrapper, or -1 */
@@ -37,15 +37,15 @@ struct kp_fatbin {
  * Read the file open at FD (SIZE bytes).  A file without device code is a success with
  * kind NONE.  OUT borrows the descriptor until kp_fatbin_fini.  A wrapper that does not
  * point to the start of a container is INVALID_FORMAT, unless it already is HIPK, or was
- * found by scanning (elf.wrappers_scanned): then it is not a wrapper and is ignored.
+ * found by scanning (host.wrappers_scanned): then it is not a wrapper and is ignored.
  */
 kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 			     struct kpackx_error *why);
 void kp_fatbin_fini(struct kp_fatbin *fat);
 
 /*
- * Check that the wrappers of FAT, a converted file, lead to its marker, elf.marker; its recipe is
- * elf.layout, and it has device code (--keep-device-code) unless elf.fatbin_nobits.
+ * Check that the wrappers of FAT, a converted file, lead to its marker, host.marker; its recipe is
+ * host.layout, and it has device code (--keep-device-code) unless host.fatbin_nobits.
  * NOT_IMPLEMENTED: FAT is not converted.  INVALID_FORMAT: wrappers are HIPK but the marker is
  * missing, or a wrapper does not point to it.
  */

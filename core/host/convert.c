@@ -18,7 +18,7 @@
  * Patch W and its relocation: at run time W has MAGIC and INDEX and points to the address
  * TARGET.  The relocation keeps its type and its symbol, so that tables sorted by kind stay sorted.
  */
-static kpack_error_t point_wrapper(struct kp_edit *ed, const struct kp_elf_wrapper *w,
+static kpack_error_t point_wrapper(struct kp_edit *ed, const struct kp_host_wrapper *w,
 				   uint32_t magic, uint64_t index, uint64_t target,
 				   struct kpackx_error *why)
 {
@@ -52,12 +52,12 @@ static kpack_error_t check_kind(const struct kp_fatbin *fat, struct kpackx_error
 {
 	if (fat->kind == KP_FATBIN_CONVERTED)
 		return refuse_file(why, "is converted already");
-	if (fat->kind != KP_FATBIN_ELF)
+	if (fat->kind != KP_FATBIN_HOST)
 		return refuse_file(why, "has no .hip_fatbin");
-	if (fat->elf.n_wrappers == 0)
+	if (fat->host.n_wrappers == 0)
 		return refuse_file(why, "no wrapper leads to its .hip_fatbin");
-	for (size_t i = 0; i < fat->elf.n_wrappers; i++)
-		if (fat->elf.wrappers[i].fields.magic != KP_WRAPPER_HIPF)
+	for (size_t i = 0; i < fat->host.n_wrappers; i++)
+		if (fat->host.wrappers[i].fields.magic != KP_WRAPPER_HIPF)
 			return kp_fail(
 				why, KPACK_ERROR_NOT_IMPLEMENTED,
 				"wrapper %zu is already converted, other wrappers are "
@@ -80,7 +80,7 @@ struct conversion {
 static kpack_error_t add_marker(struct kp_edit *ed, const struct conversion *c,
 				struct kp_span recipe, struct kpackx_error *why)
 {
-	const struct kp_elf *elf = &c->fat->elf;
+	const struct kp_host *host = &c->fat->host;
 	uint64_t marker;
 
 	KP_TRY(kp_edit_add_section(ed, KP_MARKER_SECTION, SHF_ALLOC, c->options->marker,
@@ -89,8 +89,8 @@ static kpack_error_t add_marker(struct kp_edit *ed, const struct conversion *c,
 		KP_TRY(kp_edit_add_section(ed, KP_LAYOUT_SECTION, 0, recipe, why));
 	KP_TRY(kp_edit_place(ed, why));
 	marker = ed->sections[kp_edit_find(ed, KP_MARKER_SECTION)].h.sh_addr;
-	for (size_t i = 0; i < elf->n_wrappers; i++)
-		KP_TRY(point_wrapper(ed, &elf->wrappers[i], KP_WRAPPER_HIPK, i, marker,
+	for (size_t i = 0; i < host->n_wrappers; i++)
+		KP_TRY(point_wrapper(ed, &host->wrappers[i], KP_WRAPPER_HIPK, i, marker,
 				     why));
 	return KPACK_SUCCESS;
 }
@@ -103,7 +103,7 @@ static kpack_error_t plan_converted(struct kp_edit *ed, const struct conversion 
 	bool keep = c->options->keep_device_code;
 
 	if (!keep) {
-		KP_TRY(kp_dangling_check(ed, fatbin, &c->fat->elf, why));
+		KP_TRY(kp_dangling_check(ed, fatbin, &c->fat->host, why));
 		KP_TRY(kp_edit_cut(ed, fatbin, why));
 	}
 	/* restoring a file can have added a table of program headers */
@@ -114,7 +114,7 @@ static kpack_error_t plan_converted(struct kp_edit *ed, const struct conversion 
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "it would become longer: its device code has %" PRIu64
 			       " bytes, which is less than what takes its place",
-			       c->fat->elf.fatbin.size);
+			       c->fat->host.fatbin.size);
 	return KPACK_SUCCESS;
 }
 
@@ -168,9 +168,9 @@ static void plan_fini(struct plan *p)
 static kpack_error_t make_plan(const struct conversion *c, struct kp_span recipe,
 			       struct plan *p, struct kpackx_error *why)
 {
-	return c->fat->elf.pe ? kp_pe_plan_marked(c->fd, c->size, c->fat, c->options,
-						  recipe, &p->pe, why)
-			      : plan_marked(c, recipe, &p->elf, why);
+	return c->fat->host.pe ? kp_pe_plan_marked(c->fd, c->size, c->fat, c->options,
+						   recipe, &p->pe, why)
+			       : plan_marked(c, recipe, &p->elf, why);
 }
 
 /*
@@ -186,7 +186,7 @@ static kpack_error_t write_marked(const struct conversion *c, struct kp_outfile 
 	KP_AUTO_FREE uint8_t *bytes = NULL; /* the recipe in the file */
 	KP_AUTO(plan) p = {0};
 	KP_AUTO(kp_fatbin) fat = {0};
-	bool pe = c->fat->elf.pe;
+	bool pe = c->fat->host.pe;
 	kpack_error_t err;
 
 	KP_TRY(make_plan(c, planned, &p, why));
@@ -282,7 +282,7 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 				   struct kp_outfile *out, bool *changed,
 				   struct kpackx_error *why)
 {
-	const struct kp_elf_part *part = &fat->elf.marker;
+	const struct kp_host_part *part = &fat->host.marker;
 	struct kp_source section = kp_source_fd(fd, part->offset, part->size);
 	struct kp_convert_options options = {0};
 	KP_AUTO_FREE uint8_t *marker = NULL;
@@ -291,7 +291,7 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 	KP_TRY(kp_fatbin_check_marker(fat, why));
 	*changed = false;
 	/* Windows's loader reads the headers of the file */
-	if (fat->elf.pe)
+	if (fat->host.pe)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_convert_headers(fd, size, &program, &right, why));
 	*changed = !right;
@@ -313,11 +313,11 @@ static kpack_error_t point_to_containers(struct kp_edit *ed, const struct kp_fat
 					 const struct kp_restore_options *options,
 					 struct kpackx_error *why)
 {
-	const struct kp_elf *elf = &fat->elf;
+	const struct kp_host *host = &fat->host;
 	const Elf64_Shdr *h = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
 
-	for (size_t i = 0; i < elf->n_wrappers; i++) {
-		const struct kp_elf_wrapper *w = &elf->wrappers[i];
+	for (size_t i = 0; i < host->n_wrappers; i++) {
+		const struct kp_host_wrapper *w = &host->wrappers[i];
 		uint64_t offset = options->offsets[i];
 
 		if (offset >= h->sh_size)
@@ -327,7 +327,7 @@ static kpack_error_t point_to_containers(struct kp_edit *ed, const struct kp_fat
 				" of %" PRIu64 " bytes",
 				i, offset, h->sh_size);
 		KP_TRY(point_wrapper(ed, w, KP_WRAPPER_HIPF,
-				     fat->kind == KP_FATBIN_ELF ? w->fields.index : 0,
+				     fat->kind == KP_FATBIN_HOST ? w->fields.index : 0,
 				     h->sh_addr + offset, why));
 	}
 	return KPACK_SUCCESS;
@@ -343,7 +343,7 @@ kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 	Elf64_Shdr *s;
 
 	KP_TRY(kp_fatbin_check_marker(fat, why));
-	if (fat->elf.pe) {
+	if (fat->host.pe) {
 		KP_TRY(kp_pe_plan_fat(fd, size, fat, options, &pe, why));
 		return kp_pe_edit_write(&pe, out, why);
 	}
@@ -393,7 +393,7 @@ static kpack_error_t check_refilled(const struct kp_outfile *out, uint64_t size,
 	kpack_error_t err = kp_fatbin_open(out->fd, size, &new, why);
 
 	if (!err &&
-	    (new.kind != KP_FATBIN_ELF || new.elf.n_wrappers != fat->elf.n_wrappers))
+	    (new.kind != KP_FATBIN_HOST || new.host.n_wrappers != fat->host.n_wrappers))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "wrappers are missing");
 	return err ? kp_fail_prefix(why, err, "the new file is wrong") : err;
 }
@@ -405,7 +405,7 @@ static kpack_error_t refill_pe(int fd, uint64_t size, const struct kp_fatbin *fa
 {
 	KP_AUTO(kp_pe_edit) ed = {0};
 
-	if (options->size > fat->elf.fatbin.size || options->size == 0)
+	if (options->size > fat->host.fatbin.size || options->size == 0)
 		return refuse_file(why, "pe: " KP_PE_FATBIN " would not become smaller");
 	KP_TRY(kp_pe_plan_fat(fd, size, fat, options, &ed, why));
 	*after = ed.size;
@@ -430,7 +430,7 @@ static kpack_error_t refill_opened(struct kp_edit *ed, const struct kp_fatbin *f
 	if (options->size > s->sh_size || options->size == 0)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: " KP_FATBIN_SECTION " would not become smaller");
-	KP_TRY(kp_dangling_check(ed, section, &fat->elf, why));
+	KP_TRY(kp_dangling_check(ed, section, &fat->host, why));
 	KP_TRY(kp_edit_cut(ed, section, why));
 	s->sh_size = options->size;
 	KP_TRY(kp_edit_fill(ed, section, options->write, options->arg, why));
@@ -474,7 +474,7 @@ kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 	KP_AUTO(kp_edit) ed = {0};
 
 	KP_TRY(check_kind(fat, why));
-	if (fat->elf.pe)
+	if (fat->host.pe)
 		return refill_pe(fd, size, fat, options, out, after, why);
 	/* the second try keeps the place of the section, as plan_marked does */
 	for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED; whole++) {

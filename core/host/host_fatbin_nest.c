@@ -70,8 +70,8 @@ bool kp_fatbin_is_section(const struct kp_format *format, const char *name)
 static bool is_other(const struct kp_fatbin *fat, const struct kp_image *section)
 {
 	return section->size && section->id &&
-	       (fat->kind != KP_FATBIN_ELF ||
-		!kp_fatbin_is_section(fat->elf.pe ? &kp_format_pe : &kp_format_host_elf,
+	       (fat->kind != KP_FATBIN_HOST ||
+		!kp_fatbin_is_section(fat->host.pe ? &kp_format_pe : &kp_format_host_elf,
 				      section->id));
 }
 
@@ -148,7 +148,7 @@ static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span he
 				 struct kpackx_error *why)
 {
 	const struct kp_format *format = kp_format_probe(head);
-	bool host = kp_elf_host_probe(head);
+	bool host = kp_host_probe(head);
 	const struct kp_image *other = NULL;
 	KP_AUTO(kp_containers) list = {0};
 	struct kpackx_error fault = {0};
@@ -178,8 +178,8 @@ static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span he
 	if (!other || !take)
 		return KPACK_SUCCESS;
 	fat->source = *file;
-	for (size_t i = 0; i < fat->containers.count && fat->kind == KP_FATBIN_ELF; i++)
-		fat->containers.items[i].offset += fat->elf.fatbin.offset;
+	for (size_t i = 0; i < fat->containers.count && fat->kind == KP_FATBIN_HOST; i++)
+		fat->containers.items[i].offset += fat->host.fatbin.offset;
 	for (size_t i = 0; i < list.n_images; i++)
 		if (is_other(fat, &list.images[i]))
 			KP_TRY(add_section(fat, &list.images[i], why));

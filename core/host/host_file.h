@@ -4,8 +4,8 @@
  * wrappers are, and the address that each wrapper points to at run time.  They are ELF files, or
  * Windows's PE32+, which differ in the names of sections, and whose relocations are all as RELR.
  */
-#ifndef KP_CORE_ELF_ELF_FILE_H
-#define KP_CORE_ELF_ELF_FILE_H
+#ifndef KP_CORE_HOST_HOST_FILE_H
+#define KP_CORE_HOST_HOST_FILE_H
 
 #include <elf.h>
 #include "core/base/errors.h"
@@ -27,7 +27,7 @@ enum kp_pointer_source {
 	KP_POINTER_UNRESOLVED /* a relocation to something outside this file */
 };
 
-struct kp_elf_wrapper {
+struct kp_host_wrapper {
 	struct kp_wrapper fields; /* as stored */
 	uint64_t vaddr;           /* virtual address of the wrapper */
 	uint64_t offset;          /* file offset of the wrapper */
@@ -41,18 +41,18 @@ struct kp_elf_wrapper {
 };
 
 /* A section with bytes in the file; size 0: there is none. */
-struct kp_elf_part {
+struct kp_host_part {
 	uint64_t vaddr, offset, size;
 };
 
-struct kp_elf {
+struct kp_host {
 	bool pe;          /* a PE; type and machine are what they would be in an ELF */
 	uint16_t type;    /* ET_EXEC, ET_DYN, ET_REL ... */
 	uint16_t machine; /* EM_X86_64 ... */
 
 	bool has_fatbin;    /* the file has a .hip_fatbin with bytes */
 	bool fatbin_nobits; /* .hip_fatbin has no bytes: converted, or debug info */
-	struct kp_elf_part fatbin, marker, layout;
+	struct kp_host_part fatbin, marker, layout;
 
 	/*
 	 * In the order of .hipFatBinSegment.  If a linked file lacks that section, but
@@ -61,7 +61,7 @@ struct kp_elf {
 	 * .hip_fatbin (HIPK: into .rocm_kpack_ref), in order of address.  Other data can
 	 * look like that.
 	 */
-	struct kp_elf_wrapper *wrappers;
+	struct kp_host_wrapper *wrappers;
 	size_t n_wrappers;
 	bool wrappers_scanned; /* the wrappers were found by scanning */
 };
@@ -70,7 +70,7 @@ struct kp_elf {
  * Whether HEAD (KP_HEAD_SIZE bytes) begins a PE32+, or an ELF64 little-endian, not AMDGPU or
  * CUDA, of which 20 bytes are enough.
  */
-bool kp_elf_host_probe(struct kp_span head);
+bool kp_host_probe(struct kp_span head);
 
 /*
  * Read the file open at FD (SIZE bytes).  A file without .hip_fatbin is a success with
@@ -84,19 +84,19 @@ bool kp_elf_host_probe(struct kp_span head);
  * A machine whose relocation types are unknown is not a failure: its relocated pointers
  * are UNRESOLVED.
  */
-kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
-			  struct kpackx_error *why);
-void kp_elf_fini(struct kp_elf *elf);
+kpack_error_t kp_host_read(int fd, uint64_t size, struct kp_host *out,
+			   struct kpackx_error *why);
+void kp_host_fini(struct kp_host *host);
 
 /*
  * List the sections of the host binary SRC, as kp_sections_read does those of an ELF.  Those of a PE
  * are all loaded, and may pass the end of SRC.
  */
-kpack_error_t kp_elf_sections(const struct kp_source *src, struct kp_sections *out,
-			      struct kpackx_error *why);
+kpack_error_t kp_host_sections(const struct kp_source *src, struct kp_sections *out,
+			       struct kpackx_error *why);
 
 /* The wrapper whose pointer is at VADDR, or NULL. */
-struct kp_elf_wrapper *kp_elf_wrapper_at(const struct kp_elf *elf, uint64_t vaddr);
+struct kp_host_wrapper *kp_host_wrapper_at(const struct kp_host *host, uint64_t vaddr);
 
 /* ---- for the editor, too ---- */
 

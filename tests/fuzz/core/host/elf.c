@@ -3,7 +3,7 @@
  * Host binaries: sections, relocations, wrappers, and the containers that wrappers point
  * to.
  */
-#include "core/elf/host_fatbin.h"
+#include "core/host/host_fatbin.h"
 #include <sys/mman.h>
 #include <unistd.h>
 

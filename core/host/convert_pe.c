@@ -8,12 +8,12 @@
 #include "edit.h"
 
 /* Let the wrappers be fat and lead to TARGET and their OFFSETS; NULL: lead to the marker at TARGET. */
-static kpack_error_t point_wrappers(struct kp_pe_edit *ed, const struct kp_elf *elf,
+static kpack_error_t point_wrappers(struct kp_pe_edit *ed, const struct kp_host *host,
 				    uint64_t target, const uint64_t *offsets,
 				    struct kpackx_error *why)
 {
-	for (size_t i = 0; i < elf->n_wrappers; i++) {
-		const struct kp_elf_wrapper *w = &elf->wrappers[i];
+	for (size_t i = 0; i < host->n_wrappers; i++) {
+		const struct kp_host_wrapper *w = &host->wrappers[i];
 		uint64_t index = offsets ? 0 : i;
 		uint8_t bytes[KP_WRAPPER_SIZE];
 
@@ -36,7 +36,7 @@ static kpack_error_t point_wrappers(struct kp_pe_edit *ed, const struct kp_elf *
 
 struct dangling {
 	const struct kp_pe_edit *ed;
-	const struct kp_elf *elf;
+	const struct kp_host *host;
 	const struct kp_pe_section *fatbin;
 	struct kp_window words;
 };
@@ -55,7 +55,7 @@ static kpack_error_t check_word(void *arg, uint32_t rva, unsigned size,
 			"pe: a base relocation changes the device code at 0x%" PRIx64,
 			base + rva);
 	/* zeros in memory alone lead nowhere */
-	if (size != 8 || kp_elf_wrapper_at(d->elf, base + rva) ||
+	if (size != 8 || kp_host_wrapper_at(d->host, base + rva) ||
 	    !kp_pe_find(&d->ed->in, rva, 8, &at))
 		return KPACK_SUCCESS;
 	KP_TRY(kp_window_get(&d->words, at, 8, &p, why));
@@ -69,11 +69,12 @@ static kpack_error_t check_word(void *arg, uint32_t rva, unsigned size,
 }
 
 /* NOT_IMPLEMENTED: something other than the wrappers needs the bytes of the section FATBIN. */
-static kpack_error_t check_dangling(const struct kp_pe_edit *ed, const struct kp_elf *elf,
+static kpack_error_t check_dangling(const struct kp_pe_edit *ed,
+				    const struct kp_host *host,
 				    const struct kp_pe_section *fatbin,
 				    struct kpackx_error *why)
 {
-	struct dangling d = {.ed = ed, .elf = elf, .fatbin = fatbin};
+	struct dangling d = {.ed = ed, .host = host, .fatbin = fatbin};
 
 	for (size_t i = 0; i < KP_PE_DIRECTORIES; i++) {
 		uint64_t rva = ed->in.directories[i].rva;
@@ -112,7 +113,7 @@ kpack_error_t kp_pe_plan_marked(int fd, uint64_t size, const struct kp_fatbin *f
 
 	KP_TRY(open_code(fd, size, options->drop_signature, ed, &code, why));
 	if (cut) {
-		KP_TRY(check_dangling(ed, &fat->elf, &code->s, why));
+		KP_TRY(check_dangling(ed, &fat->host, &code->s, why));
 		kp_pe_edit_fill(ed, code, 0, NULL, NULL);
 	}
 	/* a recipe that cannot be read stays, and so does the marker before it */
@@ -131,8 +132,8 @@ kpack_error_t kp_pe_plan_marked(int fd, uint64_t size, const struct kp_fatbin *f
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "it would become longer: its device code has %" PRIu64
 			       " bytes, which is less than what takes its place",
-			       fat->elf.fatbin.size);
-	return point_wrappers(ed, &fat->elf, ed->in.base + rva, NULL, why);
+			       fat->host.fatbin.size);
+	return point_wrappers(ed, &fat->host, ed->in.base + rva, NULL, why);
 }
 
 kpack_error_t kp_pe_plan_fat(int fd, uint64_t size, const struct kp_fatbin *fat,
@@ -148,7 +149,7 @@ kpack_error_t kp_pe_plan_fat(int fd, uint64_t size, const struct kp_fatbin *fat,
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "pe: " KP_PE_FATBIN " has no room for %" PRIu64 " bytes",
 			       options->size);
-	for (size_t i = 0; i < fat->elf.n_wrappers; i++)
+	for (size_t i = 0; i < fat->host.n_wrappers; i++)
 		if (options->offsets[i] >= options->size)
 			return kp_fail(
 				why, KPACK_ERROR_INVALID_METADATA,
@@ -156,12 +157,12 @@ kpack_error_t kp_pe_plan_fat(int fd, uint64_t size, const struct kp_fatbin *fat,
 				" of %" PRIu64 " bytes",
 				i, options->offsets[i], options->size);
 	if (fat->kind != KP_FATBIN_CONVERTED)
-		KP_TRY(check_dangling(ed, &fat->elf, &code->s, why));
+		KP_TRY(check_dangling(ed, &fat->host, &code->s, why));
 	/* unless the device code was kept */
-	if (fat->kind != KP_FATBIN_CONVERTED || !fat->elf.has_fatbin)
+	if (fat->kind != KP_FATBIN_CONVERTED || !fat->host.has_fatbin)
 		kp_pe_edit_fill(ed, code, (uint32_t)options->size, options->write,
 				options->arg);
 	KP_TRY(kp_pe_edit_place(ed, why));
-	return point_wrappers(ed, &fat->elf, ed->in.base + code->s.rva, options->offsets,
+	return point_wrappers(ed, &fat->host, ed->in.base + code->s.rva, options->offsets,
 			      why);
 }

@@ -4,8 +4,8 @@
  * path starts at the directory of the binary, and symlinks are followed as far as the
  * path exists; the first "@GFXARCH@" stands for an architecture.
  */
-#ifndef KP_CORE_ELF_SEARCH_PATH_H
-#define KP_CORE_ELF_SEARCH_PATH_H
+#ifndef KP_CORE_HOST_SEARCH_PATH_H
+#define KP_CORE_HOST_SEARCH_PATH_H
 
 #include <stdbool.h>
 #include "core/base/errors.h"

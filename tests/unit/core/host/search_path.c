@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/elf/search_path.h"
 #include "core/base/bounds.h"
+#include "core/host/search_path.h"
 #include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <stdio.h>

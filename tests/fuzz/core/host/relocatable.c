@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects to link, with less device code: the result is smaller. */
-#include "core/elf/convert.h"
+#include "core/host/convert.h"
 #include <elf.h>
 #include <stdlib.h>
 #include "core/format/sections.h"

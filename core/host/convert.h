@@ -22,8 +22,8 @@
  * reason as text; INVALID_FORMAT: its tables contradict each other; IO_ERROR;
  * OUT_OF_MEMORY.
  */
-#ifndef KP_CORE_ELF_CONVERT_H
-#define KP_CORE_ELF_CONVERT_H
+#ifndef KP_CORE_HOST_CONVERT_H
+#define KP_CORE_HOST_CONVERT_H
 
 #include "host_fatbin.h"
 
@@ -46,7 +46,7 @@ struct kp_convert_options {
 
 /*
  * Succeed if FAT can be converted with OPTIONS, whose marker and recipe are not needed yet.
- * NOT_IMPLEMENTED, with the reason: not kind ELF; an unsupported machine or ELF type; no
+ * NOT_IMPLEMENTED, with the reason: not kind HOST; an unsupported machine or ELF type; no
  * wrapper; some wrappers already converted; segments would have to move in memory; the
  * file would become longer.
  */
@@ -54,7 +54,7 @@ kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fa
 			       const struct kp_convert_options *options,
 			       struct kpackx_error *why);
 
-/* Write the converted form of FAT (kind ELF, open at FD with SIZE bytes) to OUT. */
+/* Write the converted form of FAT (kind HOST, open at FD with SIZE bytes) to OUT. */
 kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 const struct kp_convert_options *options, struct kp_outfile *out,
 			 struct kpackx_error *why);
@@ -108,7 +108,7 @@ kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 struct kpackx_error *why);
 
 /*
- * Replace the contents of .hip_fatbin of FAT (kind ELF) by fewer bytes: the section
+ * Replace the contents of .hip_fatbin of FAT (kind HOST) by fewer bytes: the section
  * becomes smaller, and the file with it: it gets *AFTER bytes.  The wrappers stay HIPF and
  * point to OPTIONS' offsets.  Everything else keeps its address.  OUT NULL: only find *AFTER,
  * or why it cannot be done.

@@ -10,21 +10,21 @@
 #include "core/base/order.h"
 #include "core/pe/pe.h"
 
-static bool all_hipk(const struct kp_elf *elf)
+static bool all_hipk(const struct kp_host *host)
 {
-	for (size_t i = 0; i < elf->n_wrappers; i++)
-		if (elf->wrappers[i].fields.magic != KP_WRAPPER_HIPK)
+	for (size_t i = 0; i < host->n_wrappers; i++)
+		if (host->wrappers[i].fields.magic != KP_WRAPPER_HIPK)
 			return false;
-	return elf->n_wrappers > 0;
+	return host->n_wrappers > 0;
 }
 
 /* The number of the container that begins at address VADDR, or -1. */
 static ptrdiff_t container_at(const struct kp_fatbin *fat, uint64_t vaddr)
 {
-	const struct kp_container probe = {.offset = vaddr - fat->elf.fatbin.vaddr};
+	const struct kp_container probe = {.offset = vaddr - fat->host.fatbin.vaddr};
 	const struct kp_container *found;
 
-	if (vaddr < fat->elf.fatbin.vaddr || !fat->containers.count)
+	if (vaddr < fat->host.fatbin.vaddr || !fat->containers.count)
 		return -1;
 	found = kp_find(fat->containers.items, fat->containers.count, &probe,
 			KP_BY_NUMBER(struct kp_container, offset));
@@ -39,7 +39,7 @@ kpack_error_t kp_fatbin_number(struct kp_fatbin *fat, const bool *count,
 
 	KP_TRY(kp_new(&loose, n, "containers", why));
 	/* without .hip_fatbin, no wrapper's container is known */
-	for (size_t i = 0; fat->wrapper_container && i < fat->elf.n_wrappers; i++)
+	for (size_t i = 0; fat->wrapper_container && i < fat->host.n_wrappers; i++)
 		if (fat->wrapper_container[i] >= 0)
 			loose[fat->wrapper_container[i]] = -1;
 	for (size_t i = 0; i < n; i++)
@@ -55,63 +55,64 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 {
 	KP_AUTO(kp_fatbin) fat = {.source = {.fd = -1}};
 	struct kp_source file = kp_source_fd(fd, 0, size);
-	struct kp_elf *elf = &fat.elf;
+	struct kp_host *host = &fat.host;
 	const struct kp_format *format;
 	uint8_t bytes[KP_HEAD_SIZE];
 	struct kp_span head;
 	size_t n = 0;
-	bool host;
+	bool is_host;
 
 	*out = fat;
 	KP_TRY(kp_source_head(&file, 0, bytes, sizeof(bytes), &head, why));
 	format = kp_format_probe_hip(head);
-	host = kp_elf_host_probe(head);
-	if (host)
-		KP_TRY(kp_elf_read(fd, size, elf, why));
-	if (host && (elf->has_fatbin || all_hipk(elf))) {
-		fat.kind = KP_FATBIN_ELF;
-		fat.format = elf->pe ? "pe" : "elf";
-		fat.source = kp_source_fd(fd, elf->fatbin.offset, elf->fatbin.size);
-	} else if (!host && format) {
+	is_host = kp_host_probe(head);
+	if (is_host)
+		KP_TRY(kp_host_read(fd, size, host, why));
+	if (is_host && (host->has_fatbin || all_hipk(host))) {
+		fat.kind = KP_FATBIN_HOST;
+		fat.format = host->pe ? "pe" : "elf";
+		fat.source = kp_source_fd(fd, host->fatbin.offset, host->fatbin.size);
+	} else if (!is_host && format) {
 		fat.kind = KP_FATBIN_BARE;
 		fat.format = format->name;
 		fat.source = file;
 	}
 	if (fat.kind != KP_FATBIN_NONE)
 		KP_TRY(kp_containers_scan(&fat.source, &fat.containers, why));
-	if (fat.kind == KP_FATBIN_ELF && elf->n_wrappers)
-		KP_TRY(kp_new(&fat.wrapper_container, elf->n_wrappers, "wrappers", why));
+	if (fat.kind == KP_FATBIN_HOST && host->n_wrappers)
+		KP_TRY(kp_new(&fat.wrapper_container, host->n_wrappers, "wrappers", why));
 	/* find the container of each wrapper; what scanning found, but leads to none, is no wrapper */
-	for (size_t i = 0; i < elf->n_wrappers && fat.wrapper_container; i++) {
-		const struct kp_elf_wrapper w = elf->wrappers[i];
+	for (size_t i = 0; i < host->n_wrappers && fat.wrapper_container; i++) {
+		const struct kp_host_wrapper w = host->wrappers[i];
 		bool hipk = w.fields.magic == KP_WRAPPER_HIPK;
 		ptrdiff_t at = hipk ? -1 : container_at(&fat, w.target);
 
-		if (!hipk && at < 0 && elf->wrappers_scanned)
+		if (!hipk && at < 0 && host->wrappers_scanned)
 			continue;
 		if (!hipk && w.source == KP_POINTER_UNRESOLVED)
-			return kp_elf_machine_of(elf->machine)
+			return kp_elf_machine_of(host->machine)
 				       ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 						 "wrapper %zu: its pointer %s", i,
-						 elf->pe ? "has no base relocation"
-							 : "is set from outside this "
-							   "file")
+						 host->pe ? "has no base relocation"
+							  : "is set from outside this "
+							    "file")
 				       : kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 						 "wrapper %zu: the relocations of "
 						 "machine %u are not known",
-						 i, elf->machine);
+						 i, host->machine);
 		if (!hipk && at < 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "wrapper %zu: no container begins at address "
 				       "0x%" PRIx64 " (.hip_fatbin is 0x%" PRIx64
 				       " + 0x%" PRIx64 ")",
-				       i, w.target, elf->fatbin.vaddr, elf->fatbin.size);
-		elf->wrappers[n] = w;
+				       i, w.target, host->fatbin.vaddr,
+				       host->fatbin.size);
+		host->wrappers[n] = w;
 		fat.wrapper_container[n++] = at;
 	}
 	if (fat.wrapper_container)
-		elf->n_wrappers = n;
-	if (fat.kind == KP_FATBIN_ELF && all_hipk(elf))
+		host->n_wrappers = n;
+	if (fat.kind == KP_FATBIN_HOST && all_hipk(host))
 		fat.kind = KP_FATBIN_CONVERTED;
 	if (fat.kind != KP_FATBIN_NONE)
 		KP_TRY(kp_fatbin_number(&fat, NULL, why));
@@ -125,20 +126,20 @@ kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,
 {
 	if (fat->kind != KP_FATBIN_CONVERTED)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "is not converted");
-	if (fat->elf.marker.size == 0)
+	if (fat->host.marker.size == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "wrappers are converted, but there is no %s",
-			       fat->elf.pe ? KP_PE_MARKER : KP_MARKER_SECTION);
-	for (size_t i = 0; i < fat->elf.n_wrappers; i++) {
-		const struct kp_elf_wrapper *w = &fat->elf.wrappers[i];
+			       fat->host.pe ? KP_PE_MARKER : KP_MARKER_SECTION);
+	for (size_t i = 0; i < fat->host.n_wrappers; i++) {
+		const struct kp_host_wrapper *w = &fat->host.wrappers[i];
 
 		if (w->fields.magic != KP_WRAPPER_HIPK ||
-		    w->target != fat->elf.marker.vaddr ||
+		    w->target != fat->host.marker.vaddr ||
 		    w->source == KP_POINTER_UNRESOLVED)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "wrapper %zu leads to 0x%" PRIx64
 				       ", the marker is at 0x%" PRIx64,
-				       i, w->target, fat->elf.marker.vaddr);
+				       i, w->target, fat->host.marker.vaddr);
 	}
 	return KPACK_SUCCESS;
 }
@@ -146,7 +147,7 @@ kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,
 void kp_fatbin_fini(struct kp_fatbin *fat)
 {
 	kp_containers_fini(&fat->containers);
-	kp_elf_fini(&fat->elf);
+	kp_host_fini(&fat->host);
 	free(fat->wrapper_container);
 	free(fat->loose);
 	*fat = (struct kp_fatbin){.source = {.fd = -1}};
@@ -155,7 +156,7 @@ void kp_fatbin_fini(struct kp_fatbin *fat)
 void kp_fatbin_places(const struct kp_fatbin *fat,
 		      void (*fn)(uint32_t index, size_t container, void *arg), void *arg)
 {
-	size_t n = fat->elf.n_wrappers;
+	size_t n = fat->host.n_wrappers;
 
 	for (size_t i = 0; i < n && fat->wrapper_container; i++)
 		if (fat->wrapper_container[i] >= 0)

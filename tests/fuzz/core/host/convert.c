@@ -5,7 +5,7 @@
  * section so that its wrappers point into it again.  A file that
  * loses every other code object must have the remaining ones.
  */
-#include "core/elf/convert.h"
+#include "core/host/convert.h"
 #include "core/restore/recipe.h"
 #include "packer/thin/selection.h"
 #include <stdlib.h>
@@ -56,20 +56,20 @@ static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t o
 static void check_restored(int fd, size_t n_wrappers)
 {
 	struct kpackx_error why = {0};
-	struct kp_elf elf;
+	struct kp_host host;
 
-	if (kp_elf_read(fd, size_of(fd), &elf, &why) || elf.n_wrappers != n_wrappers)
+	if (kp_host_read(fd, size_of(fd), &host, &why) || host.n_wrappers != n_wrappers)
 		abort();
 	for (size_t i = 0; i < n_wrappers; i++)
-		if (elf.wrappers[i].fields.magic != KP_WRAPPER_HIPF ||
-		    elf.wrappers[i].target != elf.fatbin.vaddr)
+		if (host.wrappers[i].fields.magic != KP_WRAPPER_HIPF ||
+		    host.wrappers[i].target != host.fatbin.vaddr)
 			abort();
-	kp_elf_fini(&elf);
+	kp_host_fini(&host);
 }
 
 static void restore(int fd, const struct kp_fatbin *fat, uint64_t size)
 {
-	uint64_t *offsets = calloc(fat->elf.n_wrappers, sizeof(*offsets));
+	uint64_t *offsets = calloc(fat->host.n_wrappers, sizeof(*offsets));
 	struct kp_restore_options options = {
 		.size = size, .offsets = offsets, .write = write_section, .arg = &size};
 	struct kp_outfile out = open_out();
@@ -82,8 +82,8 @@ static void restore(int fd, const struct kp_fatbin *fat, uint64_t size)
 	 * wrappers.
 	 */
 	if (kp_restore(fd, size_of(fd), fat, &options, &out, &why) == KPACK_SUCCESS &&
-	    !fat->elf.wrappers_scanned)
-		check_restored(out.fd, fat->elf.n_wrappers);
+	    !fat->host.wrappers_scanned)
+		check_restored(out.fd, fat->host.n_wrappers);
 	kp_outfile_close(&out);
 	free(offsets);
 }
@@ -154,8 +154,8 @@ static void restore_all(int fd, int original, const struct kp_fatbin *fat)
 	if (kp_fatbin_open(fd, file.size, &converted, &why) ||
 	    kp_fatbin_check_marker(&converted, &why))
 		abort();
-	section =
-		kp_source_fd(fd, converted.elf.layout.offset, converted.elf.layout.size);
+	section = kp_source_fd(fd, converted.host.layout.offset,
+			       converted.host.layout.size);
 	if (kp_recipe_read(&section, &recipe, &why) ||
 	    kp_recipe_fits(&recipe, &file, &fits, &why) || !fits ||
 	    kp_recipe_restore(&recipe, &source, &out, &result, &why))
@@ -180,7 +180,7 @@ static void convert(int fd, uint64_t size, const struct kp_fatbin *fat, bool kee
 	struct kp_outfile out = open_out();
 	struct kpackx_error why = {0};
 
-	if (fat->kind != KP_FATBIN_ELF ||
+	if (fat->kind != KP_FATBIN_HOST ||
 	    kp_recipe_describe(fat, NULL, NULL,
 			       KP_RECIPE_COMPUTE | (keep ? KP_RECIPE_IN_FILE : 0),
 			       &recipe, &why)) {
@@ -192,7 +192,7 @@ static void convert(int fd, uint64_t size, const struct kp_fatbin *fat, bool kee
 			abort();
 		if (options.recipe)
 			restore_all(out.fd, fd, fat);
-		change(out.fd, fat->elf.fatbin.size);
+		change(out.fd, fat->host.fatbin.size);
 	}
 	free((void *)maker.bytes.data);
 	kp_recipe_fini(&recipe);
@@ -222,7 +222,7 @@ static uint64_t sum_images(const struct kp_fatbin *fat, const bool *gone)
 static void refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 		   struct kp_outfile *section, const uint64_t *offsets, uint64_t left)
 {
-	uint64_t *starts = calloc(fat->elf.n_wrappers + 1, sizeof(*starts));
+	uint64_t *starts = calloc(fat->host.n_wrappers + 1, sizeof(*starts));
 	struct kp_restore_options options = {.size = size_of(section->fd),
 					     .offsets = starts,
 					     .write = copy_section,
@@ -234,14 +234,14 @@ static void refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 
 	if (!starts)
 		abort();
-	for (size_t i = 0; i < fat->elf.n_wrappers; i++)
+	for (size_t i = 0; i < fat->host.n_wrappers; i++)
 		if (fat->wrapper_container[i] >= 0)
 			starts[i] = offsets[fat->wrapper_container[i]];
 	if (kp_refill(fd, size, fat, &options, &out, &written, &why) == KPACK_SUCCESS) {
 		if (kp_refill(fd, size, fat, &options, NULL, &planned, &why) ||
 		    planned != written || written != size_of(out.fd) ||
 		    kp_fatbin_open(out.fd, size_of(out.fd), &after, &why) ||
-		    after.elf.n_wrappers != fat->elf.n_wrappers ||
+		    after.host.n_wrappers != fat->host.n_wrappers ||
 		    sum_images(&after, NULL) != left)
 			abort();
 		kp_fatbin_fini(&after);
@@ -272,7 +272,7 @@ static void thin(int fd, uint64_t size, const struct kp_fatbin *fat)
 				       &why) != err ||
 		    (!err && written != counted))
 			abort();
-		if (!err && fat->kind == KP_FATBIN_ELF)
+		if (!err && fat->kind == KP_FATBIN_HOST)
 			refill(fd, size, fat, &section, offsets, sum_images(fat, gone));
 	}
 	kp_outfile_close(&section);

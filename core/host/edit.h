@@ -18,8 +18,8 @@
  *
  * Internal to this folder: convert.c has the conversions.
  */
-#ifndef KP_CORE_ELF_EDIT_H
-#define KP_CORE_ELF_EDIT_H
+#ifndef KP_CORE_HOST_EDIT_H
+#define KP_CORE_HOST_EDIT_H
 
 #include "convert.h"
 #include "core/pe/edit.h"
@@ -168,12 +168,12 @@ kpack_error_t kp_edit_patch(struct kp_edit *ed, uint64_t from, const void *bytes
 /* ---- edit_cut.c ---- */
 
 /*
- * NOT_IMPLEMENTED: the dynamic linker would point a word other than the wrappers of ELF
+ * NOT_IMPLEMENTED: the dynamic linker would point a word other than the wrappers of HOST
  * into section FATBIN, or change a word in it.  Addresses that a program computes, or
  * that are part of code with fixed addresses, are not detected.
  */
 kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
-				const struct kp_elf *elf, struct kpackx_error *why);
+				const struct kp_host *host, struct kpackx_error *why);
 
 /*
  * Remove a section's bytes from the file: it becomes NOBITS, with its address and size.

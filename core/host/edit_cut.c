@@ -26,7 +26,7 @@
 
 struct dangling_search {
 	const struct kp_edit *ed;
-	const struct kp_elf *elf;
+	const struct kp_host *host;
 	const Elf64_Shdr *fatbin;
 	uint32_t relative; /* relocation type */
 	/* of the section whose symbols the relocations are for; 0: none */
@@ -117,7 +117,7 @@ static kpack_error_t check_word(void *arg, const struct kp_elf_reloc *reloc,
 		target = symbol ? symbol + target : 0;
 	}
 	if (!is_inside(s, vaddr) &&
-	    (!is_inside(s, target) || kp_elf_wrapper_at(s->elf, vaddr)))
+	    (!is_inside(s, target) || kp_host_wrapper_at(s->host, vaddr)))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 		       "elf: the word at 0x%" PRIx64
@@ -126,11 +126,11 @@ static kpack_error_t check_word(void *arg, const struct kp_elf_reloc *reloc,
 }
 
 kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
-				const struct kp_elf *elf, struct kpackx_error *why)
+				const struct kp_host *host, struct kpackx_error *why)
 {
 	struct kp_source all = kp_source_fd(ed->fd, 0, ed->size);
 	struct dangling_search s = {.ed = ed,
-				    .elf = elf,
+				    .host = host,
 				    .fatbin = &ed->sections[fatbin].h,
 				    .relative =
 					    kp_elf_machine_of(ed->h.e_machine)->relative};

@@ -9,7 +9,7 @@
  *
  * Of a PE file the sections are read as if they were an ELF's; only their names differ.
  */
-#include "elf_file.h"
+#include "host_file.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ const struct kp_elf_machine *kp_elf_machine_of(uint16_t machine)
 
 /* ---- headers ---- */
 
-bool kp_elf_host_probe(struct kp_span head)
+bool kp_host_probe(struct kp_span head)
 {
 	uint16_t machine;
 
@@ -141,12 +141,12 @@ static const char *const pe_names[NAMED] = {KP_PE_FATBIN, KP_PE_WRAPPERS, KP_PE_
 					    KP_PE_LAYOUT};
 
 /* The state of reading one file. */
-struct elf_reader {
+struct host_reader {
 	struct kp_source src;
 	struct kp_sections in;
 	const char *format; /* in messages */
 	struct kp_pe pe;
-	struct kp_elf *out;
+	struct kp_host *out;
 	bool relocatable;    /* ET_REL: addresses are offsets in their section */
 	size_t found[NAMED]; /* indexes; 0: none with bytes, but FATBIN may have none */
 	size_t wrappers_cap;
@@ -155,7 +155,7 @@ struct elf_reader {
 };
 
 /* INVALID_FORMAT unless the bytes of S, or none of WHAT, are in the file and in the address space. */
-static kpack_error_t check_section(const struct elf_reader *r, const char *what,
+static kpack_error_t check_section(const struct host_reader *r, const char *what,
 				   const struct kp_section *s, struct kpackx_error *why)
 {
 	if (!kp_range_ok(r->src.size, s->offset, s->size))
@@ -172,7 +172,7 @@ static kpack_error_t check_section(const struct elf_reader *r, const char *what,
 }
 
 /* Check S, whose bytes are about to be walked: all together they are no more than the file's. */
-static kpack_error_t begin_section(struct elf_reader *r, const char *what,
+static kpack_error_t begin_section(struct host_reader *r, const char *what,
 				   const struct kp_section *s, struct kpackx_error *why)
 {
 	KP_TRY(check_section(r, what, s, why));
@@ -186,11 +186,11 @@ static kpack_error_t begin_section(struct elf_reader *r, const char *what,
 
 /* ---- wrappers ---- */
 
-static kpack_error_t add_wrapper(struct elf_reader *r, const struct kp_section *s,
+static kpack_error_t add_wrapper(struct host_reader *r, const struct kp_section *s,
 				 uint64_t off, struct kp_wrapper fields,
 				 struct kpackx_error *why)
 {
-	struct kp_elf *out = r->out;
+	struct kp_host *out = r->out;
 
 	if (out->n_wrappers == KP_WRAPPERS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -198,7 +198,7 @@ static kpack_error_t add_wrapper(struct elf_reader *r, const struct kp_section *
 			       r->format, KP_WRAPPERS_MAX);
 	KP_TRY(kp_room(&out->wrappers, out->n_wrappers, &r->wrappers_cap, "wrappers",
 		       why));
-	out->wrappers[out->n_wrappers++] = (struct kp_elf_wrapper){
+	out->wrappers[out->n_wrappers++] = (struct kp_host_wrapper){
 		.fields = fields,
 		.vaddr = s->addr + off,
 		.offset = s->offset + off,
@@ -209,7 +209,7 @@ static kpack_error_t add_wrapper(struct elf_reader *r, const struct kp_section *
 }
 
 /* Read .hipFatBinSegment, and skip zero words that a sanitizer puts between wrappers. */
-static kpack_error_t read_segment(struct elf_reader *r, struct kpackx_error *why)
+static kpack_error_t read_segment(struct host_reader *r, struct kpackx_error *why)
 {
 	const struct kp_section *s = &r->in.items[r->found[SEGMENT]];
 	static const uint8_t zero[8];
@@ -244,9 +244,9 @@ static kpack_error_t read_segment(struct elf_reader *r, struct kpackx_error *why
 }
 
 /* Find all words in data that look like wrappers, by address. */
-static kpack_error_t scan_data(struct elf_reader *r, struct kpackx_error *why)
+static kpack_error_t scan_data(struct host_reader *r, struct kpackx_error *why)
 {
-	struct kp_elf *out = r->out;
+	struct kp_host *out = r->out;
 	struct kp_wrapper fields;
 	struct kp_window window;
 	const uint8_t *p;
@@ -270,23 +270,23 @@ static kpack_error_t scan_data(struct elf_reader *r, struct kpackx_error *why)
 	}
 	if (out->n_wrappers)
 		kp_sort(out->wrappers, out->n_wrappers,
-			KP_BY_NUMBER(struct kp_elf_wrapper, vaddr));
+			KP_BY_NUMBER(struct kp_host_wrapper, vaddr));
 	return KPACK_SUCCESS;
 }
 
 /* ---- where the wrappers' pointers lead ---- */
 
-struct kp_elf_wrapper *kp_elf_wrapper_at(const struct kp_elf *elf, uint64_t vaddr)
+struct kp_host_wrapper *kp_host_wrapper_at(const struct kp_host *host, uint64_t vaddr)
 {
-	const struct kp_elf_wrapper probe = {.vaddr = vaddr - KP_WRAPPER_POINTER};
-	size_t n = elf->n_wrappers;
+	const struct kp_host_wrapper probe = {.vaddr = vaddr - KP_WRAPPER_POINTER};
+	size_t n = host->n_wrappers;
 
 	/* most relocations are for other sections */
-	if (n == 0 || probe.vaddr < elf->wrappers[0].vaddr ||
-	    probe.vaddr > elf->wrappers[n - 1].vaddr)
+	if (n == 0 || probe.vaddr < host->wrappers[0].vaddr ||
+	    probe.vaddr > host->wrappers[n - 1].vaddr)
 		return NULL;
-	return kp_find(elf->wrappers, n, &probe,
-		       KP_BY_NUMBER(struct kp_elf_wrapper, vaddr));
+	return kp_find(host->wrappers, n, &probe,
+		       KP_BY_NUMBER(struct kp_host_wrapper, vaddr));
 }
 
 /*
@@ -296,9 +296,9 @@ struct kp_elf_wrapper *kp_elf_wrapper_at(const struct kp_elf *elf, uint64_t vadd
 static kpack_error_t relocate_wrapper(void *arg, const struct kp_elf_reloc *reloc,
 				      struct kpackx_error *why)
 {
-	struct elf_reader *r = arg;
+	struct host_reader *r = arg;
 	uint64_t base = r->relocatable ? r->in.items[r->found[SEGMENT]].addr : 0;
-	struct kp_elf_wrapper *w = kp_elf_wrapper_at(r->out, reloc->vaddr + base);
+	struct kp_host_wrapper *w = kp_host_wrapper_at(r->out, reloc->vaddr + base);
 	const struct kp_elf_machine *m = kp_elf_machine_of(r->out->machine);
 	uint8_t sym[sizeof(Elf64_Sym)];
 	const struct kp_section *s;
@@ -383,8 +383,8 @@ static kpack_error_t list_pe(const struct kp_pe *pe, struct kp_sections *out,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_elf_sections(const struct kp_source *src, struct kp_sections *out,
-			      struct kpackx_error *why)
+kpack_error_t kp_host_sections(const struct kp_source *src, struct kp_sections *out,
+			       struct kpackx_error *why)
 {
 	KP_AUTO(kp_pe) pe = {0};
 	struct kp_span head;
@@ -402,7 +402,7 @@ kpack_error_t kp_elf_sections(const struct kp_source *src, struct kp_sections *o
 static kpack_error_t rebase_wrapper(void *arg, uint32_t rva, unsigned size,
 				    struct kpackx_error *why)
 {
-	struct elf_reader *r = arg;
+	struct host_reader *r = arg;
 
 	return size == 8 ? relocate_wrapper(
 				   r, &(struct kp_elf_reloc){.vaddr = r->pe.base + rva},
@@ -414,13 +414,13 @@ static kpack_error_t rebase_wrapper(void *arg, uint32_t rva, unsigned size,
  * A pointer that is not rebased leads nowhere in a file that is loaded anywhere.  AMD's converter
  * leaves the section in memory, and cuts what it has in the file to less than a page.
  */
-static void finish_pe(struct elf_reader *r)
+static void finish_pe(struct host_reader *r)
 {
-	struct kp_elf *out = r->out;
+	struct kp_host *out = r->out;
 	size_t n_hipk = 0;
 
 	for (size_t i = 0; i < out->n_wrappers; i++) {
-		struct kp_elf_wrapper *w = &out->wrappers[i];
+		struct kp_host_wrapper *w = &out->wrappers[i];
 
 		n_hipk += w->fields.magic == KP_WRAPPER_HIPK;
 		if (!r->pe.fixed && r->pe.directories[KP_PE_RELOCS].size &&
@@ -435,25 +435,25 @@ static void finish_pe(struct elf_reader *r)
 	}
 }
 
-static void elf_reader_fini(struct elf_reader *r)
+static void host_reader_fini(struct host_reader *r)
 {
 	kp_sections_fini(&r->in);
 	kp_pe_fini(&r->pe);
 	if (r->out)
-		kp_elf_fini(r->out);
+		kp_host_fini(r->out);
 }
 
-kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
-			  struct kpackx_error *why)
+kpack_error_t kp_host_read(int fd, uint64_t size, struct kp_host *out,
+			   struct kpackx_error *why)
 {
-	KP_AUTO(elf_reader)
+	KP_AUTO(host_reader)
 	r = {.src = kp_source_fd(fd, 0, size), .format = "elf", .out = out};
-	struct kp_elf_part parts[NAMED] = {0};
+	struct kp_host_part parts[NAMED] = {0};
 	struct kp_span head;
 	size_t n = 0;
 	uint8_t magic[2];
 
-	*out = (struct kp_elf){0};
+	*out = (struct kp_host){0};
 	KP_TRY(kp_source_head(&r.src, 0, magic, sizeof(magic), &head, why));
 	if (kp_span_begins(head, "MZ")) {
 		out->pe = true;
@@ -486,7 +486,7 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 		if (s->type == SHT_NOBITS)
 			continue;
 		KP_TRY(check_section(&r, s->name, s, why));
-		parts[name] = (struct kp_elf_part){s->addr, s->offset, s->size};
+		parts[name] = (struct kp_host_part){s->addr, s->offset, s->size};
 	}
 	out->has_fatbin = parts[FATBIN].size > 0;
 	out->fatbin = parts[FATBIN];
@@ -518,8 +518,8 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 	 * must lead into.  Wrappers share no bytes.
 	 */
 	for (size_t i = 0; i < out->n_wrappers && out->wrappers_scanned; i++) {
-		const struct kp_elf_wrapper w = out->wrappers[i];
-		const struct kp_elf_part *into =
+		const struct kp_host_wrapper w = out->wrappers[i];
+		const struct kp_host_part *into =
 			w.fields.magic == KP_WRAPPER_HIPK ? &out->marker : &out->fatbin;
 
 		if (w.source != KP_POINTER_UNRESOLVED && w.target >= into->vaddr &&
@@ -533,8 +533,8 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 	return KPACK_SUCCESS;
 }
 
-void kp_elf_fini(struct kp_elf *elf)
+void kp_host_fini(struct kp_host *host)
 {
-	free(elf->wrappers);
-	*elf = (struct kp_elf){0};
+	free(host->wrappers);
+	*host = (struct kp_host){0};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The marker's map, and a wrapper, from the same bytes. */
 #include "core/base/bounds.h"
-#include "core/elf/marker.h"
+#include "core/host/marker.h"
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
