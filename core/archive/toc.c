@@ -746,6 +746,16 @@ static const struct map_field top_fields[] = {
 	{.name = "format_version", OWN, .parse = parse_version},
 };
 
+/* Move a string over its head, already read, to make room for a NUL. */
+static void end_string(struct kp_toc *toc, struct kp_span *s)
+{
+	uint8_t *to = toc->bytes + (s->data - toc->bytes) - 1;
+
+	memmove(to, s->data, s->size);
+	to[s->size] = 0;
+	s->data = to;
+}
+
 static bool parse_top(struct parser *p)
 {
 	struct kp_toc *toc = p->toc;
@@ -755,15 +765,12 @@ static bool parse_top(struct parser *p)
 			  NULL))
 		return false;
 	toc->used = toc->in_file = kp_mp_offset(&p->c);
-	/* move each architecture over its head, already read, to make room for a NUL */
-	for (size_t i = 0; i < toc->n_arches; i++) {
-		struct kp_span *s = &toc->arches[i];
-		uint8_t *to = toc->bytes + (s->data - toc->bytes) - 1;
-
-		memmove(to, s->data, s->size);
-		to[s->size] = 0;
-		s->data = to;
-	}
+	for (size_t i = 0; i < toc->n_arches; i++)
+		end_string(toc, &toc->arches[i]);
+	if (toc->group.data)
+		end_string(toc, &toc->group);
+	if (toc->family.data)
+		end_string(toc, &toc->family);
 	return true;
 }
 

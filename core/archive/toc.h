@@ -187,7 +187,7 @@ struct kp_toc {
 
 	kpack_compression_t scheme;
 	bool has_scheme;
-	struct kp_span group, family;
+	struct kp_span group, family; /* NUL-terminated in place; data NULL: absent */
 	bool has_group, has_family, has_arches, has_toc;
 	uint64_t format_version; /* 0: absent */
 

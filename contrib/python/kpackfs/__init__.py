@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ctypes
 import enum
-import io
 import os
 import struct
 import sysconfig
@@ -156,6 +155,7 @@ _WITHOUT_REASON: Dict[str, List[Any]] = {
     "kpackx_generic_target": [c_char_p, c_char_p, c_size_t],
     "kpackx_get_entry": [c_void_p, c_size_t, POINTER(_Entry)],
     "kpackx_get_entry_count": [c_void_p, _SIZE],
+    "kpackx_get_group": [c_void_p, POINTER(c_char_p), POINTER(c_char_p)],
 }
 _FREE = ["kpack_cache_destroy", "kpack_close", "kpack_free_code_object", "kpack_free_kernel", "kpackx_writer_abort"]
 _STRINGS: Dict[str, List[Any]] = {"kpack_error_string": [c_int], "kpackx_version": []}
@@ -314,7 +314,6 @@ class Archive(_Closable, Mapping[Name, bytes]):
         pointer = c_void_p()
         _call("kpackx_open", _path(path), byref(pointer), subject=self.path)
         self._handle = _Handle(pointer, "kpack_close")
-        self._names: Optional[Dict[str, str]] = None
 
     def __enter__(self) -> Archive:
         return self
@@ -410,22 +409,18 @@ class Archive(_Closable, Mapping[Name, bytes]):
 
     @property
     def group(self) -> str:
-        """group_name; "" where the archive has none.  Read from the file at the path, once."""
-        return self._header()["group_name"]
+        """group_name; "" where the archive has none."""
+        return self._group()[0]
 
     @property
     def family(self) -> str:
-        """gfx_arch_family, likewise."""
-        return self._header()["gfx_arch_family"]
+        """gfx_arch_family; "" where the archive has none."""
+        return self._group()[1]
 
-    def _header(self) -> Dict[str, str]:
-        """The names at the front of the table of contents, which the C interface does not have."""
-        if self._names is None:
-            with io.open(self.path, "rb") as f:
-                f.seek(struct.unpack("<8xQ", f.read(16))[0])
-                names = unpack(f.read(), until=("group_name", "gfx_arch_family"))[0]
-            self._names = {n: str(names.get(n, "")) for n in ("group_name", "gfx_arch_family")}
-        return self._names
+    def _group(self) -> Tuple[str, str]:
+        handle, group, family = self._use(), c_char_p(), c_char_p()
+        _call("kpackx_get_group", handle, byref(group), byref(family))
+        return _decode(group.value), _decode(family.value)
 
     def verify(self) -> int:
         """Decode every entry, which compares every hash; returns the number of decoded bytes.
