@@ -96,6 +96,10 @@ class ReadTest(Case):
             self.assertIn("lib/y.so#0", text)
             self.refuses(KeyError, kpackfs.Code.KERNEL_NOT_FOUND, a.entry, "lib/x.so#0", "gfx90a")
             self.assertRaisesRegex(ValueError, "NUL", lambda: a["lib/x.so#0\0", "gfx900"])
+            for wrong in ("lib/x.so#0", None, ("a",), ("lib/x.so#0", 5)):
+                self.assertRaisesRegex(TypeError, r"is no \(key, arch\)", a.__getitem__, wrong)
+            self.assertRaisesRegex(TypeError, "5 is no str", a.entry, "lib/x.so#0", 5)
+            self.assertRaises(TypeError, a.read, "lib/x.so#0", "gfx900", 1.5)
         self.assertRaisesRegex(ValueError, "NUL", kpackfs.open, self.path("a.kpack\0"))
 
     def test_damage(self):
@@ -217,7 +221,10 @@ class LoadTest(Case):
             self.assertRaises(ValueError, load, 1 << 32, "gfx900")
             self.refuses(kpackfs.KpackError, kpackfs.Code.ARCHIVE_NOT_FOUND, load, 0, "gfx1100")
             self.refuses(ValueError, kpackfs.Code.INVALID_ARGUMENT, load, 0)
-            self.refuses(ValueError, kpackfs.Code.INVALID_METADATA, cache.load, b"\x80", self.dir, 0, ["gfx900"])
+            for damaged in (b"", b"\x80", marker[:-3], marker[:-20]):
+                self.refuses(ValueError, kpackfs.Code.INVALID_METADATA, cache.load, damaged, self.dir, 0, ["gfx900"])
+            self.assertRaises(TypeError, cache.load, "text", self.dir, 0, ["gfx900"])
+            self.assertRaisesRegex(TypeError, "'gfx900' is one str", cache.load, marker, self.dir, 0, "gfx900")
         self.assertRaisesRegex(ValueError, "closed", load, 0, "gfx900")
 
     def test_the_environment(self):
@@ -231,7 +238,8 @@ class LoadTest(Case):
                         "gfx942,gfx1100", "--objects", self.path("o"), self.path("lib.so")], check=True)
         with open(self.path("o", "1-gfx1100"), "rb") as f:
             self.assertEqual(kpackfs.load_embedded(self.path("lib.so"), 1, ["gfx1100"]), f.read())
-        self.refuses(kpackfs.KpackError, kpackfs.Code.ARCH_NOT_FOUND, kpackfs.load_embedded, self.path("lib.so"), 1, ["gfx900"])
+        self.assertIn(self.path("lib.so: "), self.refuses(
+            kpackfs.KpackError, kpackfs.Code.ARCH_NOT_FOUND, kpackfs.load_embedded, self.path("lib.so"), 1, ["gfx900"]))
 
     def test_targets(self):
         self.assertEqual(kpackfs.generic_target("gfx1100"), "gfx11-generic")
