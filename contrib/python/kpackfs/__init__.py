@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import glob
 import operator
 import os
 import struct
-import sysconfig
 import threading
 import weakref
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
@@ -165,15 +165,15 @@ _STRINGS: Dict[str, List[Any]] = {"kpack_error_string": [c_int], "kpackx_version
 
 
 def _load_library() -> ctypes.CDLL:
-    named = os.environ.get("KPACKFS_LIBRARY")
-    file, multiarch = "librocm_kpack.so.0", sysconfig.get_config_var("MULTIARCH")
+    named, file = os.environ.get("KPACKFS_LIBRARY"), "librocm_kpack.so.0"
     places = [
-        f"{prefix}/{lib}/kpackfs/lib/{file}"
+        place
         for prefix in ("/usr/local", "/usr")
-        for lib in ("lib", "lib64", f"lib/{multiarch}")
+        for lib in ("lib", "lib64", "lib/*")  # as lib/x86_64-linux-gnu, which only Debian's Python knows
+        for place in sorted(glob.glob(f"{prefix}/{lib}/kpackfs/lib/{file}"))
     ]
     reasons = []
-    for place in [named] if named else [p for p in places if os.path.exists(p)] + [file]:
+    for place in [named] if named else places + [file]:
         try:
             library = ctypes.CDLL(place)
         except OSError as why:
