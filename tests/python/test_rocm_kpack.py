@@ -208,6 +208,8 @@ class TransformTest(PythonCase):
         host = fat(self.file("host.so"), [])
         subprocess.run(["objcopy", "--remove-section=.hip_fatbin", "--remove-section=.hipFatBinSegment", host], check=True)
         self.assertFalse(is_fat_binary(host))
+        subprocess.run(["objcopy", "--only-keep-debug", fat(self.file("lib.so")), self.file("lib.debug")], check=True)
+        self.assertFalse(is_fat_binary(self.file("lib.debug")))  # its .hip_fatbin has no bytes
         with self.assertRaisesRegex(NotFatBinaryError, r"no \.hip_fatbin section"):
             kpack_offload_binary(host, self.file("out"), ["x"], "name")
         self.assertRaises(ValueError, kpack_offload_binary, host, self.file("out"), ["x"])
@@ -219,6 +221,7 @@ class TransformTest(PythonCase):
             got = [(extract_architecture_from_target(t), (u.dest_dir / f).read_bytes()) for t, f in u.target_list]
         self.assertEqual(got, OBJECTS[0] + OBJECTS[1])
         self.assertFalse(u.dest_dir.exists())
+        self.assertEqual(BundledBinary(self.file("lib.so")).list_bundles(), [*ARCHES, *ARCHES])
         with BundledBinary(self.file("lib.so")).unbundle(dest_dir=self.file("u"), delete_on_close=False, gfx_arch="gfx90a") as u:
             self.assertEqual([t for t, _ in u.target_list], ["hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+"] * 2)
         self.assertEqual(sorted(os.listdir(self.file("u"))), sorted(u.file_names))
