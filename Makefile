@@ -490,13 +490,14 @@ wanted        := system/multi-user.target.wants/kpackfs-policies.service
 private := kpackfs
 headers := $(wildcard core/rocm_kpack/*.h)
 cmake_package := rocm-kpack-config.cmake rocm-kpack-config-version.cmake
+cmake_links   := $(subst rocm-,rocm_,$(cmake_package))
 modules       := rocm_kpack.pc rocm_kpack_static.pc
 
-# The library's files, and its directories: $(call library_...,INCLUDE,LIB)
+# The library's files, links before what they lead to, and its directories: $(call library_...,INCLUDE,LIB)
 library_files = $(addprefix $(1)/rocm_kpack/,$(notdir $(headers))) \
 	$(addprefix $(2)/,librocm_kpack.so librocm_kpack.so.0 librocm_kpack.a) \
-	$(addprefix $(2)/cmake/rocm-kpack/,$(cmake_package))
-library_dirs = $(1)/rocm_kpack $(2)/cmake/rocm-kpack
+	$(addprefix $(2)/cmake/rocm_kpack/,$(cmake_links)) $(addprefix $(2)/cmake/rocm-kpack/,$(cmake_package))
+library_dirs = $(1)/rocm_kpack $(2)/cmake/rocm-kpack $(2)/cmake/rocm_kpack
 
 # What programs with the static library need, and what they need more with -static
 needed_libs = $(strip $(libs_library)) -pthread
@@ -521,6 +522,7 @@ define put_library
 	for f in $(cmake_package); do $(call fill,$$f,$(2)/cmake/rocm-kpack, \
 		-e 's|@LIBS@|$(call semicolons,$(needed_libs))|' \
 		-e "s|@INCLUDEDIR@|$$include|" -e "s|@POINTER@|$$pointer|") || exit 1; done
+	for f in $(cmake_package); do ln -sf ../rocm-kpack/$$f $(2)/cmake/rocm_kpack/rocm_$${f#rocm-} || exit 1; done
 endef
 
 # install uses files that an earlier make built, perhaps as another user; root compiles nothing.
@@ -578,7 +580,7 @@ uninstall: ## remove the installed files
 		$(addprefix $(sharedir)/dpkg/,$(dpkg_hooks)) $(DESTDIR)$(libexecdir)/kpackfs/dpkg-hook \
 		$(addprefix $(unitdir)/system/,$(services)) $(unitdir)/user/$(service) $(unitdir)/$(wanted) \
 		$(call library_files,$(lib)/$(private)/include,$(lib)/$(private)/lib)
-	(cd $(lib)/$(private) && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack) 2>/dev/null; \
+	(cd $(lib)/$(private) && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack lib/cmake/rocm_kpack) 2>/dev/null; \
 		rmdir $(lib)/$(private) 2>/dev/null; \
 		rmdir $(clangdir) $(dir $(clangdir)) 2>/dev/null; \
 		rmdir $(sharedir)/systemd $(sharedir)/dpkg $(sharedir) 2>/dev/null || :

@@ -143,7 +143,7 @@ cmake_builds() # PREFIX OPTION...
 	prefix=$1
 	shift
 	# what it knows of the compilers stays
-	cmake -S tests/link -B "$work/cmake" -Urocm-kpack_DIR -DSTATIC=OFF -DCMAKE_PREFIX_PATH="$prefix" "$@" &&
+	cmake -S tests/link -B "$work/cmake" -Urocm-kpack_DIR -Urocm_kpack_DIR -UPACKAGE -DSTATIC=OFF -DCMAKE_PREFIX_PATH="$prefix" "$@" &&
 		cmake --build "$work/cmake" &&
 		right "$work/cmake/uses-c" && right "$work/cmake/uses-cxx"
 }
@@ -237,6 +237,7 @@ t "programs built with the static module run with -static" static_static
 t "the modules have our version, and AMD's" versions
 t "programs built with CMake run" cmake_builds "$own"
 t "they use the private library" uses "$work/cmake/uses-cxx" "$own/lib/librocm_kpack.so.0"
+t "programs built with CMake by the name and target of AMD's sources run" cmake_builds "$own" -DPACKAGE=rocm_kpack
 t "programs built with CMake, static, run" cmake_builds "$own" -DSTATIC=ON
 t "they need no library of ours" none "$(readelf -d "$work/cmake/uses-cxx" | grep librocm_kpack)"
 t "CMake is refused a later version" no_cmake_version 0.2

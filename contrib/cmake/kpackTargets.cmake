@@ -4,7 +4,8 @@ kpack_target_archives(TARGET [GROUP name] [DESTINATION dir])
 
 After TARGET, a library or program with HIP code, is linked, its device code moves into archives in
 .kpack beside it: the file and the archives are what `kpack pack --group name` makes of the linked
-file.  GROUP names the archives (TARGET).  With DESTINATION the archives are installed to
+file.  GROUP names the archives (TARGET); targets of one GROUP in one directory share them.  The code
+of a static library moves where the library is linked.  With DESTINATION the archives are installed to
 DESTINATION/.kpack; it is the directory that TARGET itself is installed to, such as lib.
 
     include(path/to/contrib/cmake/kpackTargets.cmake)

@@ -52,6 +52,7 @@ struct parser {
 	size_t n_own, own_cap;
 	struct kp_string_table strings;
 	struct kp_string_chain arch_chain, type_chain;
+	size_t hash_end; /* of table_hash, wherever it is; 0: there is none */
 };
 
 static void parser_fini(struct parser *p)
@@ -719,17 +720,13 @@ static bool parse_version(struct parser *p)
 	return take_integer(p, &p->toc->format_version);
 }
 
-/*
- * Its value was compared already if it is at the end, where it belongs.  One that is cut off is
- * a fault of its own, by which a truncated table is known.
- */
+/* Its value was compared already if it is at the end, where it belongs. */
 static bool parse_table_hash(struct parser *p)
 {
-	struct kp_mp value = p->c;
+	bool ok = kp_mp_skip(&p->c);
 
-	if (!p->toc->has_table_hash && kp_mp_skip(&value))
-		return kp_mp_fault(&p->c, "table_hash is not the last 16 bytes");
-	return kp_mp_skip(&p->c);
+	p->hash_end = kp_mp_offset(&p->c);
+	return ok;
 }
 
 #define IN_TOC(field) offsetof(struct kp_toc, field)
@@ -749,6 +746,16 @@ static const struct map_field top_fields[] = {
 	{.name = "format_version", OWN, .parse = parse_version},
 };
 
+/* Move a string over its head, already read, to make room for a NUL. */
+static void end_string(struct kp_toc *toc, struct kp_span *s)
+{
+	uint8_t *to = toc->bytes + (s->data - toc->bytes) - 1;
+
+	memmove(to, s->data, s->size);
+	to[s->size] = 0;
+	s->data = to;
+}
+
 static bool parse_top(struct parser *p)
 {
 	struct kp_toc *toc = p->toc;
@@ -758,15 +765,12 @@ static bool parse_top(struct parser *p)
 			  NULL))
 		return false;
 	toc->used = toc->in_file = kp_mp_offset(&p->c);
-	/* move each architecture over its head, already read, to make room for a NUL */
-	for (size_t i = 0; i < toc->n_arches; i++) {
-		struct kp_span *s = &toc->arches[i];
-		uint8_t *to = toc->bytes + (s->data - toc->bytes) - 1;
-
-		memmove(to, s->data, s->size);
-		to[s->size] = 0;
-		s->data = to;
-	}
+	for (size_t i = 0; i < toc->n_arches; i++)
+		end_string(toc, &toc->arches[i]);
+	if (toc->group.data)
+		end_string(toc, &toc->group);
+	if (toc->family.data)
+		end_string(toc, &toc->family);
 	return true;
 }
 
@@ -881,6 +885,19 @@ kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 				  why);
 	toc->entries =
 		kp_large_trim(toc->entries, toc->n_entries * sizeof(*toc->entries));
+	/*
+	 * If names follow table_hash, a program that does not know it copied it from the archive
+	 * that it changed, and with it hashes and offsets of objects that this one does not have.
+	 * No flipped bit makes such a table of another.
+	 */
+	if (p.hash_end && !toc->has_table_hash) {
+		if (p.hash_end == toc->used)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "toc: table_hash is not the last 16 bytes: "
+				       "damaged");
+		toc->piece_hashes = toc->frame_index = (struct kp_span){0};
+		toc->copied_hashes = true;
+	}
 	/*
 	 * A writer of piece_hashes or frame_hashes also writes table_hash.  Where only that is
 	 * missing, its name was damaged, or bytes follow the table.

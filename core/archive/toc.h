@@ -187,7 +187,7 @@ struct kp_toc {
 
 	kpack_compression_t scheme;
 	bool has_scheme;
-	struct kp_span group, family;
+	struct kp_span group, family; /* NUL-terminated in place; data NULL: absent */
 	bool has_group, has_family, has_arches, has_toc;
 	uint64_t format_version; /* 0: absent */
 
@@ -203,6 +203,7 @@ struct kp_toc {
 	struct kp_span frame_index;  /* empty: absent */
 	struct kp_span piece_hashes; /* data NULL: absent */
 	bool has_table_hash;         /* at its end, and matches it */
+	bool copied_hashes;          /* it has those of another archive: ignored */
 	uint64_t hash;               /* see kp_toc_hash */
 
 	struct kp_shared_layout shared; /* scheme zstd-shared */

@@ -471,6 +471,7 @@ void kp_toc_compact(struct kp_toc *toc)
 		if (others[i]->data) {
 			memcpy(bytes + size, others[i]->data, others[i]->size);
 			size += others[i]->size;
+			bytes[size++] = '\0';
 		}
 
 	free(toc->bytes);
@@ -483,7 +484,7 @@ void kp_toc_compact(struct kp_toc *toc)
 	for (size_t i = 0; i < KP_COUNT(others); i++)
 		if (others[i]->data) {
 			others[i]->data = toc->bytes + at;
-			at += others[i]->size;
+			at += others[i]->size + 1;
 		}
 	free(toc->more.runs);
 	free(toc->entries_more.runs);

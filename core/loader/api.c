@@ -191,6 +191,19 @@ kpack_error_t kpack_get_architectures(kpack_archive_t archive, const char ***arc
 	return end_call(archive, err, &reason, NULL);
 }
 
+kpack_error_t kpackx_get_group(kpack_archive_t archive, const char **group,
+			       const char **family)
+{
+	const struct kp_toc *toc;
+
+	if (!archive || !group || !family)
+		return end_null(archive, NULL);
+	toc = kp_archive_toc(archive);
+	*group = toc->group.data ? (const char *)toc->group.data : "";
+	*family = toc->family.data ? (const char *)toc->family.data : "";
+	return KPACK_SUCCESS;
+}
+
 /* --- kernels ---------------------------------------------------------------------- */
 
 kpack_error_t kpackx_get_kernel(kpack_archive_t archive, const char *binary_name,

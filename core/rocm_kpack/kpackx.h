@@ -134,6 +134,14 @@ KPACK_API kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive,
 						  const char **metadata_json,
 						  size_t *size);
 
+/*
+ * The archive's group_name and gfx_arch_family, "" where it has none.  Borrowed until
+ * kpack_close.
+ * INVALID_ARGUMENT: a NULL argument.
+ */
+KPACK_API kpack_error_t kpackx_get_group(kpack_archive_t archive, const char **group,
+					 const char **family);
+
 /* ---- entries ---- */
 
 /* One entry of an archive; strings and bytes are borrowed until kpack_close. */

@@ -304,7 +304,11 @@ static void check_fields(struct check *c)
 		NOTE(c, "toc: compression_scheme is missing: readers assume none");
 	if (toc->scheme == KPACK_COMPRESSION_NOOP && !toc->has_blobs && toc->n_entries)
 		FAULT(c, "toc: blobs is missing: other readers find no bytes");
-	if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL && !toc->frame_index.size)
+	if (toc->copied_hashes)
+		NOTE(c, "toc: its hashes are of another archive: a program that does not "
+			"know them copied them; kpack merge writes new ones");
+	else if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
+		 !toc->frame_index.size)
 		NOTE(c, "toc: no frame_index");
 	/* an architecture is a string of the table, which binaries may have, too */
 	for (size_t i = 0; i < toc->n_entries; i++)

@@ -244,15 +244,25 @@ def lies_hashes(d):
     def pieces(stored, ordinal=1, n=None):
         return struct.pack("<I", ordinal) + b"".join(
             struct.pack("<Q", xxh3_64(stored[i:i + 65536])) for i in range(0, len(stored), 65536)[:n])
+
+    def wrong(stored):
+        return pieces(stored)[:-1] + b"x"
+
+    def rewritten(top):
+        """A program that knows none of the hashes copies them, and appends what it has made anew."""
+        anew = ("toc", "compression_scheme", "blobs", "zstd_offset", "zstd_size")
+        old = {**top, "table_hash": bytes(16)}
+        return mkarchive.pack({n: old[n] for n in [*(o for o in old if o not in anew), *(a for a in anew if a in old)]})
     files = {
         "good": made(pieces), "good-zstd": made(pieces, scheme="zstd-per-kernel"), "only-table": made(None),
         "damage-0": made(pieces, 5), "damage-3": made(pieces, 200000), "damage-unhashed": made(None, 200000),
         "damage-zstd": made(pieces, 40000, scheme="zstd-per-kernel"), "order": made(lambda s: pieces(s) + pieces(s, 0)),
         "cut": made(lambda s: pieces(s)[:-1]), "few": made(lambda s: pieces(s, n=2)),
         "ordinal": made(lambda s: pieces(s, 2)), "text": made(lambda s: "x"),
-        "wrong": made(lambda s: pieces(s)[:-1] + b"x"), "no-table-hash": made(pieces, table=mkarchive.pack),
+        "wrong": made(wrong), "no-table-hash": made(pieces, table=mkarchive.pack),
         "table-hash-wrong": made(pieces, table=lambda top: with_hash(top)[:-1] + b"x"),
-        "table-hash-first": made(pieces, table=lambda top: mkarchive.pack({"table_hash": bytes(16), **top})),
+        "rewritten": made(wrong, table=rewritten),
+        "rewritten-zstd": made(wrong, table=rewritten, scheme="zstd-per-kernel", more={"frame_index": bytes(24)}),
         "table-hash-short": made(pieces, table=lambda top: mkarchive.pack({**top, "table_hash": bytes(5)})),
         "tail": made(pieces) + b"x",
     }

@@ -38,6 +38,12 @@ as_packed() { # FAT DIR: the file and the archives in DIR are those of kpack pac
 	diff -r want/.kpack "$2/.kpack"
 }
 
+as_tree() { # the files in made are those that kpack pack makes of fat
+	rm -rf want
+	"$KPACK" pack -q --group all fat want
+	diff -r -x .kpack-parts want made
+}
+
 @test "kpack-link before a compiler" {
 	mkdir fat made
 	link fat/libdemo.so.1 cc
@@ -54,6 +60,29 @@ as_packed() { # FAT DIR: the file and the archives in DIR are those of kpack pac
 	link made/libdemo.so.1 "$T/contrib/cmake/kpack-link" cc
 	[ "$(ls made/.kpack)" = demo_gfx942.kpack ]
 	[ -z "$(find . -name '.kpack-link-*')" ]
+	# nothing is left that the next make takes for linked
+	KPACK=/bin/false run ! "$T/contrib/cmake/kpack-link" cc -shared -o failed.so demo.o
+	[ ! -e failed.so ]
+}
+
+@test "kpack-link of several files with one group" {
+	mkdir fat made
+	for lib in one two three; do
+		link fat/$lib.so cc
+		"$T/contrib/cmake/kpack-link" -g all cc -shared -Wl,-soname,libdemo.so.1 -o made/$lib.so demo.o &
+	done
+	wait
+	as_tree
+	# what a file no longer has, and what is gone, is no longer in the archives that others share
+	bundle gfx942
+	link fat/two.so cc
+	link made/two.so "$T/contrib/cmake/kpack-link" -g all cc
+	as_tree
+	rm fat/one.so made/one.so
+	link fat/three.so cc
+	link made/three.so "$T/contrib/cmake/kpack-link" -g all cc
+	as_tree
+	[ "$(ls made/.kpack)" = all_gfx942.kpack ]
 }
 
 @test "CMake" {

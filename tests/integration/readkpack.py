@@ -174,7 +174,8 @@ class Archive:
 
     def check_hashes(self, table):
         if "table_hash" in self.top:
-            assert list(self.top)[-1] == "table_hash", "table_hash is not last"
+            if list(self.top)[-1] != "table_hash":
+                return  # a program that does not know the hashes copied them
             assert self.top["table_hash"] == xxh3_128(table[:-16]), "table_hash"
         hashes, at, last = self.top.get("piece_hashes", b""), 0, -1
         while at < len(hashes):

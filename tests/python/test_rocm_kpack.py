@@ -4,7 +4,7 @@ descriptions, on inputs of independent writers."""
 import os, shutil, struct, subprocess, sys, threading
 from pathlib import Path
 
-import foreign, mkarchive, mkfat, mkwheel, readkpack
+import foreign, mkarchive, mkfat, mkwheel, pes, readkpack
 import rocm_kpack
 from rocm_kpack.artifact_utils import extract_architecture_from_target, read_artifact_manifest, write_artifact_manifest
 from rocm_kpack.binutils import BundledBinary, Toolchain
@@ -189,20 +189,27 @@ class TransformTest(PythonCase):
         self.assertTrue(os.access(self.file("out"), os.X_OK))
 
     def test_windows_files(self):
-        dll = self.file("x.dll")
-        dll.write_bytes(foreign.pe(mkfat.bundle(OBJECTS[0], 0, 4096) + bytes(8192), False))
-        self.assertTrue(is_fat_binary(dll))
-        with self.assertRaisesRegex(UnsupportedBinaryFormat, "only ELF files"):
-            kpack_offload_binary(dll, self.file("out"), ["x"], "name")
-        self.assertRaises(UnsupportedBinaryFormat, read_kpack_ref_marker, dll)
+        for name, pe in {"one.dll": pes.Pe(), "three.dll": pes.Pe(n=3), "program.exe": pes.Pe(dll=False, base=0x140000000)}.items():
+            self.file(name).write_bytes(pe.build())
+            self.assertTrue(is_fat_binary(self.file(name)))
+            self.assertIsNone(read_kpack_ref_marker(self.file(name)))
+            got = kpack_offload_binary(self.file(name), self.file("out"), ["../x.kpack"], kernel_name=name)
+            self.assertEqual((got["format"], got["new_size"]), ("coff", self.file("out").stat().st_size))
+            self.assertEqual(read_kpack_ref_marker(self.file("out")), {"kpack_search_paths": ["../x.kpack"], "kernel_name": name})
+            self.assertFalse(is_fat_binary(self.file("out")))
+            self.file("out").unlink()
+        self.file("host.dll").write_bytes(foreign.pe(b"", False).replace(b".hip_fat", b".rdata_x"))
+        self.assertFalse(is_fat_binary(self.file("host.dll")))
+        with self.assertRaisesRegex(NotFatBinaryError, r"no \.hip_fat section"):
+            kpack_offload_binary(self.file("host.dll"), self.file("out"), ["x"], "name")
         self.assertFalse(self.file("out").exists())
-        dll.write_bytes(dll.read_bytes().replace(b".hip_fat", b".rdata_x"))
-        self.assertFalse(is_fat_binary(dll))
 
     def test_what_is_refused(self):
         host = fat(self.file("host.so"), [])
         subprocess.run(["objcopy", "--remove-section=.hip_fatbin", "--remove-section=.hipFatBinSegment", host], check=True)
         self.assertFalse(is_fat_binary(host))
+        subprocess.run(["objcopy", "--only-keep-debug", fat(self.file("lib.so")), self.file("lib.debug")], check=True)
+        self.assertFalse(is_fat_binary(self.file("lib.debug")))  # its .hip_fatbin has no bytes
         with self.assertRaisesRegex(NotFatBinaryError, r"no \.hip_fatbin section"):
             kpack_offload_binary(host, self.file("out"), ["x"], "name")
         self.assertRaises(ValueError, kpack_offload_binary, host, self.file("out"), ["x"])
@@ -214,6 +221,7 @@ class TransformTest(PythonCase):
             got = [(extract_architecture_from_target(t), (u.dest_dir / f).read_bytes()) for t, f in u.target_list]
         self.assertEqual(got, OBJECTS[0] + OBJECTS[1])
         self.assertFalse(u.dest_dir.exists())
+        self.assertEqual(BundledBinary(self.file("lib.so")).list_bundles(), [*ARCHES, *ARCHES])
         with BundledBinary(self.file("lib.so")).unbundle(dest_dir=self.file("u"), delete_on_close=False, gfx_arch="gfx90a") as u:
             self.assertEqual([t for t, _ in u.target_list], ["hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+"] * 2)
         self.assertEqual(sorted(os.listdir(self.file("u"))), sorted(u.file_names))
@@ -259,6 +267,10 @@ class ToolTest(PythonCase):
         with open(self.file("out/blas_lib_gfx942/math/stage/.kpack/blas_lib_gfx942.kpack"), "r+b") as f:
             f.write(b"BAD!")
         self.assertIn("blas_lib_gfx942.kpack", self.tool("verify_artifacts", "--artifacts-dir", "out", code=1))
+        shutil.rmtree(self.file("out/blas_lib_gfx942/math"))
+        (generic / "artifact_manifest.txt").unlink()
+        self.assertIn("blas_lib_generic: no artifact_manifest.txt", self.tool("verify_artifacts", "--artifacts-dir", "out", code=1))
+        self.assertIn("none: no directory", self.tool("verify_artifacts", "--artifacts-dir", "none", code=2))
 
     def test_split_targets(self):
         self.tool("split_artifacts", "--artifact-dir", self.artifact(), "--output-dir", "out", "--artifact-prefix", "b",

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import ctypes
 import enum
-import io
+import glob
+import operator
 import os
 import struct
-import sysconfig
 import threading
 import weakref
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
@@ -73,6 +73,8 @@ class KpackError(Exception):
 
 class FileMissingError(KpackError, FileNotFoundError):
     """There is no such file."""
+
+    filename = None  # which OSError would take from the arguments; the message has it
 
 
 class NotFoundError(KpackError, KeyError):
@@ -156,21 +158,22 @@ _WITHOUT_REASON: Dict[str, List[Any]] = {
     "kpackx_generic_target": [c_char_p, c_char_p, c_size_t],
     "kpackx_get_entry": [c_void_p, c_size_t, POINTER(_Entry)],
     "kpackx_get_entry_count": [c_void_p, _SIZE],
+    "kpackx_get_group": [c_void_p, POINTER(c_char_p), POINTER(c_char_p)],
 }
 _FREE = ["kpack_cache_destroy", "kpack_close", "kpack_free_code_object", "kpack_free_kernel", "kpackx_writer_abort"]
 _STRINGS: Dict[str, List[Any]] = {"kpack_error_string": [c_int], "kpackx_version": []}
 
 
 def _load_library() -> ctypes.CDLL:
-    named = os.environ.get("KPACKFS_LIBRARY")
-    file, multiarch = "librocm_kpack.so.0", sysconfig.get_config_var("MULTIARCH")
+    named, file = os.environ.get("KPACKFS_LIBRARY"), "librocm_kpack.so.0"
     places = [
-        f"{prefix}/{lib}/kpackfs/lib/{file}"
+        place
         for prefix in ("/usr/local", "/usr")
-        for lib in ("lib", "lib64", f"lib/{multiarch}")
+        for lib in ("lib", "lib64", "lib/*")  # as lib/x86_64-linux-gnu, which only Debian's Python knows
+        for place in sorted(glob.glob(f"{prefix}/{lib}/kpackfs/lib/{file}"))
     ]
     reasons = []
-    for place in [named] if named else [p for p in places if os.path.exists(p)] + [file]:
+    for place in [named] if named else places + [file]:
         try:
             library = ctypes.CDLL(place)
         except OSError as why:
@@ -246,6 +249,8 @@ class _Closable:
 
 def _encode(text: str) -> bytes:
     """TEXT as the library takes it; archives of others have names that are not UTF-8."""
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r} is no str")
     data = text.encode("utf-8", "surrogateescape")
     if b"\0" in data:
         raise ValueError(f"NUL in {text!r}")
@@ -269,9 +274,17 @@ def _optional(text: Optional[str]) -> Optional[bytes]:
 
 def _number(value: int, bits: int) -> int:
     """VALUE, which ctypes would cut to BITS bits."""
+    value = operator.index(value)
     if not 0 <= value < 1 << bits:
         raise ValueError(f"{value} is not a number of {bits} bits")
     return value
+
+
+def _strings(texts: Sequence[str]) -> Sequence[str]:
+    """TEXTS, which are several: one would be taken for its letters."""
+    if isinstance(texts, str):
+        raise TypeError(f"{texts!r} is one str, where a list of them is wanted")
+    return texts
 
 
 def _take(pointer: c_void_p, size: c_size_t, free: str) -> memoryview:
@@ -314,7 +327,6 @@ class Archive(_Closable, Mapping[Name, bytes]):
         pointer = c_void_p()
         _call("kpackx_open", _path(path), byref(pointer), subject=self.path)
         self._handle = _Handle(pointer, "kpack_close")
-        self._names: Optional[Dict[str, str]] = None
 
     def __enter__(self) -> Archive:
         return self
@@ -347,8 +359,8 @@ class Archive(_Closable, Mapping[Name, bytes]):
         for index in range(len(self)):
             yield self._entry(handle, index)
 
-    def __contains__(self, name: object) -> bool:
-        if not isinstance(name, tuple) or [type(part) for part in name] != [str, str]:
+    def __contains__(self, name: Any) -> bool:
+        if not self._is_name(name):
             return False
         try:
             self._find(self._use(), *name)
@@ -356,7 +368,13 @@ class Archive(_Closable, Mapping[Name, bytes]):
             return False
         return True
 
+    @staticmethod
+    def _is_name(name: Any) -> bool:
+        return isinstance(name, tuple) and len(name) == 2 and all(isinstance(part, str) for part in name)
+
     def __getitem__(self, name: Name) -> bytes:
+        if not self._is_name(name):
+            raise TypeError(f"{name!r} is no (key, arch)")
         return bytes(self.view(*name))
 
     def view(self, key: str, arch: str) -> memoryview:
@@ -410,22 +428,18 @@ class Archive(_Closable, Mapping[Name, bytes]):
 
     @property
     def group(self) -> str:
-        """group_name; "" where the archive has none.  Read from the file at the path, once."""
-        return self._header()["group_name"]
+        """group_name; "" where the archive has none."""
+        return self._group()[0]
 
     @property
     def family(self) -> str:
-        """gfx_arch_family, likewise."""
-        return self._header()["gfx_arch_family"]
+        """gfx_arch_family; "" where the archive has none."""
+        return self._group()[1]
 
-    def _header(self) -> Dict[str, str]:
-        """The names at the front of the table of contents, which the C interface does not have."""
-        if self._names is None:
-            with io.open(self.path, "rb") as f:
-                f.seek(struct.unpack("<8xQ", f.read(16))[0])
-                names = unpack(f.read(), until=("group_name", "gfx_arch_family"))[0]
-            self._names = {n: str(names.get(n, "")) for n in ("group_name", "gfx_arch_family")}
-        return self._names
+    def _group(self) -> Tuple[str, str]:
+        handle, group, family = self._use(), c_char_p(), c_char_p()
+        _call("kpackx_get_group", handle, byref(group), byref(family))
+        return _decode(group.value), _decode(family.value)
 
     def verify(self) -> int:
         """Decode every entry, which compares every hash; returns the number of decoded bytes.
@@ -460,7 +474,7 @@ class Writer(_Closable):
         options = _Options(group=_optional(group), family=_optional(family), level=_number(level, 31),
                            uncompressed=scheme == "none", shared=int(scheme == "zstd-shared"))
         pointer = c_void_p()
-        _call("kpackx_writer_open", _path(path), byref(options), byref(pointer), subject=os.fsdecode(path))
+        _call("kpackx_writer_open", _path(path), byref(options), byref(pointer))
         self._handle = _Handle(pointer, "kpackx_writer_abort")
         self._lock = threading.Lock()
 
@@ -508,15 +522,15 @@ class Writer(_Closable):
 
 def marker(kernel_name: str, search_paths: Sequence[str]) -> bytes:
     """The marker of a converted binary, which Cache.load takes; "kpack mark show" prints a file's."""
-    paths = b"".join(map(pack_text, search_paths))
+    paths = b"".join(map(pack_text, _strings(search_paths)))
     return (b"\x82" + pack_text("kpack_search_paths") + struct.pack(">BI", 0xdd, len(search_paths)) + paths
             + pack_text("kernel_name") + pack_text(kernel_name))
 
 
-def _load(name: str, *arguments: Any, arches: Sequence[str], index: int) -> bytes:
+def _load(name: str, *arguments: Any, arches: Sequence[str], index: int, subject: str = "") -> bytes:
     data, size = c_void_p(), c_size_t()
-    targets = (c_char_p * len(arches))(*map(_encode, arches))
-    _call(name, *arguments, _number(index, 32), targets, len(arches), byref(data), byref(size))
+    targets = (c_char_p * len(arches))(*map(_encode, _strings(arches)))
+    _call(name, *arguments, _number(index, 32), targets, len(arches), byref(data), byref(size), subject=subject)
     return bytes(_take(data, size, "kpack_free_code_object"))
 
 
@@ -538,12 +552,14 @@ class Cache(_Closable):
         device runs, best first.
         """
         handle = self._use()
+        if not isinstance(marker, int):
+            marker = marker + bytes(65536)  # without a size, the library reads on where a damaged one ends
         return _load("kpackx_load_code_object", handle, marker, _path(binary), arches=arches, index=index)
 
 
 def load_embedded(binary: Path, index: int, arches: Sequence[str]) -> bytes:
     """The code object of wrapper INDEX that the file BINARY itself contains."""
-    return _load("kpackx_load_embedded", _path(binary), arches=arches, index=index)
+    return _load("kpackx_load_embedded", _path(binary), arches=arches, index=index, subject=os.fsdecode(binary))
 
 
 def generic_target(target: str) -> str:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""As much of MessagePack as tables of contents have; the library has checked them before."""
+"""As much of MessagePack as metadata have; the library has checked them before."""
 from __future__ import annotations
 
 import struct
-from typing import Any, Dict, Sequence, Tuple
+from typing import Any, Dict, Tuple
 
 _NUMBERS = {0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q",
             0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
@@ -15,8 +15,8 @@ _LENGTHS = {0xC4: ("bin", ">B"), 0xC5: ("bin", ">H"), 0xC6: ("bin", ">I"),
             0xDC: ("array", ">H"), 0xDD: ("array", ">I"), 0xDE: ("map", ">H"), 0xDF: ("map", ">I")}
 
 
-def unpack(data: bytes, at: int = 0, depth: int = 0, until: Sequence[str] = ()) -> Tuple[Any, int]:
-    """The object at AT, and the place after it; a map that has all keys UNTIL is not read further.
+def unpack(data: bytes, at: int = 0, depth: int = 0) -> Tuple[Any, int]:
+    """The object at AT, and the place after it.
 
     Of equal keys the first counts, as for the library; keys that are no text or number are left
     out.  Extensions are their bytes.
@@ -45,8 +45,6 @@ def unpack(data: bytes, at: int = 0, depth: int = 0, until: Sequence[str] = ()) 
             value, at = unpack(data, at, depth + 1)
             if isinstance(key, (str, int, float)):
                 found.setdefault(key, value)
-            if until and all(name in found for name in until):
-                break
         return found, at
     if kind == "array":
         items = []

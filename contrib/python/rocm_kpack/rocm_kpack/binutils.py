@@ -63,3 +63,8 @@ class BundledBinary:
         files = text.rstrip("\n").split(f"{place}: ", 1)[1].split(", ")
         names = [(re.sub(r"(_\d+)?\.(hsaco|elf)$", "", name), name) for name in files if name]
         return UnbundledContents(place, delete_on_close, names)
+
+    def list_bundles(self) -> List[str]:
+        """The architecture of each code object, in order."""
+        with self.unbundle() as found:
+            return [target.rsplit("--", 1)[1] for target, _ in found.target_list if target.startswith("hip")]

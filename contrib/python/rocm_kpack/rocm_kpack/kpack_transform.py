@@ -17,12 +17,9 @@ class NotFatBinaryError(ValueError):
     """The binary has no device code."""
 
 
-def _elf(path: File) -> None:
-    if detect_binary_format(path) != "elf":
-        raise UnsupportedBinaryFormat(f"{os.fspath(path)}: kpackfs converts only ELF files, and no Windows files")
-
-
 def _show(path: File) -> Dict[str, Any]:
+    """What "kpack mark show" says of a file; UnsupportedBinaryFormat for one that is no binary."""
+    detect_binary_format(path)
     shown: List[Dict[str, Any]] = json.loads(_program.output("mark", "show", "--json", "--", os.fspath(path)))
     return shown[0]
 
@@ -30,21 +27,13 @@ def _show(path: File) -> Dict[str, Any]:
 def is_fat_binary(path: File) -> bool:
     """Whether the file is a binary with device code in it."""
     try:
-        if detect_binary_format(path) == "elf":
-            return bool(_show(path)["kind"] == "fat")
-        _program.output("inspect", "--json", "--", os.fspath(path))
+        return bool(_show(path)["kind"] == "fat")
     except UnsupportedBinaryFormat:
         return False
-    except RuntimeError as why:
-        if "no device code in it" not in str(why):
-            raise
-        return False
-    return True
 
 
 def read_kpack_ref_marker(path: File) -> Optional[Dict[str, Any]]:
-    """The marker of a converted binary, None for other ELF files; UnsupportedBinaryFormat for other files."""
-    _elf(path)
+    """The marker of a converted binary, None for another; UnsupportedBinaryFormat for other files."""
     shown = _show(path)
     if shown["kernel_name"] is None:
         return None
@@ -56,9 +45,9 @@ def kpack_offload_binary(input_path: File, output_path: File, kpack_search_paths
     """Convert a fat binary: device code out, marker in; the archives are up to the caller."""
     if kpack_search_paths is None or kernel_name is None:
         raise ValueError("kpack_search_paths and kernel_name are needed: kpackfs writes the marker itself")
-    _elf(input_path)
+    form = detect_binary_format(input_path)
     if not is_fat_binary(input_path):
-        raise NotFatBinaryError(f"{os.fspath(input_path)}: no .hip_fatbin section")
+        raise NotFatBinaryError(f"{os.fspath(input_path)}: no {'.hip_fatbin' if form == 'elf' else '.hip_fat'} section")
     paths = [word for path in kpack_search_paths for word in ("--search-path", path)]
     before = Path(input_path).stat().st_size
     text = _program.output("mark", "convert", "--kernel-name", kernel_name, *paths, "--",
@@ -66,5 +55,4 @@ def kpack_offload_binary(input_path: File, output_path: File, kpack_search_paths
     if verbose:
         print(text, end="")
     after = Path(output_path).stat().st_size
-    return {"removed": before - after, "original_size": before, "new_size": after,
-            "format": detect_binary_format(output_path)}
+    return {"removed": before - after, "original_size": before, "new_size": after, "format": form}

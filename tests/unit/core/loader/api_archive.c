@@ -54,6 +54,9 @@ TEST(an_archive_is_queried)
 	assert_string_equal(text, "gfx1101");
 	assert_int_equal(kpack_get_architectures(archive, &arches, &n), KPACK_SUCCESS);
 	assert_true(n == 2 && arches[1] == text && !arches[2]);
+	assert_int_equal(kpackx_get_group(archive, &text, &again), KPACK_SUCCESS);
+	assert_string_equal(text, "test");
+	assert_string_equal(again, "gfx110X");
 	assert_int_equal(kpack_get_binary_count(archive, &n), KPACK_SUCCESS);
 	assert_int_equal(n, 2);
 	assert_int_equal(kpack_get_binary(archive, 0, &text), KPACK_SUCCESS);
@@ -149,6 +152,7 @@ TEST(arguments_that_are_null_are_refused)
 		kpack_get_binary_count(NULL, &n),
 		kpack_get_binary(NULL, 0, &text),
 		kpack_get_architectures(NULL, &texts, &n),
+		kpackx_get_group(NULL, &text, &text),
 		kpack_list_kernels(NULL, "a", "x", &texts, &n),
 		kpack_get_kernel_metadata(NULL, "a", "x", &text, &n),
 		kpack_get_kernel(NULL, "a", "x", &data, &n),

@@ -161,6 +161,8 @@ TEST(every_call_keeps_its_reason)
 	KEPT("binary 3 of 1", kpack_get_binary(archive, 3, &text));
 	KEPT(NULL_ARGUMENT, kpack_get_architectures(archive, NULL, &count));
 	KEPT(NULL_ARGUMENT, kpack_get_architectures(archive, &texts, NULL));
+	KEPT(NULL_ARGUMENT, kpackx_get_group(archive, NULL, &text));
+	KEPT(NULL_ARGUMENT, kpackx_get_group(archive, &text, NULL));
 	KEPT(NULL_ARGUMENT, kpack_get_kernel(archive, NULL, "x", &data, &count));
 	KEPT("no entry a#1 for x", kpack_get_kernel(archive, "a#1", "x", &data, &count));
 	KEPT(NULL_ARGUMENT, kpackx_get_kernel(archive, "a", "x", NULL, &count, NULL));
