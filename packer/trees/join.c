@@ -109,7 +109,7 @@ static kpack_error_t compare_hosts(const struct binary *a, const struct binary *
 		KP_TRY(read_host(b, &y, why));
 		if (host->machine != its->machine || host->type != its->type)
 			snprintf(text, sizeof(text),
-				 "ELF: type %u for machine %u, and %u for %u", host->type,
+				 "type %u for machine %u, and %u for %u", host->type,
 				 host->machine, its->type, its->machine);
 		else if ((x.stack_flags ^ y.stack_flags) & PF_X)
 			snprintf(text, sizeof(text),
