@@ -356,6 +356,11 @@ static kpack_error_t restore_binary(void *arg, struct input *in, int fd,
 	if (!err)
 		err = restore_write(&r, out, why);
 	u->restored[in->entry] = r.how;
+	if (err) { /* it stays converted, and needs its archives */
+		pthread_mutex_lock(&u->opening);
+		u->left = true;
+		pthread_mutex_unlock(&u->opening);
+	}
 	restore_close(&r);
 	return err;
 }

@@ -57,7 +57,7 @@ struct unpacking {
 	struct shown_files shown;
 	bool *foreign;           /* per archive: it was there before */
 	struct installed set;    /* the archives that binaries reach */
-	pthread_mutex_t opening; /* guards the set */
+	pthread_mutex_t opening; /* guards the set and `left` */
 	struct scan scan;
 	struct dispositions dispositions;
 	struct restored *restored; /* per entry of the scan */
