@@ -118,7 +118,8 @@ kpack_error_t restore_write(struct restore *r, struct kp_outfile *out,
 	struct kp_restore_options o = {.size = layout->section_size,
 				       .offsets = offsets,
 				       .write = write_section,
-				       .arg = r};
+				       .arg = r,
+				       .drop_signature = r->b.drop_signature};
 
 	for (size_t i = 0; i < layout->n_wrappers; i++) {
 		uint32_t c = layout->wrapper_container[i];

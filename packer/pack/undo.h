@@ -51,6 +51,7 @@ struct unpacking {
 	const char *tree, *archive_dir;
 	unsigned jobs;
 	bool allow_missing; /* objects that were packed, but are in no archive now, are left out */
+	bool drop_signature; /* of binaries that were changed and signed since */
 
 	char *archives, *kept; /* directories */
 	int lock;

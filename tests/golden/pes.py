@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""pes.py SET DIR: Windows programs and libraries with device code as linkers lay them out, and files that lie.
+"""pes.py SET DIR: Windows programs and libraries with device code as linkers lay them out, and files that lie;
+pes.py sign FILE.
 
 .text has two functions without arguments: one returns 42, one the address of the first wrapper.
 """
@@ -329,8 +330,20 @@ def amds():
     yield "small.dll", amd(Pe(size=500), code_removed=False)
 
 
+def sign(path):
+    """as what is done last to files that are shipped"""
+    with open(path, "r+b") as f:
+        data = bytearray(f.read())
+        data += bytes(-len(data) % 8)
+        struct.pack_into("<II", data, struct.unpack_from("<I", data, 60)[0] + 136 + 8 * SIGNATURE, len(data), len(CERT))
+        f.seek(0)
+        f.write(data + CERT)
+
+
 def main():
     kind, where = sys.argv[1:]
+    if kind == "sign":
+        return sign(where)
     os.makedirs(where, exist_ok=True)
     for name, data in {"good": good, "bad": bad, "cut": cut, "real": real, "amd": amds}[kind]():
         with open(os.path.join(where, name), "wb") as f:
