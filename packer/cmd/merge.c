@@ -264,12 +264,12 @@ int cmd_merge(int argc, char **argv)
 		status = report_why(NULL, &why);
 	if (status)
 		return report_finish(status);
+	if (!trees && m.unsign)
+		options_usage(&cmd_merge_help, "--drop-signature goes with trees only");
 	/*
 	 * What the operands are decides what is done: the parts of a run have a line that says so, and
 	 * trees are directories without archives directly in them.
 	 */
-	if (!trees && m.unsign)
-		options_usage(&cmd_merge_help, "--drop-signature goes with trees only");
 	if (!parts && !trees)
 		return report_finish(merge_archives(&m, n, argv));
 	if (!m.out || !*m.out)

@@ -36,9 +36,9 @@ class Pe:
 
     def __init__(self, n=1, machine=X86, base=0x180000000, page=4096, align=512, dll=True, fixed=False, first=False,
                  long=False, symbols=False, debug=0, tail=b"", sign=b"", checksum=False, size=6000, zone=0,
-                 wrappers=".hipFatB", spare=0, magic=0x20b, more=(), stub=64, code_tail=0):
+                 wrappers=".hipFatB", spare=0, magic=0x20b, more=(), stub=64, code_tail=0, made=None):
         self.__dict__.update(locals())
-        self.code, self.starts = code(n, size)
+        self.code, self.starts = made or code(n, size)
         self.sections, self.words, self.dirs = [], [], {}
         self.layout()
 
