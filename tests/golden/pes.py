@@ -272,6 +272,11 @@ def bad():
     pe = Pe()
     pe.find(".hipFatB")[4][0:4] = b"ABCD"
     yield "no-wrapper.dll", pe.build()
+    pe = Pe()
+    pe.find(".hipFatB")[4][:] = bytes(24)
+    yield "no-wrappers.dll", pe.build()
+    pe.find(".hip_fat")[0] = ".code"
+    yield "no-code.dll", pe.build()
     block = Pe()
     block.relocs = lambda: struct.pack("<IIH", 0x1000, 1 << 20, 0xa000)
     yield "block.dll", block.build()
