@@ -330,6 +330,13 @@ def real():
             yield os.path.basename(name), f.read()
 
 
+def joined():
+    """by /merge:.hip_fatbin=.rdata"""
+    pe = Pe()
+    pe.find(".hip_fat")[0] = ".code"
+    yield "joined.dll", pe.build()
+
+
 def amds():
     yield "a.dll", amd(Pe(n=2))
     yield "small.dll", amd(Pe(size=500), code_removed=False)
@@ -350,7 +357,7 @@ def main():
     if kind == "sign":
         return sign(where)
     os.makedirs(where, exist_ok=True)
-    for name, data in {"good": good, "bad": bad, "cut": cut, "real": real, "amd": amds}[kind]():
+    for name, data in {"good": good, "bad": bad, "cut": cut, "real": real, "amd": amds, "joined": joined}[kind]():
         with open(os.path.join(where, name), "wb") as f:
             f.write(data)
 
