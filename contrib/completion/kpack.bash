@@ -48,15 +48,15 @@ _kpack_options() # COMMAND
 	mark) echo --help ;;
 	mark-show) echo --json --help ;;
 	mark-convert) echo --kernel-name --search-path --keep-device-code --drop-signature --help ;;
-	mark-set) echo --kernel-name --search-path --help ;;
+	mark-set) echo --kernel-name --search-path --drop-signature --help ;;
 	mark-check) echo --arch --arch-exact --json --verbose --help ;;
-	mark-restore) echo --output --archive --allow-missing --help ;;
+	mark-restore) echo --output --archive --allow-missing --drop-signature --help ;;
 	mark-strip-safe) echo --check --help ;;
 	split) echo --prefix-manifest --name --archive-dir --gpu-targets --arch-exact --family --databases --keys \
 		--libraries --library-rules --level --jobs --drop-signature --force --json --quiet --batch-artifact-parent-dir \
 		--artifact-dir --output-dir --artifact-prefix --split-databases --tmp-dir --verbose \
 		--clang-offload-bundler --help ;;
-	merge) echo --output --group --family --prefer --scheme --level --force --skip-faulty \
+	merge) echo --output --group --family --prefer --scheme --level --force --drop-signature --skip-faulty \
 		--sync --json --quiet --help ;;
 	ls) echo --long --arch --arch-exact --json --help ;;
 	cat) echo --output --help ;;

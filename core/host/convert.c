@@ -50,12 +50,15 @@ static kpack_error_t refuse_file(struct kpackx_error *why, const char *text)
 /* NOT_IMPLEMENTED, with the reason: FAT is not a fat binary whose wrappers are all HIPF. */
 static kpack_error_t check_kind(const struct kp_fatbin *fat, struct kpackx_error *why)
 {
+	const char *name = fat->host.pe ? fat->host.fatbin.name : KP_FATBIN_SECTION;
+
 	if (fat->kind == KP_FATBIN_CONVERTED)
 		return refuse_file(why, "is converted already");
 	if (fat->kind != KP_FATBIN_HOST)
-		return refuse_file(why, "has no .hip_fatbin");
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "has no %s", name);
 	if (fat->host.n_wrappers == 0)
-		return refuse_file(why, "no wrapper leads to its .hip_fatbin");
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "no wrapper leads to its %s", name);
 	for (size_t i = 0; i < fat->host.n_wrappers; i++)
 		if (fat->host.wrappers[i].fields.magic != KP_WRAPPER_HIPF)
 			return kp_fail(

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/order.h"
-#include "core/pe/pe.h"
 
 static bool all_hipk(const struct kp_host *host)
 {
@@ -103,9 +102,9 @@ kpack_error_t kp_fatbin_open(int fd, uint64_t size, struct kp_fatbin *out,
 		if (!hipk && at < 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "wrapper %zu: no container begins at address "
-				       "0x%" PRIx64 " (.hip_fatbin is 0x%" PRIx64
-				       " + 0x%" PRIx64 ")",
-				       i, w.target, host->fatbin.vaddr,
+				       "0x%" PRIx64 " (%s is 0x%" PRIx64 " + 0x%" PRIx64
+				       ")",
+				       i, w.target, host->fatbin.name, host->fatbin.vaddr,
 				       host->fatbin.size);
 		host->wrappers[n] = w;
 		fat.wrapper_container[n++] = at;
@@ -129,7 +128,7 @@ kpack_error_t kp_fatbin_check_marker(const struct kp_fatbin *fat,
 	if (fat->host.marker.size == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "wrappers are converted, but there is no %s",
-			       fat->host.pe ? KP_PE_MARKER : KP_MARKER_SECTION);
+			       fat->host.marker.name);
 	for (size_t i = 0; i < fat->host.n_wrappers; i++) {
 		const struct kp_host_wrapper *w = &fat->host.wrappers[i];
 

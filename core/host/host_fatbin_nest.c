@@ -160,6 +160,10 @@ static kpack_error_t nest_linked(const struct kp_source *file, struct kp_span he
 		return err;
 	if (fat->kind == KP_FATBIN_CONVERTED)
 		return KPACK_SUCCESS;
+	/* a linker was told to join its sections */
+	if (fat->kind == KP_FATBIN_NONE && fat->host.pe && fat->host.n_wrappers)
+		fat->unlisted = "its device code stays in it, because it is in no "
+				"section " KP_PE_FATBIN;
 	err = kp_containers_add(file, 0, format, KP_NOWHERE, &list, &fault);
 	if (err && err != KPACK_ERROR_OUT_OF_MEMORY && fat->kind == KP_FATBIN_NONE &&
 	    format->salvage)

@@ -449,6 +449,7 @@ kpack_error_t kp_host_read(int fd, uint64_t size, struct kp_host *out,
 	KP_AUTO(host_reader)
 	r = {.src = kp_source_fd(fd, 0, size), .format = "elf", .out = out};
 	struct kp_host_part parts[NAMED] = {0};
+	const char *const *names = section_names;
 	struct kp_span head;
 	size_t n = 0;
 	uint8_t magic[2];
@@ -458,6 +459,7 @@ kpack_error_t kp_host_read(int fd, uint64_t size, struct kp_host *out,
 	if (kp_span_begins(head, "MZ")) {
 		out->pe = true;
 		r.format = "pe";
+		names = pe_names;
 		KP_TRY(kp_pe_open(&r.src, &r.pe, why));
 		KP_TRY(list_pe(&r.pe, &r.in, why));
 	} else {
@@ -466,13 +468,15 @@ kpack_error_t kp_host_read(int fd, uint64_t size, struct kp_host *out,
 	out->type = r.in.header.e_type;
 	out->machine = r.in.header.e_machine;
 	r.relocatable = out->type == ET_REL;
+	for (int name = 0; name < NAMED; name++)
+		parts[name].name = names[name];
 	for (size_t i = 1; i < r.in.count; i++) {
 		const struct kp_section *s = &r.in.items[i];
 		int name = 0;
 
 		while (name < NAMED &&
-		       (out->pe ? strncmp(s->name, pe_names[name], strlen(pe_names[name]))
-				: strcmp(s->name, section_names[name])) != 0)
+		       (out->pe ? strncmp(s->name, names[name], strlen(names[name]))
+				: strcmp(s->name, names[name])) != 0)
 			name++;
 		/* of sections without bytes, which split debug info has, only .hip_fatbin counts */
 		if (name == NAMED || (s->type == SHT_NOBITS && name != FATBIN))
@@ -486,7 +490,8 @@ kpack_error_t kp_host_read(int fd, uint64_t size, struct kp_host *out,
 		if (s->type == SHT_NOBITS)
 			continue;
 		KP_TRY(check_section(&r, s->name, s, why));
-		parts[name] = (struct kp_host_part){s->addr, s->offset, s->size};
+		parts[name] =
+			(struct kp_host_part){s->addr, s->offset, s->size, names[name]};
 	}
 	out->has_fatbin = parts[FATBIN].size > 0;
 	out->fatbin = parts[FATBIN];

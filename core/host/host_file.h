@@ -43,6 +43,7 @@ struct kp_host_wrapper {
 /* A section with bytes in the file; size 0: there is none. */
 struct kp_host_part {
 	uint64_t vaddr, offset, size;
+	const char *name; /* as such files call it, also if there is none */
 };
 
 struct kp_host {

@@ -80,7 +80,7 @@ static kpack_error_t find_container(struct request *r, struct kpackx_error *why)
 				err = KPACK_ERROR_INVALID_FORMAT;
 			else if (err == KPACK_ERROR_UNSUPPORTED_VERSION)
 				err = KPACK_ERROR_NOT_IMPLEMENTED;
-			return kp_fail_prefix(why, err, KP_LAYOUT_SECTION);
+			return kp_fail_prefix(why, err, "%s", part->name);
 		}
 		/* its numbers index both lists: a layout of another file is no guide */
 		if (layout.n_containers != list->count ||

@@ -85,7 +85,9 @@ kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
 	KP_AUTO(kp_recipe) recipe = {0};
 	struct kp_recipe_maker maker = {
 		.recipe = &recipe, .fd = b->fd, .converted = true};
-	struct kp_convert_options options = {.marker = marker, .recipe_arg = &maker};
+	struct kp_convert_options options = {.marker = marker,
+					     .recipe_arg = &maker,
+					     .drop_signature = b->drop_signature};
 	const struct kp_host_part *layout = &b->fat.host.layout;
 	struct kp_source section = kp_source_fd(b->fd, layout->offset, layout->size);
 	kpack_error_t err;

@@ -18,6 +18,7 @@ struct binary {
 	struct stat st;
 	uint64_t size;
 	struct kp_fatbin fat;
+	bool drop_signature; /* set by the caller: what is written of it has none */
 
 	/* kind CONVERTED, after binary_read_marker */
 	struct kp_marker marker;

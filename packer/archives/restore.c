@@ -22,8 +22,8 @@ kpack_error_t restore_open(struct restore *r, const char *path, struct installed
 	KP_TRY(binary_read_layout(&r->b, why));
 	if (!r->b.has_layout)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "has no " KP_LAYOUT_SECTION
-			       ", without which it cannot be restored");
+			       "has no %s, without which it cannot be restored",
+			       r->b.fat.host.layout.name);
 	file = kp_source_fd(r->b.fd, 0, r->b.size);
 	KP_TRY(kp_recipe_fits(layout, &file, &r->how.fits, why));
 	r->how.left = r->b.fat.host.has_fatbin;
@@ -118,7 +118,8 @@ kpack_error_t restore_write(struct restore *r, struct kp_outfile *out,
 	struct kp_restore_options o = {.size = layout->section_size,
 				       .offsets = offsets,
 				       .write = write_section,
-				       .arg = r};
+				       .arg = r,
+				       .drop_signature = r->b.drop_signature};
 
 	for (size_t i = 0; i < layout->n_wrappers; i++) {
 		uint32_t c = layout->wrapper_container[i];

@@ -143,7 +143,7 @@ out:
 
 struct mark_restore {
 	const char *out;
-	bool allow_missing;
+	bool allow_missing, unsign;
 	struct option_texts archives; /* operands of --archive */
 
 	struct installed set;
@@ -160,12 +160,14 @@ static const struct option_help restore_options[] = {
 	 OPTION_PLACE(struct mark_restore, archives)},
 	{0, "allow-missing", NULL, "leave out objects that are in no archive",
 	 OPTION_PLACE(struct mark_restore, allow_missing)},
+	OPTION_DROP_SIGNATURE(struct mark_restore, unsign),
 	{0},
 };
 
 const struct command_help mark_restore_help = {
 	"mark restore",
-	"[-o OUT] [--archive ARCHIVE|DIR]... [--allow-missing] FILE|TREE...",
+	"[-o OUT] [--archive ARCHIVE|DIR]... [--allow-missing] [--drop-signature] "
+	"FILE|TREE...",
 	"make converted binaries fat again",
 	restore_options,
 	"Without -o, each file itself is replaced.  With several files or a TREE, OUT is "
@@ -197,6 +199,7 @@ static void restore_file(struct mark_restore *m, const char *file, const char *o
 					 m->archives.count ? &m->given : NULL, &why);
 
 	m->n_seen++;
+	r.b.drop_signature = m->unsign;
 	/* large bundles, before they are compressed, are where the binary will be */
 	spill_dir_begin(dir);
 	if (!err && r.n_missing && !m->allow_missing) {

@@ -225,26 +225,34 @@ int mark_take_path(const struct options *o, const struct option_help *row, void 
 	return EXIT_OK;
 }
 
+struct mark_set {
+	struct kp_marker changes;
+	bool unsign;
+};
+
 static const struct option_help set_options[] = {
-	{0, "kernel-name", "NAME", "the new name", OPTION_TAKE_ALL(mark_take_name)},
+	{0, "kernel-name", "NAME", "the new name",
+	 OPTION_TAKE(struct mark_set, changes, mark_take_name)},
 	{0, "search-path", "PATH",
 	 "a new path, in place of all old ones; may be repeated",
-	 OPTION_TAKE_ALL(mark_take_path)},
+	 OPTION_TAKE(struct mark_set, changes, mark_take_path)},
+	OPTION_DROP_SIGNATURE(struct mark_set, unsign),
 	{0},
 };
 
 const struct command_help mark_set_help = {
 	"mark set",
-	"[--kernel-name NAME] [--search-path PATH]... FILE...",
+	"[--kernel-name NAME] [--search-path PATH]... [--drop-signature] FILE...",
 	"change the marker of converted binaries",
 	set_options,
 	"A file that already has the name and the paths is not touched.",
 };
 
-/* Apply CHANGES to the marker of the file PATH, unless it has them already. */
-static kpack_error_t set_marker(const char *path, const struct kp_marker *changes,
+/* Apply the changes of SET to the marker of the file PATH, unless it has them already. */
+static kpack_error_t set_marker(const char *path, const struct mark_set *set,
 				struct kpackx_error *why)
 {
+	const struct kp_marker *changes = &set->changes;
 	KP_AUTO_FREE uint8_t *bytes = NULL;
 	struct kp_marker marker = {0};
 	const struct kp_marker *paths;
@@ -264,6 +272,7 @@ static kpack_error_t set_marker(const char *path, const struct kp_marker *change
 		marker_add_path(&marker, paths->search_paths[i]);
 	if (kp_marker_same(&b.marker, &marker))
 		goto out;
+	b.drop_signature = set->unsign;
 	err = rewrite_open(&r, &b, path, why);
 	if (!err)
 		err = kp_marker_write(&marker, &bytes, &size, why);
@@ -281,21 +290,22 @@ out:
 int mark_set(int argc, char **argv)
 {
 	struct options o = {.help = &mark_set_help, .argc = argc, .argv = argv};
-	KP_AUTO(kp_marker) changes = {0};
+	struct mark_set set = {0};
 	int status = EXIT_OK;
 
-	options_read(&o, &changes);
-	if (!changes.kernel_name && changes.n_search_paths == 0)
+	options_read(&o, &set);
+	if (!set.changes.kernel_name && set.changes.n_search_paths == 0)
 		return options_usage(o.help, "nothing to set");
 	if (optind == argc)
 		options_usage(o.help, "a file is missing");
 	for (int i = optind; i < argc; i++) {
 		struct kpackx_error why = {0};
 
-		if (set_marker(argv[i], &changes, &why)) {
+		if (set_marker(argv[i], &set, &why)) {
 			report_why(argv[i], &why);
 			status = EXIT_FAULT;
 		}
 	}
+	kp_marker_fini(&set.changes);
 	return report_finish(status);
 }

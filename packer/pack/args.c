@@ -189,16 +189,15 @@ static void combine_options(const struct parser *p, struct pack_args *args)
 				 (p->archives_only || p->in_place || p->family ||
 				  p->arches || p->libraries || p->rules || p->effort ||
 				  args->output || args->keep_device_code ||
-				  args->keep_containers || args->drop_signature ||
-				  args->force || args->group || args->prefix ||
-				  args->filter.chosen.limited || args->families.count ||
-				  args->shard.count || args->volume_size ||
-				  args->databases || args->prefer || args->check ||
-				  args->split_rocfft || args->rows || args->any_runtime ||
-				  how->level || how->chunk ||
+				  args->keep_containers || args->force || args->group ||
+				  args->prefix || args->filter.chosen.limited ||
+				  args->families.count || args->shard.count ||
+				  args->volume_size || args->databases || args->prefer ||
+				  args->check || args->split_rocfft || args->rows ||
+				  args->any_runtime || how->level || how->chunk ||
 				  how->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL),
 			 "--undo goes with TREE, --archive-dir, --allow-missing, "
-			 "--jobs, --json and --quiet only"},
+			 "--drop-signature, --jobs, --json and --quiet only"},
 			{args->allow_missing && !p->undo,
 			 "--allow-missing goes with --undo only"},
 			{args->databases == DATABASES_PLAIN &&

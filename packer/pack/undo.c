@@ -353,8 +353,14 @@ static kpack_error_t restore_binary(void *arg, struct input *in, int fd,
 	kpack_error_t err = open_binary(u, in, &r, why);
 
 	(void)fd;
+	r.b.drop_signature = u->drop_signature;
 	if (!err)
 		err = restore_write(&r, out, why);
+	if (err) { /* it stays converted, and needs its archives */
+		pthread_mutex_lock(&u->opening);
+		u->left = true;
+		pthread_mutex_unlock(&u->opening);
+	}
 	u->restored[in->entry] = r.how;
 	restore_close(&r);
 	return err;

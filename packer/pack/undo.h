@@ -51,13 +51,14 @@ struct unpacking {
 	const char *tree, *archive_dir;
 	unsigned jobs;
 	bool allow_missing; /* objects that were packed, but are in no archive now, are left out */
+	bool drop_signature; /* of binaries that were changed and signed since */
 
 	char *archives, *kept; /* directories */
 	int lock;
 	struct shown_files shown;
 	bool *foreign;           /* per archive: it was there before */
 	struct installed set;    /* the archives that binaries reach */
-	pthread_mutex_t opening; /* guards the set */
+	pthread_mutex_t opening; /* guards the set and `left` */
 	struct scan scan;
 	struct dispositions dispositions;
 	struct restored *restored; /* per entry of the scan */

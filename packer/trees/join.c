@@ -109,7 +109,7 @@ static kpack_error_t compare_hosts(const struct binary *a, const struct binary *
 		KP_TRY(read_host(b, &y, why));
 		if (host->machine != its->machine || host->type != its->type)
 			snprintf(text, sizeof(text),
-				 "ELF: type %u for machine %u, and %u for %u", host->type,
+				 "type %u for machine %u, and %u for %u", host->type,
 				 host->machine, its->type, its->machine);
 		else if ((x.stack_flags ^ y.stack_flags) & PF_X)
 			snprintf(text, sizeof(text),
@@ -227,7 +227,7 @@ void join_fini(struct join *join)
 	*join = (struct join){0};
 }
 
-kpack_error_t join_write(const char *from, const char *to, const struct kp_marker *marker,
+kpack_error_t join_write(const char *from, const char *to, const struct join *join,
 			 struct kpackx_error *why)
 {
 	KP_AUTO_FREE uint8_t *bytes = NULL;
@@ -236,8 +236,9 @@ kpack_error_t join_write(const char *from, const char *to, const struct kp_marke
 	size_t size;
 	kpack_error_t err = binary_open(from, &b, why);
 
+	b.drop_signature = join->drop_signature;
 	if (!err)
-		err = kp_marker_write(marker, &bytes, &size, why);
+		err = kp_marker_write(&join->marker, &bytes, &size, why);
 	if (!err)
 		err = rewrite_open(&r, &b, to, why);
 	if (!err)

@@ -24,7 +24,8 @@ struct join {
 	char text[240];   /* the first difference */
 	bool same_marker; /* the chosen one has MARKER already */
 	struct kp_marker
-		marker; /* SAME, DIFFERS: with the search paths of all, in order */
+		marker;      /* SAME, DIFFERS: with the search paths of all, in order */
+	bool drop_signature; /* set by the caller: what is written has none */
 };
 
 /*
@@ -36,8 +37,8 @@ kpack_error_t join_look(char *const *paths, size_t n, size_t chosen, struct join
 			struct kpackx_error *why);
 void join_fini(struct join *join);
 
-/* Write TO, a new file, from the converted FROM, with MARKER and FROM's attributes. */
-kpack_error_t join_write(const char *from, const char *to, const struct kp_marker *marker,
+/* Write TO, a new file, from the converted FROM, with the marker of JOIN and FROM's attributes. */
+kpack_error_t join_write(const char *from, const char *to, const struct join *join,
 			 struct kpackx_error *why);
 
 /*
@@ -67,7 +68,7 @@ struct merge_trees_args {
 		*prefer; /* trees that win where trees differ, the best one first */
 	size_t n_prefer;
 	bool force; /* replace OUT */
-	bool json, quiet;
+	bool drop_signature, json, quiet;
 };
 
 /* Returns the exit status, after reporting what differs; then OUT is as it was. */

@@ -269,9 +269,10 @@ static kpack_error_t settle_difference(struct tree_merge *m, const struct same_p
 		return copy_chosen(m, s, why);
 	if (!m->faults) {
 		KP_AUTO_FREE char *to = xasprintf("%s/%s", m->tree.root, path);
-		kpack_error_t err =
-			join_write(s->paths[s->chosen], to, &join.marker, why);
+		kpack_error_t err;
 
+		join.drop_signature = m->args->drop_signature;
+		err = join_write(s->paths[s->chosen], to, &join, why);
 		m->files++;
 		m->joined++;
 		if (err)

@@ -256,7 +256,7 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 		}
 		if (join.same_marker)
 			return KPACK_SUCCESS;
-		KP_TRY(join_write(paths[g->chosen], g->file, &join.marker, why));
+		KP_TRY(join_write(paths[g->chosen], g->file, &join, why));
 	}
 	/* the chosen item gets the new file */
 	free(g->items[g->chosen].disk);

