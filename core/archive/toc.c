@@ -32,6 +32,9 @@
 #include "core/base/text.h"
 #include "string_table.h"
 
+/* The shortest entry is its architecture's and its map's head, "ordinal", a number. */
+enum { SHORTEST = 1 + 1 + 8 + 1 };
+
 /* The place of an entry of scheme none that has its own "offset" and "size". */
 struct own_blob {
 	uint32_t entry;
@@ -512,10 +515,20 @@ static bool parse_binary(struct parser *p)
 static bool parse_keys(struct parser *p)
 {
 	uint32_t pairs;
+	size_t left;
 
 	p->toc->has_toc = true;
 	if (!kp_mp_map(&p->c, &pairs))
 		return false;
+	/* room for all binaries and their sentinel, as kp_grow would copy a table of many often */
+	left = (size_t)(p->c.end - p->c.pos) / SHORTEST;
+	if (!p->toc->binaries) {
+		p->binaries_cap = (pairs < left ? pairs : left) + 2;
+		p->toc->binaries =
+			kp_large_alloc(p->binaries_cap * sizeof(*p->toc->binaries));
+		if (!p->toc->binaries)
+			return no_memory(p);
+	}
 	while (pairs--)
 		if (!parse_binary(p))
 			return false;
@@ -843,8 +856,6 @@ uint64_t kp_toc_hash(const uint8_t *bytes, size_t size)
 kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 			   struct kp_toc *toc, struct kpackx_error *why)
 {
-	/* the shortest entry is its architecture's and its map's head, "ordinal", a number */
-	enum { SHORTEST = 1 + 1 + 8 + 1 };
 	KP_AUTO(parser) p = {.toc = toc, .why = why};
 	size_t hashed = hashed_size(bytes, size), texts = 0;
 	struct kp_hash hash = kp_hash_of(bytes, hashed);

@@ -137,9 +137,9 @@ static void sort_run(const struct kp_toc *toc, struct sort_key *run,
 static bool sort_binaries(struct kp_toc *toc)
 {
 	size_t n = toc->n_binaries, kept = 0, at = 0;
-	KP_AUTO_FREE struct sort_key *order = malloc((n + 1) * sizeof(*order));
-	KP_AUTO_FREE struct sort_key *spare = malloc((n + 1) * sizeof(*spare));
-	struct kp_toc_binary *binaries = malloc((n + 1) * sizeof(*binaries));
+	KP_AUTO_FREE struct sort_key *order = kp_large_alloc((n + 1) * sizeof(*order));
+	KP_AUTO_FREE struct sort_key *spare = kp_large_alloc((n + 1) * sizeof(*spare));
+	struct kp_toc_binary *binaries = kp_large_alloc((n + 1) * sizeof(*binaries));
 	struct kp_toc_entry *entries =
 		kp_large_alloc((toc->n_entries + 1) * sizeof(*entries));
 

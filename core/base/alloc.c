@@ -65,6 +65,16 @@ void *kp_large_alloc(size_t size)
 	return block;
 }
 
+void *kp_large_zeroed(size_t size)
+{
+	void *block;
+
+	if (size < HUGE_PAGE) /* which may know that a block is new */
+		return calloc(size ? size : 1, 1);
+	block = kp_large_alloc(size);
+	return block ? memset(block, 0, size) : NULL;
+}
+
 void *kp_large_trim(void *block, size_t size)
 {
 	void *smaller = realloc(block, size ? size : 1);

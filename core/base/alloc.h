@@ -58,6 +58,9 @@ bool kp_grow(void *array, size_t count, size_t *cap, size_t item);
 /* As malloc; the caller uses free.  Pages that are never touched cost nothing. */
 void *kp_large_alloc(size_t size);
 
+/* The same, zeroed. */
+void *kp_large_zeroed(size_t size);
+
 /* Give the memory after SIZE bytes back; returns the block, which may have moved. */
 void *kp_large_trim(void *block, size_t size);
 

@@ -20,7 +20,7 @@ bool kp_slots_reserve(struct kp_slots *s, size_t n,
 		bigger.size *= 2;
 	if (bigger.size <= s->size)
 		return true;
-	bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
+	bigger.slots = kp_large_zeroed(bigger.size * sizeof(*bigger.slots));
 	if (!bigger.slots)
 		return false;
 	for (size_t i = 0; i < s->size; i++) {

@@ -354,7 +354,8 @@ static bool add_archive(struct kp_view_builder *b, size_t archive)
 	for (size_t i = 0; i < b->v->n_archives; i++)
 		b->has_twin |=
 			i != archive && b->archive_ids[i] == b->archive_ids[archive];
-	ordinal_file = calloc((size_t)kp_archive_ordinal_count(a) + 1, sizeof(uint32_t));
+	ordinal_file = kp_large_zeroed(((size_t)kp_archive_ordinal_count(a) + 1) *
+				       sizeof(*ordinal_file));
 	if (!ordinal_file)
 		return kp_view_no_memory(b);
 	b->ordinal_file = ordinal_file;

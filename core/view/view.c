@@ -43,9 +43,9 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 	}
 	v->bases[n] = (uint32_t)total;
 
-	/* room, in huge pages, for a name and a file of each entry, and a directory of each key */
+	/* room, in huge pages, for two names and a file of each entry, and a directory of each key */
 	b->dirs_cap = b->open_dirs_cap = keys + keys / 8 + 256;
-	b->pending_cap = (size_t)total + b->dirs_cap;
+	b->pending_cap = 2 * (size_t)total + b->dirs_cap;
 	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
 	b->files_cap = (size_t)total + 1;
 	v->files = kp_large_alloc(b->files_cap * sizeof(*v->files));

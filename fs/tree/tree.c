@@ -191,10 +191,9 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 		;
 	for (t->mask = 1; t->mask < t->nodes; t->mask = 2 * t->mask + 1)
 		;
-	t->slots = kp_large_alloc(slot_count(t) * sizeof(*t->slots));
+	t->slots = kp_large_zeroed(slot_count(t) * sizeof(*t->slots));
 	if (!t->slots)
 		goto fail;
-	memset(t->slots, 0, slot_count(t) * sizeof(*t->slots));
 	for (uint32_t n = 0; n < nodes; n++) {
 		uint64_t ino = ino_of(t, n);
 
