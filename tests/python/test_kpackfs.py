@@ -248,8 +248,8 @@ class PackageTest(Case):
             self.assertIn("ImportError: no librocm_kpack.so.0 of kpackfs: " + place, done.stderr)
 
     def test_pip_installs_both(self):
-        if not importlib.util.find_spec("pip") or int(importlib.metadata.version("setuptools").split(".")[0]) < 61:
-            self.skipTest("no python3-pip, or a setuptools before pyproject.toml")
+        if not all(map(importlib.util.find_spec, ("pip", "setuptools"))) or int(importlib.metadata.version("setuptools").split(".")[0]) < 61:
+            self.skipTest("no python3-pip, or no python3-setuptools that knows pyproject.toml")
         shutil.copytree(os.path.join(SOURCE, "contrib/python"), self.path("source"))
         for where in ("source", "source/rocm_kpack"):  # each alone, as users would
             subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-build-isolation", "--no-index", "--no-deps",
