@@ -354,7 +354,7 @@ check-all: ## all tests in three builds, also those that take long or need large
 	@CHECK_ALL=1 tests/run $(call builds,$(MODE) asan tsan) $(give_back)
 
 # TSan runs no fuzz targets, and of several builds the release build neither these nor unit tests.
-tested := $(if $(sanitized)$(shell $(PKG_CONFIG) --exists cmocka || echo none),,$(units)) $(if $(sanitized)$(filter tsan,$(MODE)),,$(fuzz))
+tested := $(if $(sanitized)$(shell $(PKG_CONFIG) --exists cmocka 2>/dev/null || echo none),,$(units)) $(if $(sanitized)$(filter tsan,$(MODE)),,$(fuzz))
 check-build: all $(tested) $(stub) $(loaders) $(examples) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build

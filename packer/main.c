@@ -66,10 +66,25 @@ static void print_commands(FILE *out)
 	      out);
 }
 
-static int usage_error(const char *what, const char *text)
+/* The options before the command's name. */
+static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
+				      {"version", no_argument, NULL, 'V'},
+				      {"color", required_argument, NULL, 'c'},
+				      {0}};
+
+/* One of them is wrong, WORD: getopt's WHY is ':' or '?'. */
+static int option_error(const char *word, int why)
 {
-	report_error(what, "%s", text);
-	print_commands(stderr);
+	struct kp_nearest nearest = {.word = word + strspn(word, "-")};
+
+	for (const struct option *o = longs; why == '?' && o->name; o++)
+		kp_nearest_try(&nearest, o->name);
+	if (nearest.name)
+		report_error(NULL, "no option '%s'; did you mean '--%s'?", word,
+			     nearest.name);
+	else
+		report_error(word, "%s; 'kpack --help' lists the options",
+			     why == ':' ? "an argument is missing" : "unknown option");
 	return EXIT_USAGE;
 }
 
@@ -104,14 +119,10 @@ static const struct command *named_command(const char *name)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {{"help", no_argument, NULL, 'h'},
-					      {"version", no_argument, NULL, 'V'},
-					      {"color", required_argument, NULL, 'c'},
-					      {0}};
 	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	const char *name = slash ? slash + 1 : argc > 0 ? argv[0] : "kpack";
 	const struct command *c = named_command(name);
-	struct nearest nearest = {0};
+	struct kp_nearest nearest = {0};
 	char help[] = "--help";
 	struct rlimit limit;
 	int letter;
@@ -136,31 +147,34 @@ int main(int argc, char **argv)
 			case 'c':
 				if (report_color(optarg))
 					break;
-				return usage_error(optarg,
-						   "--color is auto, always or never");
+				report_error(NULL,
+					     "--color %s: not auto, always or never",
+					     optarg);
+				return EXIT_USAGE;
 			default:
-				return usage_error(argv[optind > 1 ? optind - 1 : 1],
-						   letter == ':'
-							   ? "an argument is missing"
-							   : "unknown option");
+				return option_error(argv[optind > 1 ? optind - 1 : 1],
+						    letter);
 			}
 		}
 		argv += optind;
 		argc -= optind;
-		if (argc <= 0)
-			return usage_error(NULL, "a command is missing");
+		if (argc <= 0) {
+			report_error(NULL, "a command is missing");
+			print_commands(stderr);
+			return EXIT_USAGE;
+		}
 		if (strcmp(argv[0], "help") == 0) {
 			if (argc == 1 || strcmp(argv[1], "help") == 0) {
 				print_commands(stdout);
 				return report_finish(EXIT_OK);
 			}
-			/* kpack help NAME is kpack NAME --help */
-			argv[0] = argv[1];
-			argv[1] = help;
-			argc = 2;
+			/* kpack help NAME is kpack NAME --help; mark has commands of its own */
+			argc = 1 + (argc > 2 && strcmp(argv[1], cmd_mark_help.name) == 0);
+			memmove(argv, argv + 1, (size_t)argc * sizeof(*argv));
+			argv[argc++] = help;
 		}
 		nearest.word = argv[0];
-		nearest_try(&nearest, "help");
+		kp_nearest_try(&nearest, "help");
 		c = command_find(commands, N_COMMANDS, argv[0], &nearest);
 		/* a misspelt name is answered in one line, without the list of all commands */
 		if (!c && nearest.name)

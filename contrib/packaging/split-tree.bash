@@ -144,10 +144,10 @@ make_directory() # PATH
 	open_path "$1" /.
 }
 
-# Only the caller can have put something into DIR.
+# Only the caller can have put something into DIR.  Its files may have other links that stay: their mode does, too.
 empty_directory() # DIR
 {
-	[ "$EUID" = 0 ] || chmod -R u+rwx "$1/."
+	[ "$EUID" = 0 ] || find "$1/." -type d ! -perm -700 -exec chmod u+rwx {} \;
 	find "$1/." -mindepth 1 -delete
 }
 

@@ -37,10 +37,17 @@ static uint64_t file_size(const struct kpack_archive *a)
 static kpack_error_t read_header(struct kpack_archive *a, uint64_t *toc_offset,
 				 struct kpackx_error *why)
 {
-	uint8_t h[HEADER_SIZE];
+	uint8_t h[HEADER_SIZE] = {0};
 
 	if (file_size(a) == 0)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "header: the file is empty");
+	if (file_size(a) < HEADER_SIZE)
+		KP_TRY(kp_file_pread(a->fd, 0, h, file_size(a), why));
+	if (file_size(a) < HEADER_SIZE && memcmp(h, "KPAK", 4) == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "truncated: it has %llu bytes, less than the 16 of its "
+			       "header: copy or download it again",
+			       (ull)file_size(a));
 	if (file_size(a) < HEADER_SIZE)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "header: %llu bytes, less than 16", (ull)file_size(a));

@@ -169,10 +169,10 @@ bool covered_check(int dir, const char *path, const struct edition *e)
 	if (fs.f_type == FUSE_SUPER_MAGIC) {
 		if (faccessat(dir, KP_CONTROL_NAME "/status", F_OK, 0) < 0)
 			return true;
-		log_about(
-			LOG_ERR, path,
-			"a kpackfs is mounted here already: unmount it first "
-			"(fusermount3 -u, as root umount), or cover it with -o nonempty");
+		log_about(LOG_ERR, path,
+			  "a kpackfs is mounted here already: unmount it first "
+			  "(fusermount3 -u, as root umount), or as root cover it with -o "
+			  "nonempty");
 		return false;
 	}
 	return check_dir(&c, dir, &root, 0);

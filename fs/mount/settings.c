@@ -19,6 +19,7 @@
 #include <zstd.h>
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
+#include "core/base/nearest.h"
 #include "core/base/walk.h"
 #include "fs/base/log.h"
 #include "mount.h"
@@ -316,7 +317,9 @@ static bool take_option(struct settings *s, const struct option *o, const char *
 /* fuse_opt's callback: 1 keeps the argument for libfuse, 0 drops it, -1 fails. */
 static int parse_option(void *data, const char *arg, int key, struct fuse_args *args)
 {
+	struct kp_nearest nearest = {.word = arg};
 	struct settings *s = data;
+	char text[128];
 
 	(void)args;
 	if (key == FUSE_OPT_KEY_NONOPT)
@@ -325,7 +328,19 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 		return take_option(s, &options[key], arg) ? options[key].keep : -1;
 	if (strncmp(arg, "x-", 2) == 0 || strncmp(arg, "X-", 2) == 0)
 		return 0;
-	option_wrong(arg, "unknown option; kpackfs --help lists them");
+	/* a letter is near to every other letter */
+	for (const struct option *o = options; o < options + KP_COUNT(options); o++)
+		for (int i = 0; i < 2; i++) {
+			const char *name = i ? o->also : o->name;
+
+			if (name && (name[0] != '-' || name[1] == '-'))
+				kp_nearest_try(&nearest, name);
+		}
+	if (nearest.name)
+		snprintf(text, sizeof(text), "unknown option; did you mean '%s'?",
+			 nearest.name);
+	option_wrong(arg,
+		     nearest.name ? text : "unknown option; kpackfs --help lists them");
 	return -1;
 }
 

@@ -167,44 +167,8 @@ static void put_option(const struct options *o, const struct option_help *row, v
 
 /* --- misspelt words ------------------------------------------------------------------- */
 
-/*
- * The distance is how many letters are to be inserted, removed, replaced or swapped with their
- * neighbour to make NAME of the word; rows[i][k] is that of their first I and K letters.
- */
-void nearest_try(struct nearest *nearest, const char *name)
-{
-	enum { LONGEST = 40 };
-	unsigned rows[LONGEST + 1][LONGEST + 1];
-	const char *word = nearest->word;
-	size_t n = strlen(word), m = strlen(name);
-
-	if (n > LONGEST || m > LONGEST)
-		return;
-	for (size_t i = 0; i <= n; i++)
-		for (size_t k = 0; k <= m; k++) {
-			unsigned least = (unsigned)(i ? i : k);
-
-			if (i && k) {
-				least = rows[i - 1][k - 1] + (word[i - 1] != name[k - 1]);
-				if (rows[i - 1][k] + 1 < least)
-					least = rows[i - 1][k] + 1;
-				if (rows[i][k - 1] + 1 < least)
-					least = rows[i][k - 1] + 1;
-			}
-			if (i > 1 && k > 1 && word[i - 1] == name[k - 2] &&
-			    word[i - 2] == name[k - 1] && rows[i - 2][k - 2] + 1 < least)
-				least = rows[i - 2][k - 2] + 1;
-			rows[i][k] = least;
-		}
-	/* of a short word most letters would have to change to make any other short one */
-	if (rows[n][m] > 1 + n / 6 || (nearest->name && rows[n][m] >= nearest->distance))
-		return;
-	nearest->name = name;
-	nearest->distance = rows[n][m];
-}
-
 const struct command *command_find(const struct command *commands, size_t n,
-				   const char *name, struct nearest *nearest)
+				   const char *name, struct kp_nearest *nearest)
 {
 	for (const struct command *c = commands; c < commands + n; c++) {
 		const char *blank = strchr(c->help->name, ' ');
@@ -213,7 +177,7 @@ const struct command *command_find(const struct command *commands, size_t n,
 		if (strcmp(word, name) == 0)
 			return c;
 		if (nearest)
-			nearest_try(nearest, word);
+			kp_nearest_try(nearest, word);
 	}
 	return NULL;
 }
@@ -223,16 +187,14 @@ static _Noreturn void fail_unknown(const struct command_help *help, const char *
 				   const struct option_help *const *rows, size_t n)
 {
 	int dashes = (int)strspn(word, "-");
-	KP_AUTO_FREE char *name = xstrdup(word + dashes);
-	struct nearest nearest = {.word = name};
+	struct kp_nearest nearest = {.word = word + dashes};
 
-	name[strcspn(name, "=")] = '\0';
 	for (size_t i = 0; i < n; i++)
-		nearest_try(&nearest, rows[i]->long_name);
+		kp_nearest_try(&nearest, rows[i]->long_name);
 	if (!nearest.name)
 		options_usage(help, "%s: unknown option", word);
-	report_error(help->name, "no option '%.*s%s'; did you mean '%.*s%s'?", dashes,
-		     word, name, dashes, word, nearest.name);
+	report_error(help->name, "no option '%.*s'; did you mean '%.*s%s'?",
+		     (int)strcspn(word, "="), word, dashes, word, nearest.name);
 	exit(report_finish(EXIT_USAGE));
 }
 

@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h> /* optind */
+#include "core/base/nearest.h"
 #include "core/base/scheme.h"
 
 /* The arguments of an option that can be repeated. */
@@ -161,21 +162,11 @@ int options_usage(const struct command_help *help, const char *fmt, ...)
 void option_texts_add(struct option_texts *texts, const char *text);
 
 /*
- * The name that a misspelt WORD probably means: set `word`, try each name that there is, and read
- * `name`, which stays NULL if none is near.
- */
-struct nearest {
-	const char *word, *name;
-	unsigned distance;
-};
-void nearest_try(struct nearest *n, const char *name);
-
-/*
  * The command of COMMANDS that is called NAME, or has it as its second word ("mark show"); NULL:
  * none.  NEAREST, unless it is NULL, tries the names of the others.
  */
 const struct command *command_find(const struct command *commands, size_t n,
-				   const char *name, struct nearest *nearest);
+				   const char *name, struct kp_nearest *nearest);
 
 /* What a command line must not be. */
 struct option_rule {

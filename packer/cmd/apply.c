@@ -337,13 +337,17 @@ static void print_undo(const struct policy_run *a, const struct policy_tree *t)
 	for (size_t i = p->n_commands; i-- > 0;) {
 		const struct policy_command *c = &p->commands[i];
 		const char *keep = NULL;
+		bool arch = false;
 
-		for (size_t k = 1; k < c->n_words; k++)
+		for (size_t k = 1; k < c->n_words; k++) {
 			if (strncmp(c->words[k], "--keep=", 7) == 0)
 				keep = c->words[k] + 7;
 			else if (strcmp(c->words[k - 1], "--keep") == 0)
 				keep = c->words[k];
-		lost |= !c->packs && !keep;
+			arch |= strcmp(c->words[k], "--arch") == 0 ||
+				strncmp(c->words[k], "--arch=", 7) == 0;
+		}
+		lost |= arch && !keep;
 		if (c->packs) {
 			printf(" && kpackfs --in-place --undo %s && kpack pack --undo %s",
 			       tree, tree);

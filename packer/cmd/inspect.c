@@ -168,7 +168,7 @@ const struct command_help cmd_mark_help = {
 int cmd_mark(int argc, char **argv)
 {
 	if (argc > 1 && argv[1][0] != '-') {
-		struct nearest nearest = {.word = argv[1]};
+		struct kp_nearest nearest = {.word = argv[1]};
 		const struct command *c = command_find(
 			mark_commands, KP_COUNT(mark_commands), argv[1], &nearest);
 

@@ -188,10 +188,15 @@ static int undo_thin(struct thin_command *c)
 				      "files",
 				      rows_array(ROWS(undo_rows), u.files, u.n_files,
 						 sizeof(*u.files))));
-	else if (u.done && !c->quiet)
+	else if (u.done && !c->quiet) {
 		printf("%zu file%s restored, %zu already the original, %zu left alone\n",
 		       n[UNDO_RESTORED], plural(n[UNDO_RESTORED]), n[UNDO_ORIGINAL],
 		       n[UNDO_REFUSED]);
+		if (!status) {
+			report_text(c->undo);
+			puts(": not needed any more, and may be deleted");
+		}
+	}
 	undo_close(&u);
 	return status;
 }

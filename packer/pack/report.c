@@ -366,5 +366,8 @@ void pack_report(const struct packing *p, const struct pack_result *r)
 			puts("at every boot this has to be done again");
 		if (r->undo)
 			printf("undo: %s\n", r->undo);
+		if (r->undo && p->args.filter.chosen.count)
+			puts("  and then reinstall what its files belong to, for the "
+			     "code that --arch left out");
 	}
 }
