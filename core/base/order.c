@@ -97,7 +97,10 @@ void *kp_find_by(const void *array, size_t count, size_t item, const void *probe
 		 const struct kp_sort_key *keys, size_t n_keys)
 {
 	size_t at = kp_lower_bound_by(array, count, item, probe, keys, n_keys);
-	const char *found = (const char *)array + at * item;
-	return at < count && !kp_compare_by(found, probe, keys, n_keys) ? (void *)found
-									: NULL;
+	const char *found;
+
+	if (at == count) /* of none ARRAY may be NULL, to which nothing may be added */
+		return NULL;
+	found = (const char *)array + at * item;
+	return kp_compare_by(found, probe, keys, n_keys) ? NULL : (void *)found;
 }

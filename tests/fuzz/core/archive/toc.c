@@ -70,6 +70,8 @@ static void check(const struct kp_toc *toc)
 		assert(kp_span_cmp(kp_toc_key(toc, b - 1), kp_toc_key(toc, b)) < 0);
 	for (size_t i = 0; i < toc->n_arches; i++)
 		assert(strlen((const char *)toc->arches[i].data) == toc->arches[i].size);
+	assert(!toc->group.data || toc->group.data[toc->group.size] == 0);
+	assert(!toc->family.data || toc->family.data[toc->family.size] == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
