@@ -89,6 +89,7 @@ int mark_convert(int argc, char **argv)
 	struct rewrite r = {0};
 	char before[24], after[24];
 	bool converted, same;
+	const char *unlisted = NULL;
 	struct binary b;
 	struct stat st;
 	kpack_error_t err;
@@ -109,6 +110,10 @@ int mark_convert(int argc, char **argv)
 	if (converted)
 		report_error(c.in, "is converted already; its marker stays");
 	else
+		err = binary_unlisted(&b, &unlisted, &why);
+	if (!err && unlisted)
+		err = kp_fail(&why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", unlisted);
+	if (!err && !converted)
 		err = kp_convert_check(b.fd, b.size, &b.fat, &how, &why);
 	same = below_stat(c.out, &st) == 0 && st.st_dev == b.st.st_dev &&
 	       st.st_ino == b.st.st_ino;

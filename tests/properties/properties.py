@@ -686,6 +686,7 @@ def bundler(run):
     arches = r.sample(trees.REAL + trees.OTHER, r.randrange(1, 6))
     ids = [HOST] + ["%s-amdgcn-amd-amdhsa--%s" % (r.choice(["hip", "hipv4", "openmp"]), a) for a in arches]
     ids = [i for i in ids if "xnack" not in i or "gfx90a:xnack+" in i]  # one mode of a processor
+    ids = [i for i in ids if not i.endswith("gfx90a") or not any(k.endswith("gfx90a:xnack+") for k in ids)]
     files = [r.randbytes(r.choice([1, 7, 4096, 9000])) for _ in ids]
     for n, data in enumerate(files):
         with open("%s/in%d" % (where, n), "wb") as f:

@@ -144,6 +144,8 @@ def generate(seed, databases, hosts, fixtures):
         new(name, "other", data)
     for kind in r.sample(sorted(databases), 2):
         for path, data, mode in databases[kind]:
+            if path in {i.path for i in items}:  # of a kind before
+                continue
             items.append(Item(path, "db", data, mode))
             items[-1].time = 10**18
     for item in items:  # what is one file has one time
