@@ -187,7 +187,8 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 		struct unpacking u = {.tree = p.args.output,
 				      .archive_dir = p.args.archive_dir,
 				      .jobs = p.args.how.jobs,
-				      .allow_missing = p.args.allow_missing};
+				      .allow_missing = p.args.allow_missing,
+				      .progress = !p.args.quiet && !p.args.json};
 
 		status = unpacking_run(&u);
 		if (u.done)

@@ -51,6 +51,7 @@ struct unpacking {
 	const char *tree, *archive_dir;
 	unsigned jobs;
 	bool allow_missing; /* objects that were packed, but are in no archive now, are left out */
+	bool progress; /* show it */
 
 	char *archives, *kept; /* directories */
 	int lock;
@@ -62,6 +63,7 @@ struct unpacking {
 	struct dispositions dispositions;
 	struct restored *restored; /* per entry of the scan */
 	uint64_t *costs;           /* the same: memory that it needs */
+	uint64_t bytes;            /* of the objects of all */
 	struct kept_times dirs;    /* of the tree */
 	size_t n_faults;
 
