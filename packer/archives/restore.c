@@ -60,6 +60,7 @@ kpack_error_t restore_open(struct restore *r, const char *path, struct installed
 		want.index = layout->containers[img->container].index;
 		installed_find(r->archives, &want, &r->found[i]);
 		r->have[i] = r->found[i].archive && !r->found[i].differs;
+		r->bytes += r->have[i] ? img->size : 0;
 		if (!r->have[i])
 			r->missing[r->n_missing++] = (struct missing_object){
 				img->arch, r->found[i].differs, !img->has_xxh3};
@@ -91,6 +92,7 @@ static kpack_error_t read_object(void *arg, size_t image, void *buf,
 	kpack_error_t err =
 		kp_entry_read(found->archive->archive, found->entry, buf, why);
 
+	progress_add(img->size);
 	return err ? kp_fail_prefix(why, err, "%s: container %u", img->arch,
 				    img->container)
 		   : err;

@@ -35,6 +35,7 @@ struct restore {
 	struct missing_object *missing; /* sorted by architecture */
 	size_t n_missing;
 	uint64_t largest;    /* bytes of the largest object */
+	uint64_t bytes;      /* of those that were found */
 	struct restored how; /* its result: after restore_write */
 };
 

@@ -188,7 +188,8 @@ int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
 				      .archive_dir = p.args.archive_dir,
 				      .jobs = p.args.how.jobs,
 				      .allow_missing = p.args.allow_missing,
-				      .drop_signature = p.args.drop_signature};
+				      .drop_signature = p.args.drop_signature,
+				      .progress = !p.args.quiet && !p.args.json};
 
 		status = unpacking_run(&u);
 		if (u.done)

@@ -430,7 +430,8 @@ kpack_error_t inspect_text_print(struct inspect_file *file, bool all,
 	print_count(file->n_leaves, "image");
 	if (file->host.type)
 		print_count(file->host.n_wrappers, "wrapper");
-	puts(file->converted ? ", converted" : "");
+	puts(file->converted ? ", converted: 'kpack mark show' says where its code is"
+			     : "");
 	for (size_t i = 0; i < file->n_rows; i++) {
 		size_t number = file->rows[i].image;
 		const struct seen_image *seen = &t.seen[number];

@@ -215,8 +215,10 @@ static void restore_file(struct mark_restore *m, const char *file, const char *o
 	}
 	if (!err)
 		err = rewrite_open(&rewrite, &r.b, out, &why);
+	progress_begin("restoring", r.bytes, !err);
 	if (!err)
 		err = restore_write(&r, &rewrite.out, &why);
+	progress_end();
 	if (!err)
 		err = rewrite_publish(&rewrite, &why);
 	if (!err) {

@@ -18,6 +18,7 @@
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/path.h"
+#include "packer/cli/process.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
@@ -107,7 +108,12 @@ void output_check_mounts(const struct scan *scan, const char *output, size_t *fa
 			continue;
 		to = xasprintf("%s/%s", output, scan->entries[i].relative);
 		if (below_access(to, W_OK) < 0 && errno == EROFS) {
-			report_error(to, "is read-only (a mount?): unmount it first");
+			KP_AUTO_FREE char *tree = shell_word(output);
+
+			report_error(to,
+				     "is read-only (a mount?): unmount it first, a "
+				     "kpackfs with: kpackfs --in-place --undo %s",
+				     tree);
 			++*faults;
 			break;
 		}

@@ -333,6 +333,7 @@ static kpack_error_t check_binary(void *arg, struct input *in, int fd,
 		if (!i || strcmp(r.missing[i].arch, r.missing[i - 1].arch) != 0)
 			add_gone(u, path, r.missing[i].arch, true);
 	u->costs[in->entry] = 2 * r.largest;
+	u->bytes += r.bytes;
 	/* a binary that cannot be restored does not keep others from it, but archives */
 	if (err)
 		u->left |= has_code(u, r.b.marker.kernel_name ? r.b.marker.kernel_name
@@ -635,6 +636,14 @@ int unpacking_run(struct unpacking *u)
 	if (status)
 		return status;
 	spill_dir_begin(u->tree);
+	for (size_t i = 0; i < u->shown.n; i++) {
+		struct kp_entry_info info;
+
+		kp_archive_entry(u->shown.items[i].archive, u->shown.items[i].entry,
+				 &info);
+		u->bytes += info.size;
+	}
+	progress_begin("restoring", u->bytes, u->progress);
 	err = output_write(&c, u->tree, NULL, &why);
 	for (size_t i = 0; i < u->scan.n_entries && !err; i++) {
 		const struct scan_entry *e = &u->scan.entries[i];
@@ -655,6 +664,7 @@ int unpacking_run(struct unpacking *u)
 	}
 	if (!err)
 		err = put_files(u, &why);
+	progress_end();
 	if (!err)
 		err = look_for(u->kept, &there, &why);
 	if (!err && there)

@@ -52,6 +52,7 @@ struct unpacking {
 	unsigned jobs;
 	bool allow_missing; /* objects that were packed, but are in no archive now, are left out */
 	bool drop_signature; /* of binaries that were changed and signed since */
+	bool progress;       /* show it */
 
 	char *archives, *kept; /* directories */
 	int lock;
@@ -63,6 +64,7 @@ struct unpacking {
 	struct dispositions dispositions;
 	struct restored *restored; /* per entry of the scan */
 	uint64_t *costs;           /* the same: memory that it needs */
+	uint64_t bytes;            /* of the objects of all */
 	struct kept_times dirs;    /* of the tree */
 	size_t n_faults;
 

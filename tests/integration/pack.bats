@@ -58,6 +58,14 @@ in_less_than() {
 	grep -q 'total ' tty
 	script -qec "'$KPACK_BIN/kpack' pack -q --archives-only --force a.so out" /dev/null </dev/null >tty
 	[ ! -s tty ]
+	mkdir tree
+	cp a.so tree
+	"$KPACK_BIN/kpack" pack -q --in-place tree
+	for way in 'mark restore -o fat.so tree/a.so' 'pack --undo tree'; do
+		script -qec "'$KPACK_BIN/kpack' $way" /dev/null </dev/null >tty
+		grep -q 'restoring \[' tty
+		grep -q ' restored' tty
+	done
 }
 
 @test "a file that may not be read is named and nothing is packed" {

@@ -53,7 +53,7 @@ bring_back() { # OUTPUT-OF-PACK
 	bring_back said
 	diff -r -x .kpack before in
 	fails "share/miopen/db/gfx942130.db.txt: cannot be removed from its directory, which is read-only (a mount?): Read-only" --in-place in
-	fails "in/lib/rocblas/library: is read-only (a mount?): unmount it first" --undo in
+	fails "in/lib/rocblas/library: is read-only (a mount?): unmount it first, a kpackfs with: kpackfs --in-place --undo in" --undo in
 	kpackfs --in-place --undo in
 	kpack pack --undo in
 	diff -r before in
