@@ -438,6 +438,14 @@ fails_with() {
 	done
 	[ "$(find out1 -type f | wc -l)" = 5 ]
 	diff -r out1 out2
+	# by an ordinary user, too
+	if [ "$(id -u)" = 0 ]; then
+		cp -r "$packaging" scripts
+		chmod -R go+rX . split scripts
+		install -d -o 65534 -m 755 out4
+		as_nobody scripts/make-deb --name rocm-blas --version 8.0.0 --compression zstd split out4
+		for deb in out4/*.deb; do cmp "$deb" "out1/${deb#*/}"; done
+	fi
 	# without SOURCE_DATE_EPOCH times are the newest file's
 	unset SOURCE_DATE_EPOCH
 	make_tarball split out3
