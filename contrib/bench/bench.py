@@ -107,11 +107,21 @@ def status_of(pid, field):
     return 0
 
 
+def stat_of(pid):
+    """The fields of /proc/PID/stat from the third on."""
+    with open("/proc/%d/stat" % pid) as f:
+        return f.read().rpartition(")")[2].split()
+
+
 def cpu_of(pid):
     """CPU seconds of a process and its threads."""
-    with open("/proc/%d/stat" % pid) as f:
-        fields = f.read().rpartition(")")[2].split()
+    fields = stat_of(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def faults_of(pid):
+    """Minor faults of a process and its threads."""
+    return int(stat_of(pid)[7])
 
 
 def children_of(pid):

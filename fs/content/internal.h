@@ -20,10 +20,9 @@
 /* --- buffer.c ------------------------------------------------------------------------- */
 
 /*
- * Memory for decoded bytes.  Large blocks are mapped, in huge pages if they are large
- * enough; blocks of the size of segments share huge pages.  A few returned blocks are kept
- * for reuse, because every fresh page costs a fault and is cleared before it is written.
- * Thread-safe.
+ * Memory for decoded bytes.  Blocks that are not small come from one room, whose pages stay
+ * touched until it is trimmed: every fresh page costs a fault and is cleared before it is
+ * written.  Thread-safe.
  */
 
 struct buffer {
@@ -31,28 +30,20 @@ struct buffer {
 	size_t cap; /* usable bytes, at least as many as requested */
 };
 
-enum { BUFFERS_KEPT = 8, SLABS = 8 };
-
-/* A huge page that is cut into blocks of the same size. */
-struct slab {
-	uint8_t *data; /* NULL: not mapped */
-	unsigned used; /* a bit for each block */
-};
+/* Bytes of the largest room, and of a unit of it; the largest block takes 1/ROOM_SHARE of it. */
+enum { ROOM = 28 << 20, ROOM_UNIT = 128 << 10, ROOM_SHARE = 4 };
 
 struct buffers {
-	size_t keep_max;      /* size of the largest block that may be kept */
+	size_t block_max;     /* size of the largest block in the room */
 	pthread_mutex_t lock; /* guards everything below */
-	struct buffer kept[BUFFERS_KEPT];
-	size_t kept_bytes;
-	struct slab slabs[SLABS]; /* kept as well, used or not */
-	unsigned n_slabs;         /* the number of those that may be mapped */
+	uint8_t *room;        /* NULL: none */
+	unsigned n_units;
+	bool used[ROOM / ROOM_UNIT];
 };
 
-/*
- * Blocks of more than KEEP_MAX bytes are not kept; a fixed limit of 4 MiB holds, too.  All
- * kept blocks have at most 3 times as much, and all slabs 4 times.
- */
-void buffers_init(struct buffers *b, size_t keep_max);
+/* SIZE: bytes that the room may have, of which no more than ROOM are used. */
+void buffers_init(struct buffers *b, uint64_t size);
+/* All blocks were returned. */
 void buffers_fini(struct buffers *b);
 
 /* A block of SIZE bytes or more; false: out of memory. */
@@ -61,7 +52,7 @@ bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out);
 /* Return a block.  data NULL is fine. */
 void buffers_put(struct buffers *b, struct buffer block);
 
-/* Return the kept blocks to the system. */
+/* Return the unused pages of the room to the system. */
 void buffers_trim(struct buffers *b);
 
 /* --- pieces.c ------------------------------------------------------------------------- */

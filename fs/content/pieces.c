@@ -34,10 +34,11 @@
 #define KEEP_SECONDS 2
 
 /*
- * A block or a decoder is kept for the next decode if it has at most 1/KEPT_SHARE of the
- * budget, and a decoder no more than DECODER_KEEP_MAX bytes.
+ * A decoder is kept for the next decode if it has at most 1/KEPT_SHARE of the budget, and no
+ * more than DECODER_KEEP_MAX bytes.  Blocks have room for ROOM_KEPT times as much.
  */
 #define KEPT_SHARE 16
+#define ROOM_KEPT 7
 #define DECODER_KEEP_MAX (4 << 20)
 /*
  * An entry that fits the budget may have a pass of at most 1/PASS_SHARE of the budget.
@@ -761,7 +762,7 @@ void pieces_init(struct pieces *ps, uint64_t budget, struct executor *executor)
 {
 	*ps = (struct pieces){.most = budget, .budget = budget, .executor = executor};
 	kp_pool_limit(budget / BLOCKS_SHARE);
-	buffers_init(&ps->buffers, (size_t)(budget / KEPT_SHARE));
+	buffers_init(&ps->buffers, budget / KEPT_SHARE * ROOM_KEPT);
 	decoders_init(&ps->decoders, budget / KEPT_SHARE < DECODER_KEEP_MAX
 					     ? budget / KEPT_SHARE
 					     : DECODER_KEEP_MAX);
