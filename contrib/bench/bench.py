@@ -108,10 +108,8 @@ def status_of(pid, field):
 
 
 def cpu_of(pid):
-    """CPU seconds of a process and its threads."""
-    with open("/proc/%d/stat" % pid) as f:
-        fields = f.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """CPU seconds of a process and its threads: the kernel's number of its clock, in nanoseconds, not ticks."""
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def children_of(pid):
