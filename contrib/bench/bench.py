@@ -107,21 +107,15 @@ def status_of(pid, field):
     return 0
 
 
-def stat_of(pid):
-    """The fields of /proc/PID/stat from the third on."""
-    with open("/proc/%d/stat" % pid) as f:
-        return f.read().rpartition(")")[2].split()
-
-
 def cpu_of(pid):
-    """CPU seconds of a process and its threads."""
-    fields = stat_of(pid)
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """CPU seconds of a process and its threads: the kernel's number of its clock, in nanoseconds, not ticks."""
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def faults_of(pid):
     """Minor faults of a process and its threads."""
-    return int(stat_of(pid)[7])
+    with open("/proc/%d/stat" % pid) as f:
+        return int(f.read().rpartition(")")[2].split()[7])
 
 
 def children_of(pid):

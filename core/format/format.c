@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/file.h"
@@ -427,7 +426,7 @@ void kp_payload_fini(struct kp_payload *payload)
 	if (payload->map)
 		munmap(payload->map, (size_t)payload->source.size);
 	if (payload->spilled)
-		close(payload->source.fd);
+		kp_spill_end(payload->source.fd, payload->source.size);
 	free(payload->heap);
 	*payload = (struct kp_payload){.source = {.fd = -1}};
 }

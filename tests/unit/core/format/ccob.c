@@ -174,13 +174,14 @@ TEST(a_large_payload_is_spilled)
 		struct kp_container c;
 
 		assert_int_equal(kp_ccob_measure(&src, 0, &c, &why), KPACK_SUCCESS);
-		for (unsigned i = 0; i < 2; i++) {
+		for (unsigned i = 0; i < 3; i++) { /* the third time into the same file */
 			struct kp_span map = {0};
 
-			kp_spill_into(i ? dir : -1);
+			if (i < 2)
+				kp_spill_into(i ? dir : -1);
 			assert_int_equal(kp_container_load(&src, &c, &payload, &why),
 					 KPACK_SUCCESS);
-			assert_int_equal(payload.spilled, i);
+			assert_int_equal(payload.spilled, i > 0);
 			assert_int_equal(payload.heap != NULL, !i);
 			assert_int_equal(kp_payload_memory(&c), i ? 0 : plain.size);
 			assert_int_equal(kp_payload_map(&payload, &map, &why), 0);
