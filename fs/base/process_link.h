@@ -18,7 +18,9 @@ enum link_word {
 	/* path; fresh: fd is the file, or text says why there is none; not fresh: text says
 	 * why it cannot be looked at now; number: the last serial of this file, or 0 */
 	LINK_ARCHIVE,
-	LINK_SURVEYED, /* st: of the first source; number: of archives */
+	/* st: of the first source; number: of archives; fresh: the survey differs from the
+	 * last one, or is to be shown anyway; not fresh: it only has archives tried again */
+	LINK_SURVEYED,
 	LINK_SEEN, /* answers LINK_LOOK, behind the survey if any; number: 1: it succeeded */
 	LINK_PING,
 	LINK_LEAVING, /* the supervisor ends; the server serves files in use to the end */
@@ -26,11 +28,12 @@ enum link_word {
 	LINK_MOUNTED, /* number: minor of the device, 0: unknown; fd: the connection */
 	LINK_READY,   /* requests are answered; text: for people */
 	LINK_TAKEN,   /* a survey is shown; number: of changed names; text: for people */
-	LINK_REFUSED, /* serial: of an archive that cannot be served */
-	LINK_RESCAN,  /* an archive has changed; number: 1: retry refused ones, too */
-	LINK_LOOK,    /* look at the sources now */
-	LINK_SIGNAL,  /* number: a signal meant for the supervisor */
-	LINK_PONG,    /* number: of requests so far */
+	/* serial: of an archive that cannot be served; number: errno, if reading it failed */
+	LINK_REFUSED,
+	LINK_RESCAN, /* an archive has changed; number: 1: retry refused ones, too */
+	LINK_LOOK,   /* look at the sources now */
+	LINK_SIGNAL, /* number: a signal meant for the supervisor */
+	LINK_PONG,   /* number: of requests so far */
 	LINK_WORDS
 };
 
@@ -39,7 +42,7 @@ struct link_message {
 	uint32_t serial; /* of an archive; 0: none */
 	uint64_t number;
 	int fd;     /* -1: none */
-	bool fresh; /* the first message about the archive with this serial */
+	bool fresh; /* the archive is to be opened: it is new, or is tried again */
 	struct stat st;
 	/* In a received message: never NULL, and valid until the next is received. */
 	const char *path, *text;

@@ -95,6 +95,7 @@ struct server {
 	struct survey next; /* the one that is coming in, in order of precedence */
 	struct logged_conflicts warned;
 	bool first;   /* there is no edition yet */
+	bool differs; /* that survey tried an archive, and not in vain as before */
 	bool wanting; /* the survey that is coming in lacks descriptors */
 	bool again;   /* that survey was asked for because the last one lacked some */
 	int fd_end;   /* archives use descriptors below this one only */
@@ -160,7 +161,7 @@ static bool take_archive(struct server *s, const struct link_message *m)
 {
 	/* An item without a serial has its reason in each survey. */
 	const struct known *old = m->serial ? find_known(&s->now, m->serial) : NULL;
-	const struct link_message refused = {
+	struct link_message refused = {
 		.word = LINK_REFUSED, .serial = m->serial, .fd = -1};
 	struct known k = {.serial = m->serial};
 	struct survey *l = &s->next;
@@ -168,7 +169,8 @@ static bool take_archive(struct server *s, const struct link_message *m)
 	const char *reason = old && !old->origin ? old->text : m->text;
 	int priority = s->first ? LOG_ERR : LOG_WARNING, fd = m->fd;
 	struct origin *same;
-	bool away; /* it is served, but cannot be looked at now */
+	bool away;              /* it is served, but cannot be looked at now */
+	bool as_before = false; /* it was tried again, and is refused again */
 	struct stat st;
 
 	if (!m->fresh) {
@@ -191,10 +193,14 @@ static bool take_archive(struct server *s, const struct link_message *m)
 	 * old attributes; if users share the mount, one with other readers than before does not.
 	 */
 	if (m->fresh && reason) {
-		log_about(priority, m->path, reason);
+		as_before = old && (!old->text || strcmp(old->text, reason) == 0);
+		if (!as_before)
+			log_about(priority, m->path, reason);
+		refused.number = (uint64_t)why.sys_errno;
 		if (m->serial)
 			link_send_all(s->link, &refused);
-		old = m->number ? find_known(&s->now, (uint32_t)m->number) : NULL;
+		if (m->number)
+			old = find_known(&s->now, (uint32_t)m->number);
 		same = old && old->origin && origin_intact(old->origin) ? old->origin
 									: NULL;
 		if (same && s->settings->shared) {
@@ -208,6 +214,8 @@ static bool take_archive(struct server *s, const struct link_message *m)
 		}
 		k.origin = origin_ref(same);
 	}
+	if (m->fresh && !(as_before && k.origin == old->origin))
+		s->differs = true;
 	away = k.origin && !m->fresh && reason[0];
 	if (!k.origin || away) {
 		k.path = strdup(m->path);
@@ -307,10 +315,17 @@ static void take_survey(struct server *s, const struct link_message *m)
 	const struct link_message again = {.word = LINK_RESCAN, .number = 1, .fd = -1};
 	struct change control = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
 	struct invalidation notices = {.session = s->fs.session};
-	struct edition *last = inodes_edition(s->fs.inodes), *next;
+	struct edition *last, *next;
 	size_t names = 0;
 	const char *name;
 
+	/* archives were tried again in vain, at each poll perhaps: what is shown stays */
+	if (!m->fresh && !s->differs) {
+		survey_fini(&s->next);
+		return;
+	}
+	s->differs = false;
+	last = inodes_edition(s->fs.inodes);
 	keep_memory(s, true);
 	next = end_survey(s, m);
 	if (next && inodes_swap(s->fs.inodes, edition_ref(next), invalidate_send,
@@ -737,7 +752,7 @@ enum end serve(struct settings *settings, int link)
 			goto out;
 	} while (got != LINK_DONE || m.word != LINK_SURVEYED);
 	first = end_survey(s, &m);
-	s->first = s->wanting = false;
+	s->first = s->wanting = s->differs = false;
 	keep_memory(s, false);
 	if (first)
 		s->fs.inodes = inodes_new(first, forget_origin, s);

@@ -276,6 +276,15 @@ static bool is_away(int err)
 	       err == EHOSTDOWN;
 }
 
+/* ITEM is the archive OLD of the last list. */
+static void keep_archive(struct source_item *item, const struct source_item *old)
+{
+	item->serial = old->serial;
+	item->refused = old->refused;
+	item->retry = old->retry;
+	item->st = old->st;
+}
+
 /*
  * The SOURCE cannot be listed, because of WHY.  If it is just away, its archives of the list
  * LAST stay; look_at_item does not look at what has a serial.
@@ -302,9 +311,7 @@ static bool keep_source(struct sources *now, const struct sources *last, uint32_
 		}
 		if (!ok)
 			break;
-		item->serial = old->serial;
-		item->refused = old->refused;
-		item->st = old->st;
+		keep_archive(item, old);
 	}
 	return ok;
 }
@@ -362,11 +369,8 @@ static bool look_at_item(struct sources *now, struct source_item *item,
 		kp_fail_errno(&why, errno, "cannot look at it");
 		item->st = (struct stat){0};
 		item->away = is_away(why.sys_errno);
-		if (item->away && old && old->serial) {
-			item->serial = old->serial;
-			item->refused = old->refused;
-			item->st = old->st;
-		}
+		if (item->away && old && old->serial)
+			keep_archive(item, old);
 		item->error = strdup(why.text);
 		return item->error || fail_memory();
 	}
@@ -375,8 +379,12 @@ static bool look_at_item(struct sources *now, struct source_item *item,
 	if (old && same_bytes(&old->st, &item->st) &&
 	    same_time(old->st.st_ctim, item->st.st_ctim) &&
 	    !(how & SCAN_FORCED && old->refused)) {
-		item->serial = old->serial;
-		item->refused = old->refused;
+		keep_archive(item, old);
+		/* its server did not answer: the outcome of this attempt will be told anew */
+		item->fresh = old->retry;
+		item->refused = old->refused && !item->fresh;
+		item->retry = false;
+		now->again = now->again || item->fresh;
 	} else {
 		item->serial = ++now->last_serial;
 		item->fresh = true;
@@ -474,14 +482,22 @@ bool sources_scan(struct sources *s, unsigned how, bool *changed)
 	s->cap = now.cap;
 	s->look = now.look;
 	s->last_serial = now.last_serial;
+	s->again = now.again;
 	return true;
 }
 
-void sources_refuse(struct sources *s, uint32_t serial)
+bool sources_refuse(struct sources *s, uint32_t serial, int err)
 {
-	for (size_t i = 0; i < s->count; i++)
-		if (s->items[i].serial == serial)
-			s->items[i].refused = true;
+	for (size_t i = 0; i < s->count; i++) {
+		struct source_item *item = &s->items[i];
+
+		if (item->serial != serial)
+			continue;
+		item->refused = true;
+		item->retry = item->retry || is_away(err); /* or source_open failed */
+		return item->retry;
+	}
+	return false;
 }
 
 int source_open(struct source_item *item, struct kpackx_error *why)
@@ -498,6 +514,7 @@ int source_open(struct source_item *item, struct kpackx_error *why)
 		return fd;
 	}
 	item->refused = true;
+	item->retry = is_away(why->sys_errno);
 	if (fd >= 0)
 		close(fd);
 	return -1;

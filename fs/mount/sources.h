@@ -23,7 +23,8 @@ struct source_item {
 	uint32_t was;    /* fresh: its last serial, if only attributes changed; or 0 */
 	uint32_t source; /* number of its source */
 	bool refused;    /* it cannot be served */
-	bool fresh;      /* its serial is new in this list */
+	bool fresh;      /* to be opened: its serial is new, or it is tried again */
+	bool retry;      /* refused, but its file system may come back */
 	bool away;       /* the error is one of a file system that may come back */
 	struct stat st;
 };
@@ -40,6 +41,7 @@ struct sources {
 	/* A source or an archive is away: the sources should be scanned at intervals, because
 	 * nothing tells when it is back. */
 	bool away;
+	bool again; /* the last scan found archives to try again */
 	bool watched;
 	int events, mounts; /* to poll for POLLIN; for POLLPRI; -1: not available */
 	struct place *places;
@@ -68,8 +70,12 @@ bool sources_scan(struct sources *s, unsigned how, bool *changed);
 /* Read all events that have come until now; true: one of them matters. */
 bool sources_read_events(struct sources *s);
 
-/* Mark the archive SERIAL as refused: the next forced scan gives it another serial. */
-void sources_refuse(struct sources *s, uint32_t serial);
+/*
+ * Mark the archive SERIAL as refused, because of ERR, an errno, or 0: the next forced scan gives
+ * it another serial.  true: its file system may come back, so that the next scan of any kind is to
+ * try it again, with the same serial.
+ */
+bool sources_refuse(struct sources *s, uint32_t serial, int err);
 
 /*
  * Open a fresh item, and update its attributes from the descriptor, which the caller

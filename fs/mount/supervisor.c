@@ -58,6 +58,7 @@ struct supervisor {
 	int64_t first, due; /* time of the first event since the last scan; of the scan */
 	int64_t next_poll;
 	bool sending; /* the survey is not sent completely */
+	bool differs; /* the survey does more than try archives again */
 	size_t next;  /* the item of the sources to send next */
 	/* Whether the server asked for a look, and waits for the end of the scan that is due; or
 	 * that is done, and the answer not sent yet. */
@@ -98,7 +99,8 @@ static bool scan(struct supervisor *s, bool first)
 		s->look = ok ? SEEN : NOT_SEEN;
 	s->first = s->due = CLOCK_NEVER;
 	s->next_poll = interval ? clock_ms() + interval : CLOCK_NEVER;
-	if (ok && (changed || s->forced || first)) {
+	s->differs = changed || s->forced || first;
+	if (ok && (s->differs || s->sources.again)) {
 		s->sending = true;
 		s->next = 0;
 	}
@@ -145,6 +147,7 @@ static void send_survey(struct supervisor *s)
 		struct kpackx_error why = {0};
 		struct link_message m = {.word = LINK_SURVEYED,
 					 .number = all->count,
+					 .fresh = s->differs,
 					 .fd = -1,
 					 .st = all->look};
 		enum link_result sent;
@@ -490,7 +493,9 @@ static void read_link(struct supervisor *s)
 				start_preload(s);
 			break;
 		case LINK_REFUSED:
-			sources_refuse(&s->sources, m.serial);
+			if (sources_refuse(&s->sources, m.serial, (int)m.number) &&
+			    s->next_poll == CLOCK_NEVER)
+				s->next_poll = clock_ms() + BLIND;
 			break;
 		case LINK_RESCAN:
 			s->forced = s->forced || m.number;

@@ -217,6 +217,47 @@ load mounting
 	END
 }
 
+@test "an archive that its server does not let read comes back with the server, and is logged once" {
+	PRELOADED=$(preloaded) mounts <<-'END'
+	def fault(what):
+	    with open("faults", "r+" if os.path.exists("faults") else "w") as f:
+	        f.write(what)
+	def look():
+	    mount.barrier()
+	    stats = mount.stats()
+	    return stats["edition"], stats["reloads"], text(mount.log)
+	fault(".")
+	archive("src/a.kpack", {"a": b"one"})
+	with open("src/bad.kpack", "w") as f:
+	    f.write("bad")
+	mount = Mount("-v", "-o", "poll=1", env={"FAULTS": os.path.abspath("faults"), "LD_PRELOAD": os.environ["PRELOADED"]})
+	assert text("mnt/a") == "one"
+	fault("e")
+	archive("src/b.kpack", {"b": b"two"})
+	seen = look()
+	assert "b.kpack: read of " in seen[2] and "refused: read of " in text("mnt/.kpackfs/archives")
+	# a refusal that is as it was is neither logged nor shown again
+	assert look() == look() == seen
+	# it comes back with a look that somebody asks for
+	fault(".")
+	assert look()[1] == seen[1] + 1 and text("mnt/b") == "two"
+	fault("e")
+	archive("src/c.kpack", {"c": b"three"})
+	mount.barrier()
+	# another change is shown meanwhile
+	os.unlink("src/bad.kpack")
+	mount.barrier()
+	assert "bad" not in text("mnt/.kpackfs/archives")
+	assert text("mnt/a") + text("mnt/b") == "onetwo" and not os.path.exists("mnt/c")
+	# and by itself
+	fault(".")
+	mount.until(lambda: os.path.exists("mnt/c"))
+	assert text("mnt/c") == "three" and text("mnt/.kpackfs/status").startswith("healthy")
+	assert all(look()[2].count(name + ".kpack: ") == 1 for name in ("b", "c", "bad")), text(mount.log)
+	mount.unmount()
+	END
+}
+
 @test "SIGTERM unmounts where it was moved and bound" {
 	must_be_root
 	mounts <<-'END'
