@@ -80,8 +80,8 @@ static int option_error(const char *word, int why)
 	for (const struct option *o = longs; why == '?' && o->name; o++)
 		kp_nearest_try(&nearest, o->name);
 	if (nearest.name)
-		report_error(NULL, "no option '%s'; did you mean '--%s'?", word,
-			     nearest.name);
+		report_error(NULL, "no option '%.*s'; did you mean '--%s'?",
+			     (int)strcspn(word, "="), word, nearest.name);
 	else
 		report_error(word, "%s; 'kpack --help' lists the options",
 			     why == ':' ? "an argument is missing" : "unknown option");

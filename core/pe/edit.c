@@ -215,8 +215,8 @@ static kpack_error_t find_tail(struct kp_pe_edit *ed, bool unsign,
 	}
 	ed->tail_end = ed->file.size;
 	if (bytes && !unsign)
-		return refuse(why, "is signed, and would not be when it is changed "
-				   "(--drop-signature)");
+		return refuse(why, "is signed, and a change would break the signature; "
+				   "--drop-signature removes it");
 	if (bytes) {
 		off = from + bytes;
 		if (from < ed->tail || !kp_range_ok(ed->file.size, from, bytes))

@@ -319,7 +319,7 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 {
 	struct kp_nearest nearest = {.word = arg};
 	struct settings *s = data;
-	char text[128];
+	char text[128] = "unknown option; kpackfs --help lists them";
 
 	(void)args;
 	if (key == FUSE_OPT_KEY_NONOPT)
@@ -339,8 +339,7 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 	if (nearest.name)
 		snprintf(text, sizeof(text), "unknown option; did you mean '%s'?",
 			 nearest.name);
-	option_wrong(arg,
-		     nearest.name ? text : "unknown option; kpackfs --help lists them");
+	option_wrong(arg, text);
 	return -1;
 }
 

@@ -23,7 +23,7 @@ struct merge_run {
 	const char *given_family;
 	struct merge_options options;
 	struct option_texts prefer; /* operands or archives, the best one first */
-	bool force, unsign, sync, json, quiet;
+	bool force, drop_signature, sync, json, quiet;
 	struct archives set;
 	struct merge_source *sources; /* per archive */
 	struct merge_report report;
@@ -50,7 +50,7 @@ static const struct option_help options[] = {
 	{0, "level", "N", "compress everything again, at zstd level N, 1 to 22",
 	 OPTION_LEVEL(struct merge_run, options.level)},
 	{'f', "force", NULL, "replace OUT when it exists", AT(force)},
-	OPTION_DROP_SIGNATURE(struct merge_run, unsign),
+	OPTION_DROP_SIGNATURE(struct merge_run, drop_signature),
 	{0, "skip-faulty", NULL, "leave out entries that cannot be read",
 	 AT(options.skip_faulty)},
 	{0, "sync", NULL, "wait until OUT is on the disk", AT(sync)},
@@ -264,7 +264,7 @@ int cmd_merge(int argc, char **argv)
 		status = report_why(NULL, &why);
 	if (status)
 		return report_finish(status);
-	if (!trees && m.unsign)
+	if (!trees && m.drop_signature)
 		options_usage(&cmd_merge_help, "--drop-signature goes with trees only");
 	/*
 	 * What the operands are decides what is done: the parts of a run have a line that says so, and
@@ -296,7 +296,7 @@ int cmd_merge(int argc, char **argv)
 						      .prefer = m.prefer.items,
 						      .n_prefer = m.prefer.count,
 						      .force = m.force,
-						      .drop_signature = m.unsign,
+						      .drop_signature = m.drop_signature,
 						      .json = m.json,
 						      .quiet = m.quiet};
 

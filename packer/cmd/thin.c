@@ -192,7 +192,8 @@ static int undo_thin(struct thin_command *c)
 		printf("%zu file%s restored, %zu already the original, %zu left alone\n",
 		       n[UNDO_RESTORED], plural(n[UNDO_RESTORED]), n[UNDO_ORIGINAL],
 		       n[UNDO_REFUSED]);
-		if (!status) {
+		/* a copy of the tree says nothing about the tree */
+		if (!status && !keep_claim(c->undo, u.args.tree, NULL)) {
 			report_text(c->undo);
 			puts(": not needed any more, and may be deleted");
 		}

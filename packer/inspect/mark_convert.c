@@ -31,7 +31,7 @@
 
 struct mark_convert {
 	struct kp_marker marker;
-	bool keep, unsign;
+	bool keep, drop_signature;
 	const char *in, *out;
 };
 
@@ -44,7 +44,7 @@ static const struct option_help convert_options[] = {
 	 OPTION_TAKE(struct mark_convert, marker, mark_take_path)},
 	{0, "keep-device-code", NULL, "leave the device code in the file",
 	 OPTION_PLACE(struct mark_convert, keep)},
-	OPTION_DROP_SIGNATURE(struct mark_convert, unsign),
+	OPTION_DROP_SIGNATURE(struct mark_convert, drop_signature),
 	{0},
 };
 
@@ -102,7 +102,7 @@ int mark_convert(int argc, char **argv)
 	c.in = argv[optind];
 	c.out = argv[optind + 1];
 	how.keep_device_code = c.keep;
-	how.drop_signature = c.unsign;
+	how.drop_signature = c.drop_signature;
 	err = binary_open(c.in, &b, &why);
 	if (err)
 		goto out;
@@ -148,7 +148,7 @@ out:
 
 struct mark_restore {
 	const char *out;
-	bool allow_missing, unsign;
+	bool allow_missing, drop_signature;
 	struct option_texts archives; /* operands of --archive */
 
 	struct installed set;
@@ -165,7 +165,7 @@ static const struct option_help restore_options[] = {
 	 OPTION_PLACE(struct mark_restore, archives)},
 	{0, "allow-missing", NULL, "leave out objects that are in no archive",
 	 OPTION_PLACE(struct mark_restore, allow_missing)},
-	OPTION_DROP_SIGNATURE(struct mark_restore, unsign),
+	OPTION_DROP_SIGNATURE(struct mark_restore, drop_signature),
 	{0},
 };
 
@@ -204,7 +204,7 @@ static void restore_file(struct mark_restore *m, const char *file, const char *o
 					 m->archives.count ? &m->given : NULL, &why);
 
 	m->n_seen++;
-	r.b.drop_signature = m->unsign;
+	r.b.drop_signature = m->drop_signature;
 	/* large bundles, before they are compressed, are where the binary will be */
 	spill_dir_begin(dir);
 	if (!err && r.n_missing && !m->allow_missing) {

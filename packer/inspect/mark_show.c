@@ -227,7 +227,7 @@ int mark_take_path(const struct options *o, const struct option_help *row, void 
 
 struct mark_set {
 	struct kp_marker changes;
-	bool unsign;
+	bool drop_signature;
 };
 
 static const struct option_help set_options[] = {
@@ -236,7 +236,7 @@ static const struct option_help set_options[] = {
 	{0, "search-path", "PATH",
 	 "a new path, in place of all old ones; may be repeated",
 	 OPTION_TAKE(struct mark_set, changes, mark_take_path)},
-	OPTION_DROP_SIGNATURE(struct mark_set, unsign),
+	OPTION_DROP_SIGNATURE(struct mark_set, drop_signature),
 	{0},
 };
 
@@ -272,7 +272,7 @@ static kpack_error_t set_marker(const char *path, const struct mark_set *set,
 		marker_add_path(&marker, paths->search_paths[i]);
 	if (kp_marker_same(&b.marker, &marker))
 		goto out;
-	b.drop_signature = set->unsign;
+	b.drop_signature = set->drop_signature;
 	err = rewrite_open(&r, &b, path, why);
 	if (!err)
 		err = kp_marker_write(&marker, &bytes, &size, why);

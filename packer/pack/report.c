@@ -367,7 +367,7 @@ void pack_report(const struct packing *p, const struct pack_result *r)
 		if (r->undo)
 			printf("undo: %s\n", r->undo);
 		if (r->undo && p->args.filter.chosen.count)
-			puts("  and then reinstall what its files belong to, for the "
-			     "code that --arch left out");
+			puts("  and then reinstall what its files belong to, if --arch "
+			     "left code out");
 	}
 }

@@ -357,7 +357,8 @@ static kpack_error_t restore_binary(void *arg, struct input *in, int fd,
 	r.b.drop_signature = u->drop_signature;
 	if (!err)
 		err = restore_write(&r, out, why);
-	if (err) { /* it stays converted, and needs its archives */
+	/* it stays converted, and needs its archives; a full disk is tried again */
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 		pthread_mutex_lock(&u->opening);
 		u->left = true;
 		pthread_mutex_unlock(&u->opening);
