@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Makes the wheel of the pyproject.toml where it runs, for pip.
 
-The packages are Python files and nothing else: so pip needs no setuptools and no network, and
-leaves nothing in the source tree.
+The packages are Python files and nothing else: so pip needs no setuptools and no network.  It is
+here because older ones copy this directory alone before they build what is in it.
 """
 import base64
 import hashlib
