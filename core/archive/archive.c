@@ -38,24 +38,20 @@ static kpack_error_t read_header(struct kpack_archive *a, uint64_t *toc_offset,
 				 struct kpackx_error *why)
 {
 	uint8_t h[HEADER_SIZE] = {0};
+	size_t size = file_size(a) < HEADER_SIZE ? (size_t)file_size(a) : HEADER_SIZE;
 
-	if (file_size(a) == 0)
+	if (size == 0)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "header: the file is empty");
-	if (file_size(a) < HEADER_SIZE)
-		KP_TRY(kp_file_pread(a->fd, 0, h, file_size(a), why));
-	if (file_size(a) < HEADER_SIZE && memcmp(h, "KPAK", 4) == 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "truncated: it has %llu bytes, less than the 16 of its "
-			       "header: copy or download it again",
-			       (ull)file_size(a));
-	if (file_size(a) < HEADER_SIZE)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "header: %llu bytes, less than 16", (ull)file_size(a));
-	KP_TRY(kp_file_pread(a->fd, 0, h, sizeof(h), why));
-	if (memcmp(h, "KPAK", 4) != 0)
+	KP_TRY(kp_file_pread(a->fd, 0, h, size, why));
+	if (memcmp(h, "KPAK", size < 4 ? size : 4) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "header: not a kpack archive (magic %02x%02x%02x%02x)",
 			       h[0], h[1], h[2], h[3]);
+	if (size < HEADER_SIZE)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "truncated: it has %zu bytes, less than the 16 of its "
+			       "header: copy or download it again",
+			       size);
 	a->version = kp_le32(h + 4);
 	if (a->version != VERSION && a->version != VERSION_SHARED)
 		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,

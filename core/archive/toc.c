@@ -522,13 +522,10 @@ static bool parse_keys(struct parser *p)
 		return false;
 	/* room for all binaries and their sentinel, as kp_grow would copy a table of many often */
 	left = (size_t)(p->c.end - p->c.pos) / SHORTEST;
-	if (!p->toc->binaries) {
-		p->binaries_cap = (pairs < left ? pairs : left) + 2;
-		p->toc->binaries =
-			kp_large_alloc(p->binaries_cap * sizeof(*p->toc->binaries));
-		if (!p->toc->binaries)
-			return no_memory(p);
-	}
+	p->binaries_cap = (pairs < left ? pairs : left) + 2;
+	p->toc->binaries = kp_large_alloc(p->binaries_cap * sizeof(*p->toc->binaries));
+	if (!p->toc->binaries)
+		return no_memory(p);
 	while (pairs--)
 		if (!parse_binary(p))
 			return false;
@@ -901,22 +898,18 @@ kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 	 * that it changed, and with it hashes and offsets of objects that this one does not have.
 	 * No flipped bit makes such a table of another.
 	 */
-	if (p.hash_end && !toc->has_table_hash) {
-		if (p.hash_end == toc->used)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "toc: table_hash is not the last 16 bytes: "
-				       "damaged");
+	if (!toc->has_table_hash && p.hash_end && p.hash_end < toc->used) {
 		toc->piece_hashes = toc->frame_index = (struct kp_span){0};
 		toc->copied_hashes = true;
 	}
 	/*
-	 * A writer of piece_hashes or frame_hashes also writes table_hash.  Where only that is
-	 * missing, its name was damaged, or bytes follow the table.
+	 * A writer of piece_hashes or frame_hashes also writes table_hash.  Where that is not at
+	 * the end, its name or value was damaged, or bytes follow the table.
 	 */
-	if ((toc->piece_hashes.data || toc->shared.hashes.data) && !toc->has_table_hash)
+	if (!toc->has_table_hash && (p.hash_end == toc->used || toc->piece_hashes.data ||
+				     toc->shared.hashes.data))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "toc: has other hashes, but does not end with its "
-			       "table_hash: damaged");
+			       "toc: does not end with its table_hash: damaged");
 	KP_TRY(settle_blobs(&p, file_size));
 
 	/*

@@ -67,11 +67,8 @@ void *kp_large_alloc(size_t size)
 
 void *kp_large_zeroed(size_t size)
 {
-	void *block;
+	void *block = kp_large_alloc(size);
 
-	if (size < HUGE_PAGE) /* which may know that a block is new */
-		return calloc(size ? size : 1, 1);
-	block = kp_large_alloc(size);
 	return block ? memset(block, 0, size) : NULL;
 }
 

@@ -69,6 +69,8 @@ as_tree() { # the files in made are those that kpack pack makes of fat
 	mkdir fat made
 	for lib in one two three; do
 		link fat/$lib.so cc
+	done
+	for lib in one two three; do
 		"$T/contrib/cmake/kpack-link" -g all cc -shared -Wl,-soname,libdemo.so.1 -o made/$lib.so demo.o &
 	done
 	wait
@@ -83,6 +85,19 @@ as_tree() { # the files in made are those that kpack pack makes of fat
 	link made/three.so "$T/contrib/cmake/kpack-link" -g all cc
 	as_tree
 	[ "$(ls made/.kpack)" = all_gfx942.kpack ]
+	# after a link that failed while it joined the archives, too
+	bundle gfx942,gfx950
+	link fat/.two.so cc
+	link made/.two.so "$T/contrib/cmake/kpack-link" -g all cc
+	as_tree
+	bundle gfx942
+	printf '#!/bin/sh\n[ "$1" != merge ] && exec %s "$@"\n' "$KPACK" >fails
+	chmod +x fails
+	link fat/.two.so cc
+	KPACK=$PWD/fails run ! link made/.two.so "$T/contrib/cmake/kpack-link" -g all cc
+	[ -e made/.kpack/all_gfx950.kpack ] && [ ! -e made/.two.so ]
+	link made/.two.so "$T/contrib/cmake/kpack-link" -g all cc
+	as_tree
 }
 
 @test "CMake" {

@@ -11,31 +11,27 @@ load mounting
 		skip "needs rclone"
 	fi
 	mounts "$KPACK_SRC/contrib/examples/distributed/serving.md" <<-'END'
-	import http.server, re, shlex, threading, urllib.parse
+	import http.server, io, re, shlex, threading
 	sent = 0
-	class Handler(http.server.BaseHTTPRequestHandler):
-	    def do_GET(self):
-	        global sent
-	        name = "src/" + urllib.parse.unquote(self.path).partition("rocm/.kpack/")[2]
-	        first, size = 0, None
-	        if os.path.isfile(name):
-	            data = open(name, "rb").read()
-	            first, last = re.fullmatch("bytes=([0-9]+)-([0-9]+)", self.headers.get("Range", "bytes=0-%d" % len(data))).groups()
-	            first, size, data = int(first), len(data), data[int(first):int(last) + 1]
-	        elif not self.path.endswith("/"):
-	            return self.send_error(404)
-	        else:
-	            data = "".join('<a href="%s"></a>' % urllib.parse.quote(n, safe="") for n in os.listdir("src")).encode()
-	        self.send_response(206 if "Range" in self.headers else 200)
-	        self.send_header("Content-Length", str(len(data)))
-	        self.send_header("Content-Type", "text/html")
-	        if size:
-	            self.send_header("Content-Range", "bytes %d-%d/%d" % (first, first + len(data) - 1, size))
+	class Handler(http.server.SimpleHTTPRequestHandler):  # which knows no ranges
+	    def send_head(self):
+	        asked = re.fullmatch("bytes=([0-9]+)-([0-9]+)", self.headers.get("Range", ""))
+	        if not asked:
+	            return super().send_head()
+	        with open(self.translate_path(self.path), "rb") as f:
+	            data = f.read()
+	        first, last = map(int, asked.groups())
+	        part = data[first:last + 1]
+	        self.send_response(206)
+	        self.send_header("Content-Length", str(len(part)))
+	        self.send_header("Content-Range", "bytes %d-%d/%d" % (first, first + len(part) - 1, len(data)))
 	        self.end_headers()
-	        if self.command == "GET":
-	            sent += len(data)
-	            self.wfile.write(data)
-	    do_HEAD = do_GET
+	        return io.BytesIO(part)
+	    def copyfile(self, part, to):
+	        global sent
+	        data = part.read()
+	        sent += len(data)
+	        to.write(data)
 	    def log_message(self, *what):
 	        pass
 	class Server(http.server.ThreadingHTTPServer):
@@ -47,6 +43,8 @@ load mounting
 	    threading.Thread(target=server.serve_forever, daemon=True).start()
 	    return server
 	os.mkdir("net")
+	os.mkdir("rocm")
+	os.symlink("../src", "rocm/.kpack")
 	objects = {"%s%d" % (gpu, i): noise(100000, i) for gpu in "ab" for i in range(60)}
 	for gpu in "ab":  # noise is not compressed
 	    archive("src/rocm_gfx90%s:xnack+.kpack" % gpu, {n: data for n, data in objects.items() if n[0] == gpu}, scheme="none")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """kpackfs reads what an independent writer wrote, and an independent reader reads what it writes."""
-import contextlib, importlib.metadata, importlib.util, io, os, resource, shutil, subprocess, sys, tempfile, threading, unittest
+import contextlib, importlib.util, io, os, resource, shutil, subprocess, sys, tempfile, threading, unittest
 
 import kpackfs, mkarchive, readkpack
 
@@ -256,8 +256,8 @@ class PackageTest(Case):
             self.assertIn("ImportError: no librocm_kpack.so.0 of kpackfs: " + place, done.stderr)
 
     def test_pip_installs_both(self):
-        if not importlib.util.find_spec("pip") or int(importlib.metadata.version("pip").split(".")[0]) < 22:
-            self.skipTest("no python3-pip, or one that copies a package before it builds it")
+        if not importlib.util.find_spec("pip"):
+            self.skipTest("no python3-pip")
         places = [os.path.join(SOURCE, "contrib/python", p) for p in ("", "rocm_kpack")]
         subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--target", self.path("to"), *places],
                        check=True, stdout=subprocess.DEVNULL, cwd=self.dir, env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"})
