@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -580,11 +579,9 @@ const char *kp_fd_name(int fd, char out[KP_FD_NAME_SIZE])
 /* --- decoded bytes on disk ------------------------------------------------------------------ */
 
 static int spill_directory = -1;
-static atomic_int spare_file = -1;
 
 void kp_spill_into(int dir)
 {
-	kp_close_keeping_errno(atomic_exchange(&spare_file, -1));
 	spill_directory = dir;
 }
 
@@ -596,21 +593,6 @@ bool kp_spills(uint64_t size)
 int kp_spill_open(void)
 {
 	return openat(spill_directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-}
-
-int kp_spill_begin(void)
-{
-	int fd = atomic_exchange(&spare_file, -1);
-
-	return fd < 0 ? kp_spill_open() : fd;
-}
-
-void kp_spill_end(int fd, uint64_t size)
-{
-	/* what is kept takes room in the file system */
-	const uint64_t most = 256 << 20;
-
-	kp_close_keeping_errno(size > most ? fd : atomic_exchange(&spare_file, fd));
 }
 
 struct kp_outfile kp_spill_outfile(int fd)

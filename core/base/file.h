@@ -235,13 +235,6 @@ bool kp_spills(uint64_t size);
 
 /* Make a file to spill into; -1: not possible, so the bytes belong into memory. */
 int kp_spill_open(void);
-/*
- * The same, or the file that kp_spill_end kept, which has other bytes behind those that are written.
- * It has its pages, which a new file gets and loses one by one.
- */
-int kp_spill_begin(void);
-/* Close FD, of kp_spill_begin, which got SIZE bytes, or keep it for the next one. */
-void kp_spill_end(int fd, uint64_t size);
 /* FD, such a file, to write to; the caller closes it. */
 struct kp_outfile kp_spill_outfile(int fd);
 

@@ -431,7 +431,7 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
 	struct kp_frame_header frame;
 	struct kp_span head;
 	size_t size = (size_t)h->decoded, n;
-	int fd = kp_spills(h->decoded) ? kp_spill_begin() : -1;
+	int fd = kp_spills(h->decoded) ? kp_spill_open() : -1;
 	struct kp_outfile file = kp_spill_outfile(fd);
 	bool whole = fd < 0 || (h->zstd && size <= WHOLE_MAX &&
 				!kp_source_head(data, 0, buf, sizeof(buf), &head, NULL) &&

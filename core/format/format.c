@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/file.h"
@@ -426,7 +427,7 @@ void kp_payload_fini(struct kp_payload *payload)
 	if (payload->map)
 		munmap(payload->map, (size_t)payload->source.size);
 	if (payload->spilled)
-		kp_spill_end(payload->source.fd, payload->source.size);
+		close(payload->source.fd);
 	free(payload->heap);
 	*payload = (struct kp_payload){.source = {.fd = -1}};
 }
