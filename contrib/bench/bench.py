@@ -199,6 +199,7 @@ def touch_free_memory():
         free = next(int(line.split()[1]) << 10 for line in f if line.startswith("MemFree"))
     size = min(2 << 30, free // 2)
     with mmap.mmap(-1, size) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
         at = ctypes.c_char.from_buffer(memory)
         ctypes.memset(ctypes.addressof(at), 1, size)
         del at
