@@ -411,6 +411,7 @@ def joining(d):
     put("unknown2", [("k#2", "gfx2", noise(500), {"entry": {"note": 1}})],
         {"top": {"producer": "one", "other": 1}})
     put("unknown3", [("k#2", "gfx2", noise(500), {"entry": {"note": 2}})], {"top": {"producer": "two"}})
+    put("unknown4", [("k#2", "gfx2", noise(500), {"entry": {"note": 2}})], {"top": {"producer": "one"}})
     put("version2", [("k#1", "gfx1", noise(500))], {"top": {"format_version": 2}})
     put("blob-fields", [("k#1", "gfx1", noise(500))],
         {"top": {"blobs": [{"offset": 64, "size": 500, "crc": 1}]}}, scheme="none")

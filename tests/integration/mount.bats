@@ -109,6 +109,26 @@ check_good() { # MOUNTPOINT
 	END
 }
 
+@test "each entry that cannot be read is logged once, and few of them in a minute" {
+	mounts <<-'END'
+	import re
+	names = ["k%02d" % i for i in range(45)]
+	a = mkarchive.Archive()
+	for i, name in enumerate(names):
+	    a.add(name + "#0", "gfx1100", noise(3000, i), entry={"original_size": 3001})
+	a.write("src/a.kpack")
+	mount = Mount()
+	for name in 2 * names:
+	    fails(errno.EIO, text, "mnt/toc/%s/gfx1100.hsaco" % name)
+	mount.unmount()
+	said = text(mount.log)
+	shown = [said.count(" %s#0 gfx1100: " % name) for name in names]
+	assert 20 <= sum(shown) < 45 and max(shown) == 1, said
+	assert "more read errors are not shown for a minute\n" in said
+	assert re.search(r"kpackfs: and [1-9][0-9]* more read errors\n", said), said
+	END
+}
+
 # bats test_tags=threads
 @test "many readers of many files, with little memory for what is decoded" {
 	mounts <<-'END'
