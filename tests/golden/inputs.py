@@ -335,6 +335,23 @@ def databases(d):
 
 
 @an_input
+def dwarf(d):
+    """Compressed bundles that no archive is as small as: their objects differ in the GPU and little else."""
+    with open(DATA + "/hosts/debug.hipfb", "rb") as f:
+        f.seek(12288)
+        made = f.read(5160)
+
+    def variant(arch, number):
+        data = bytearray(made)
+        data[48] = mkfat.MACH[arch]
+        at = data.index(b"clang version ")
+        data[at:at + 14] = b"clang variant%d" % number
+        return bytes(data)
+    arches = ("gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1200", "gfx1201")
+    fatlib(d + "/lib.so", [mkfat.bundle([(a, variant(a, n)) for a in arches], 3, 4096) for n in range(9)])
+
+
+@an_input
 def thick(d):
     """A tree to make thin: libraries of every form, bundles, static libraries, a database."""
     import arfile
