@@ -335,6 +335,20 @@ def databases(d):
 
 
 @an_input
+def holes(d):
+    """Objects far from each other, and objects of which one begins in the other."""
+    two = ("gfx1030", "gfx1100")
+    fatlib(d + "/apart.so", [mkfat.bundle([(a, mkfat.code_object(a, 9000, "s")) for a in two], 0, 1 << 18)])
+    first, second = (mkfat.code_object(a, 2000, "o") for a in two)
+    at = (0, len(first) - 500)
+    head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 2)
+    for arch, off, size in zip(two, at, (len(first), len(second))):
+        target = b"hipv4-amdgcn-amd-amdhsa--" + arch.encode()
+        head += struct.pack("<QQQ", 4096 + off, size, len(target)) + target
+    fatlib(d + "/lapped.so", [head + bytes(4096 - len(head)) + first[:at[1]] + second])
+
+
+@an_input
 def dwarf(d):
     """Compressed bundles that no archive is as small as: their objects differ in the GPU and little else."""
     with open(DATA + "/hosts/debug.hipfb", "rb") as f:
