@@ -40,9 +40,6 @@ static void print_value(const struct row *r, const void *item)
 	case ROW_ANSWER:
 		fputs(answers[number_of(r, item)], stdout);
 		break;
-	case ROW_WORD:
-		fputs(r->words[number_of(r, item)], stdout);
-		break;
 	case ROW_RATIO:
 		printf("%.2f", *(const double *)((const char *)item + r->at));
 		break;
@@ -113,9 +110,6 @@ void rows_add(json_t *object, const struct row *rows, size_t n, const void *item
 		case ROW_ANSWER:
 			number = number_of(r, item);
 			value = number > 1 ? json_null() : json_boolean(number);
-			break;
-		case ROW_WORD:
-			value = json_string(r->words[number_of(r, item)]);
 			break;
 		case ROW_RATIO:
 			value = json_real(*(const double *)((const char *)item + r->at));

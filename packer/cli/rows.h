@@ -34,7 +34,6 @@ enum row_kind {
 	ROW_RATIO,  /* double */
 	ROW_VALUE,  /* json_t *, which rows_object takes over */
 	ROW_ANSWER, /* enum: no, yes, or unknown, which is null in JSON */
-	ROW_WORD,   /* enum: an index into WORDS */
 };
 
 struct row {
@@ -42,7 +41,6 @@ struct row {
 	uint8_t where, kind, size;
 	uint16_t at;      /* offset in the item */
 	const char *unit; /* behind a number in rows_list; "bytes": with KiB and so on */
-	const char *const *words;
 };
 
 /* The kind follows from the type of MEMBER, so that the two cannot differ. */
@@ -57,9 +55,7 @@ struct row {
 		 json_t *: ROW_VALUE,              \
 		 default: ROW_NUMBER)
 #define ROW_AS(name, where, type, member, kind, unit)                             \
-	{name, where, kind, sizeof(((type *)NULL)->member), offsetof(type, member), unit, NULL}
-#define ROW_WORDS(name, where, type, member, words)                               \
-	{name, where, ROW_WORD, sizeof(((type *)NULL)->member), offsetof(type, member), NULL, words}
+	{name, where, kind, sizeof(((type *)NULL)->member), offsetof(type, member), unit}
 /* clang-format on */
 #define ROW_IN(name, where, type, member, unit)                                          \
 	ROW_AS(name, where, type, member, ROW_KIND(type, member), unit)

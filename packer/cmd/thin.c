@@ -157,15 +157,22 @@ static void report_thin(const struct thin_command *c)
 	}
 }
 
-static const char *const undo_states[] = {[UNDO_RESTORED] = "restored",
-					  [UNDO_ORIGINAL] = "original",
-					  [UNDO_LINK] = "link",
-					  [UNDO_REFUSED] = "refused"};
+static json_t *json_undone(const struct undo *u)
+{
+	static const char *const states[] = {[UNDO_RESTORED] = "restored",
+					     [UNDO_ORIGINAL] = "original",
+					     [UNDO_LINK] = "link",
+					     [UNDO_REFUSED] = "refused"};
+	json_t *files = json_array();
 
-static const struct row undo_rows[] = {
-	ROW("path", ROW_JSON, struct undo_file, path),
-	ROW_WORDS("status", ROW_JSON, struct undo_file, state, undo_states),
-};
+	for (size_t i = 0; i < u->n_files; i++)
+		json_array_append_new(files,
+				      json_pack("{so ss}", "path",
+						report_json_span(u->files[i].path),
+						"status", states[u->files[i].state]));
+	return json_pack("{so so}", "tree", report_json_text(u->args.tree), "files",
+			 files);
+}
 
 /* Put the originals back.  The libraries of --libraries are handed over to the run. */
 static int undo_thin(struct thin_command *c)
@@ -184,10 +191,7 @@ static int undo_thin(struct thin_command *c)
 	for (size_t i = 0; i < u.n_files; i++)
 		n[u.files[i].state]++;
 	if (u.done && c->json)
-		report_json(json_pack("{so so}", "tree", report_json_text(u.args.tree),
-				      "files",
-				      rows_array(ROWS(undo_rows), u.files, u.n_files,
-						 sizeof(*u.files))));
+		report_json(json_undone(&u));
 	else if (u.done && !c->quiet) {
 		printf("%zu file%s restored, %zu already the original, %zu left alone\n",
 		       n[UNDO_RESTORED], plural(n[UNDO_RESTORED]), n[UNDO_ORIGINAL],
