@@ -203,6 +203,9 @@ static void log_call(enum call call, uint64_t site, unsigned long nth,
 	syscall(SYS_write, sweep.log, line, n);
 }
 
+/* A copy_file_range has failed: so will the next pwrite. */
+static _Thread_local bool disk_full;
+
 /* Whether this call fails; errno is then its error. */
 static bool fails(enum call call)
 {
@@ -227,6 +230,7 @@ static bool fails(enum call call)
 			log_call(call, site, nth, &stack);
 		if (hit && sweep.kill)
 			raise(SIGKILL);
+		disk_full = hit && call == CALL_COPY_RANGE && !sweep.half && !sweep.again;
 	}
 	inside = false;
 	errno = !hit ? error : sweep.again ? EINTR : calls[call].error;
@@ -532,8 +536,18 @@ SHOWN long syscall(long number, ...)
 
 FAULTY_BYTES(CALL_READ, read, (int fd, void *buf, size_t size), (fd, buf, size))
 FAULTY_BYTES(CALL_WRITE, write, (int fd, const void *buf, size_t size), (fd, buf, size))
-FAULTY_BYTES(CALL_PWRITE, pwrite, (int fd, const void *buf, size_t size, off_t off),
-	     (fd, buf, size, off))
+
+/* What has no room for copy_file_range has none for those who then copy by themselves. */
+SHOWN ssize_t pwrite(int fd, const void *buf, size_t size, off_t off)
+{
+	if (disk_full) {
+		disk_full = false;
+		errno = ENOSPC;
+		return -1;
+	}
+	return fails_with(CALL_PWRITE, &size) ? -1 : HIDDEN(pwrite)(fd, buf, size, off);
+}
+
 FAULTY_BYTES(CALL_COPY_RANGE, copy_file_range,
 	     (int in, off_t *in_off, int out, off_t *out_off, size_t size,
 	      unsigned flags),
